@@ -1,0 +1,39 @@
+"""Bayesian models of counts nobody was allowed to see.
+
+Every public name is listed here and imported on first use, so that ``import countveil.privacy`` on a
+participant's device needs the standard library alone.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME_OF = {
+    "PrivacyLevel": "countveil.privacy",
+    "Release": "countveil.privacy",
+    "privatize": "countveil.privacy",
+    "simulate_release": "countveil.simulation",
+    "PrivatizedCounts": "countveil.observations",
+    "ExactCounts": "countveil.observations",
+    "NaiveCounts": "countveil.observations",
+    "TopicModel": "countveil.estimators",
+    "sample_true_counts": "countveil.true_counts",
+    "expected_true_counts": "countveil.true_counts",
+    "log_likelihood": "countveil.true_counts",
+}
+_MODULES = ("distributions", "evaluation", "privacy")
+
+__all__ = ["__version__", *_HOME_OF, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    if name in _MODULES:
+        return import_module(f"countveil.{name}")
+    raise AttributeError(f"module 'countveil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
