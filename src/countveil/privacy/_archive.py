@@ -1,0 +1,110 @@
+"""One file, many members: a zip that np.load can read, written atomically and sealed with its own hash.
+
+The zip's comment is ``countveil-sha256:`` and the SHA-256 of every byte before it, so that a flipped bit, a
+truncated file or appended bytes are refused. The seal detects damage and casual tampering; it is no
+signature: whoever rewrites the file on purpose can compute it again.
+"""
+
+import hashlib
+import io
+import os
+import struct
+import zipfile
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+from countveil.privacy.errors import ReleaseError
+
+_SEAL = b"countveil-sha256:"
+_SEAL_LENGTH = len(_SEAL) + 64
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    RuntimeError,
+)
+
+
+def write(path: str | os.PathLike[str], members: dict[str, bytes]) -> None:
+    """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
+    content = _pack(members)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _pack(members: dict[str, bytes]) -> bytes:
+    """The file's bytes: the same for the same members, and silent about when and where they were written."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, content)
+        archive.comment = b" " * _SEAL_LENGTH
+    body = buffer.getvalue()[:-_SEAL_LENGTH]
+    return body + _seal(body)
+
+
+def _seal(body: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(body).hexdigest().encode("ascii")
+
+
+class Reader:
+    """The members of a file whose seal holds; every fault is a ReleaseError that names the file."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        with open(self.path, "rb") as file:
+            content = file.read()
+        body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
+        if not seal.startswith(_SEAL):
+            raise self.fault(
+                "must end with its SHA-256 seal, got none: it is truncated, longer, or no release"
+            )
+        if seal != _seal(body):
+            raise self.fault("must match its SHA-256 seal, got different bytes: it was damaged or changed")
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(content))
+            self._infos = {info.filename: info for info in self._zip.infolist()}
+        except _DAMAGE as error:
+            raise self.fault(f"must be a zip archive, got {error}") from error
+        if len(self._infos) != len(self._zip.infolist()):
+            raise self.fault("must hold every member once, got one twice")
+
+    @property
+    def names(self) -> set[str]:
+        """The members that the file holds."""
+        return set(self._infos)
+
+    def size(self, name: str) -> int:
+        """The size that a member declares; it never decompresses to more."""
+        return self._infos[name].file_size
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes."""
+        try:
+            return self._zip.read(name)
+        except _DAMAGE as error:
+            raise self.fault(f"must hold a readable {name}, got {error}") from error
+
+    def fault(self, rule: str) -> ReleaseError:
+        """The error that says what is wrong with this file."""
+        return ReleaseError(f"release file {self.path} {rule}")

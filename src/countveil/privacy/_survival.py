@@ -1,0 +1,92 @@
+"""Exact survival probabilities, as integers: floor(P(X >= k) * 2^bits) for the laws that noise is made of.
+
+Every bound below is an interval of integers at a working precision, and a floor is returned only once both
+ends of its interval agree on it. They do in the end: each probability is a non-constant rational function of
+exp(-rate), which is transcendental at a rational rate (Lindemann-Weierstrass): never a multiple of 2^-bits.
+"""
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from math import floor
+
+_GUARD = 64
+
+
+def magnitude(rate: Fraction, count: int, bits: int) -> list[int]:
+    """floor(2^bits P(|tau| >= k)), P(|tau| >= k) = 2 alpha^k/(1 + alpha), for k = 1..count."""
+
+    def bounds(working: int) -> list[tuple[int, int]]:
+        lows, highs = _powers(rate, count, working)
+        one = 1 << working
+        return [
+            ((2 * low << bits) // (one + highs[1]), (2 * high << bits) // (one + lows[1]))
+            for low, high in zip(lows[1:], highs[1:], strict=True)
+        ]
+
+    return _certain(bounds, bits)
+
+
+def geometric(rate: Fraction, count: int, bits: int) -> list[int]:
+    """floor(2^bits P(G >= k)), P(G >= k) = alpha^k, for k = 1..count."""
+
+    def bounds(working: int) -> list[tuple[int, int]]:
+        lows, highs = _powers(rate, count, working)
+        shift = working - bits
+        return [(low >> shift, high >> shift) for low, high in zip(lows[1:], highs[1:], strict=True)]
+
+    return _certain(bounds, bits)
+
+
+def digit(rate: Fraction, base: int, bits: int) -> list[int]:
+    """floor(2^bits P(G mod B >= k)), which is (alpha^k - alpha^B)/(1 - alpha^B), for k = 1..B-1."""
+
+    def bounds(working: int) -> list[tuple[int, int]]:
+        lows, highs = _powers(rate, base, working)
+        one = 1 << working
+        if highs[base] == one:  # too coarse to tell alpha^B from 1
+            return [(0, 1)]
+        return [
+            (
+                (max(low - highs[base], 0) << bits) // (one - lows[base]),
+                (high - lows[base] << bits) // (one - highs[base]),
+            )
+            for low, high in zip(lows[1:base], highs[1:base], strict=True)
+        ]
+
+    return _certain(bounds, bits)
+
+
+def _certain(bounds: Callable[[int], list[tuple[int, int]]], bits: int) -> list[int]:
+    """The floors, at the first working precision at which no interval leaves a doubt."""
+    working = bits + _GUARD
+    while True:
+        pairs = bounds(working)
+        if all(low == high for low, high in pairs):
+            return [low for low, _ in pairs]
+        working *= 2
+
+
+def _powers(rate: Fraction, count: int, bits: int) -> tuple[list[int], list[int]]:
+    """Integers with low_k <= alpha^k 2^bits <= high_k, for k = 0..count."""
+    low, high = _alpha(rate, bits)
+    lows, highs = [1 << bits], [1 << bits]
+    for _ in range(count):
+        lows.append(lows[-1] * low >> bits)
+        highs.append(-(-highs[-1] * high >> bits))
+    return lows, highs
+
+
+def _alpha(rate: Fraction, bits: int) -> tuple[int, int]:
+    """Integers with low <= exp(-rate) 2^bits <= high.
+
+    The division and the exponential are both correctly rounded to P digits, so that the computed value is
+    within (x exp(-x) + 1) 10^(1-P) / 2 < 10^(1-P) < 2^-bits of exp(-x), x = rate.
+    """
+    if rate > bits:
+        return 0, 1
+    digits = bits * 302 // 1000 + 10
+    with localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)):
+        rounded = (Decimal(-rate.numerator) / Decimal(rate.denominator)).exp()
+    scaled = floor(Fraction(rounded) * (1 << bits))
+    return max(scaled - 1, 0), min(scaled + 2, 1 << bits)

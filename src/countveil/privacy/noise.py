@@ -1,0 +1,240 @@
+"""Exact two-sided geometric noise from the operating system's entropy; it cannot be seeded.
+
+    P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|,   alpha = exp(-rate),   rate rational
+
+|tau| is found by inversion: it is the number of survival probabilities S_k = P(|tau| >= k) above a uniform
+number U. A 64-bit word gives the sign and the first 63 bits of U, which are compared with floor(S_k 2^63).
+Below, U < S_k for sure; above, U > S_k; at a tie 64 further bits of U are drawn and compared, without end.
+So the law is the mathematical one, not a 63-bit approximation of it. A table is finite: |tau| >= K goes on as
+K plus a geometric variable (memorylessness), which is drawn digit by digit, because quotient and remainder of
+a geometric variable are independent: G = r + B q, r a geometric cut at B, q geometric with rate B * rate.
+
+Nothing is kept between calls: each takes its own entropy, so that a forked process repeats nothing.
+Sources: Ghosh et al. (2012); Mironov (2012) on why floating-point noise does not protect;
+Knuth and Yao (1976) on drawing exactly, bit by bit.
+"""
+
+import os
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from math import ceil
+from numbers import Rational
+from typing import TYPE_CHECKING
+
+from countveil.privacy import _survival
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Entropy = Callable[[int], bytes]
+
+MIN_RATE = Fraction(1, 2**40)
+"""Below this the noise itself needs more than 41 bits: it would protect by destroying, and is refused."""
+MAX_NOISE = 2**62
+"""|tau| stays below this, so that a count up to 2^62 plus noise fits in 64 bits."""
+
+_TOO_LARGE = "noise must stay below 2**62, got a larger draw"
+_BITS = 63
+_MASK = (1 << _BITS) - 1
+_CHUNK = 1 << 16
+_ENTRIES = 8192
+_BASE = 4096
+_GUIDE_BITS = 15
+
+
+def draw(rate: Fraction, size: int) -> list[int]:
+    """``size`` independent draws of the noise at ``rate`` (nats per unit of count), in pure Python.
+
+    Raises TypeError if ``rate`` is no exact number, ValueError if it is below 2^-40 or ``size`` is negative,
+    OverflowError if a draw reaches 2^62 (the probability is below exp(-2^21) at every accepted rate).
+    """
+    return _sampler(_checked(rate, size)).draw(size, os.urandom)
+
+
+def draw_array(rate: Fraction, size: int) -> "NDArray[np.int64]":
+    """``size`` independent draws of the noise at ``rate`` as an array: the law of ``draw``, in bulk.
+
+    Raises what ``draw`` raises.
+    """
+    return _sampler(_checked(rate, size)).draw_array(size, os.urandom)
+
+
+class Table:
+    """Counts the survival probabilities S_1 > S_2 > ... > S_K that lie above a uniform number.
+
+    ``floors(bits)`` gives floor(S_k 2^bits) for k = 1..K, at any number of bits.
+    """
+
+    def __init__(self, floors: Callable[[int], list[int]]) -> None:
+        self._floors = floors
+        self.ascending = floors(_BITS)[::-1]
+        self.size = len(self.ascending)
+
+    def look_up(self, word: int, entropy: Entropy) -> int:
+        """The count for the uniform number whose first 63 bits are ``word``."""
+        place = bisect_right(self.ascending, word)
+        if place and self.ascending[place - 1] == word:
+            return self.settle(word, entropy)
+        return self.size - place
+
+    def settle(self, word: int, entropy: Entropy) -> int:
+        """The count for a uniform number whose first 63 bits equal a threshold: draw more bits."""
+        bits = _BITS
+        while True:
+            bits += 64
+            word = word << 64 | int.from_bytes(entropy(8), sys.byteorder)
+            ascending = self._floors(bits)[::-1]
+            place = bisect_right(ascending, word)
+            if not (place and ascending[place - 1] == word):
+                return self.size - place
+
+    def look_up_array(self, words: "NDArray[np.int64]", entropy: Entropy) -> "NDArray[np.int64]":
+        """``look_up`` for an array of words."""
+        import numpy as np
+
+        ascending, guide = self._arrays
+        counts = guide[words >> (_BITS - _GUIDE_BITS)].astype(np.int64)
+        unsure = np.flatnonzero(counts < 0)
+        hard = words[unsure]
+        places = np.searchsorted(ascending, hard, side="right")
+        counts[unsure] = self.size - places
+        tied = unsure[(places > 0) & (ascending[places - 1] == hard)]
+        for i in tied:
+            counts[i] = self.settle(int(words[i]), entropy)
+        return counts
+
+    @cached_property
+    def _arrays(self) -> "tuple[NDArray[np.int64], NDArray[np.int16]]":
+        """The thresholds, and for each value of a word's leading bits the count, or -1 where that depends."""
+        import numpy as np
+
+        ascending = np.array(self.ascending, dtype=np.int64)
+        cell = 1 << (_BITS - _GUIDE_BITS)
+        starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) * cell
+        below = np.searchsorted(ascending, starts, side="left")
+        below_or_inside = np.searchsorted(ascending, starts + (cell - 1), side="right")
+        guide = np.where(below == below_or_inside, self.size - below, -1).astype(np.int16)
+        return ascending, guide
+
+
+class Sampler:
+    """Two-sided geometric noise at one rate: a table of magnitudes, and geometric digits beyond it.
+
+    ``entries`` (at least 2) bounds the open tables, ``base`` (at least 2) is that of the digits.
+    """
+
+    def __init__(self, rate: Fraction, entries: int = _ENTRIES, base: int = _BASE) -> None:
+        self._rate, self._entries, self._base = rate, entries, base
+        self.head = Table(partial(_survival.magnitude, rate, _needed(rate, entries)))
+
+    @cached_property
+    def tail(self) -> tuple[list[Table], Table]:
+        """Tables of the closed digits 0..B-1, lowest first, and of the open digit above them."""
+        rate, digits = self._rate, []
+        while _needed(rate, self._entries + 1) > self._entries:
+            digits.append(Table(partial(_survival.digit, rate, self._base)))
+            rate *= self._base
+        return digits, Table(partial(_survival.geometric, rate, _needed(rate, self._entries)))
+
+    def draw(self, size: int, entropy: Entropy) -> list[int]:
+        """``size`` draws in pure Python, from a source of random bytes."""
+        table, thresholds, beyond = self.head, self.head.ascending, self.head.size
+        noise = []
+        for word in _words(size, entropy):
+            low = word & _MASK
+            place = bisect_right(thresholds, low)
+            magnitude = beyond - place
+            if place and thresholds[place - 1] == low:
+                magnitude = table.settle(low, entropy)
+            if magnitude == beyond:
+                magnitude += self.draw_geometric(entropy)
+            noise.append(-magnitude if word < 0 else magnitude)
+        return noise
+
+    def draw_geometric(self, entropy: Entropy) -> int:
+        """One draw of G, P(G >= k) = alpha^k."""
+        digits, last = self.tail
+        total, weight = 0, 1
+        for table in digits:
+            total += weight * table.look_up(_word(entropy), entropy)
+            weight *= self._base
+        while True:
+            count = last.look_up(_word(entropy), entropy)
+            total += weight * count
+            if total + self.head.size >= MAX_NOISE:
+                raise OverflowError(_TOO_LARGE)
+            if count < last.size:
+                return total
+
+    def draw_array(self, size: int, entropy: Entropy) -> "NDArray[np.int64]":
+        """``size`` draws in bulk, from a source of random bytes."""
+        import numpy as np
+
+        noise = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _CHUNK):
+            words = np.frombuffer(entropy(8 * min(_CHUNK, size - start)), dtype=np.int64)
+            magnitudes = self.head.look_up_array(words & _MASK, entropy)
+            beyond = np.flatnonzero(magnitudes == self.head.size)
+            if beyond.size:
+                magnitudes[beyond] += self.draw_geometric_array(beyond.size, entropy)
+            noise[start : start + words.size] = np.where(words < 0, -magnitudes, magnitudes)
+        return noise
+
+    def draw_geometric_array(self, size: int, entropy: Entropy) -> "NDArray[np.int64]":
+        """``size`` draws of G in bulk; OverflowError where the noise would reach 2^62."""
+        import numpy as np
+
+        def words(size: int) -> "NDArray[np.int64]":
+            return np.frombuffer(entropy(8 * size), dtype=np.int64) & _MASK
+
+        digits, last = self.tail
+        total, weight = np.zeros(size, dtype=np.int64), 1
+        for table in digits:
+            total += weight * table.look_up_array(words(size), entropy)
+            weight *= self._base
+        going = np.arange(size)
+        top = np.zeros(size, dtype=np.int64)
+        while going.size:
+            counts = last.look_up_array(words(going.size), entropy)
+            top[going] += counts
+            going = going[counts == last.size]
+            if weight * (int(top.max()) + 2) + self.head.size >= MAX_NOISE:
+                raise OverflowError(_TOO_LARGE)
+        return total + weight * top
+
+
+@lru_cache(maxsize=64)
+def _sampler(rate: Fraction) -> Sampler:
+    return Sampler(rate)
+
+
+def _needed(rate: Fraction, entries: int) -> int:
+    """Table entries until the survival probability is below 2^-63 (45 > 64 ln 2), at most ``entries``."""
+    return min(entries, ceil(45 / rate) + 1)
+
+
+def _checked(rate: Fraction, size: int) -> Fraction:
+    if isinstance(rate, bool) or not isinstance(rate, Rational):
+        raise TypeError(f"rate must be a Fraction, got {rate!r}")
+    if rate < MIN_RATE:
+        raise ValueError(f"rate must be at least 2**-40, got {float(rate):.6g}")
+    if size < 0:
+        raise ValueError(f"size must not be negative, got {size}")
+    return Fraction(rate)
+
+
+def _words(size: int, entropy: Entropy) -> Iterator[int]:
+    """``size`` random 64-bit words with a sign, a buffer at a time."""
+    for start in range(0, size, _CHUNK):
+        buffer = array("q")
+        buffer.frombytes(entropy(8 * min(_CHUNK, size - start)))
+        yield from buffer
+
+
+def _word(entropy: Entropy) -> int:
+    return int.from_bytes(entropy(8), sys.byteorder) & _MASK

@@ -1,0 +1,141 @@
+"""Counts in, a release out: exact noise on every cell, zeros included."""
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from countveil.privacy import _counts, _npy, noise
+from countveil.privacy._counts import Counts
+from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.release import Release
+
+Levels: TypeAlias = PrivacyLevel | tuple[PrivacyLevel, ...]
+RowNoise: TypeAlias = Callable[[int, int], Any]
+"""Noise for the rows from start to stop, as an int64 array of shape (stop - start, cells in a row)."""
+
+_CHUNK_CELLS = 1 << 20
+
+
+def privatize(
+    counts: Any,
+    level: PrivacyLevel | Sequence[PrivacyLevel],
+    truncate: bool | None = None,
+    *,
+    row_labels: Iterable[Any] | None = None,
+    column_labels: Iterable[Any] | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> Release:
+    """Adds exact two-sided geometric noise to every count, from the operating system's entropy.
+
+        reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
+
+    ``counts``: non-negative whole numbers up to 2^62, rows first, as a NumPy array of any number of axes, a
+    pandas DataFrame (its labels are kept; a default numbering is none), a scipy.sparse array of any format
+    (every cell gets noise), nested lists, or one record as a mapping word -> count over ``vocabulary``, which
+    gives a release with one row. A vector is one count a row; one record is a matrix with one row.
+    ``level``: one PrivacyLevel, or one for each row. ``truncate``: True for max(0, report), False for signed
+    reports, None for truncated if ``counts`` is sparse (signed noise is dense) and signed otherwise.
+
+    Raises TypeError for another container, and ValueError for an empty array, a count that breaks the rule
+    (it names the place, never the count: that is private) or levels that do not fit the rows.
+    Source: Schein et al. (2019), Theorem 1; Ghosh et al. (2012).
+    """
+    table = _counts.read(counts, row_labels, column_labels, vocabulary)
+    levels = read_levels(level, table.shape[0])
+    truncate = read_truncate(truncate, table)
+    if isinstance(table.values, list):
+        return Release(_noisy_lists(table, levels, truncate), levels, truncate, table.labels)
+    return release(table, levels, truncate, lambda start, stop: _exact_noise(table, levels, start, stop))
+
+
+def read_levels(level: PrivacyLevel | Sequence[PrivacyLevel], rows: int) -> Levels:
+    """One level, or a tuple of one for each row; raises TypeError or ValueError."""
+    if not isinstance(level, PrivacyLevel | Iterable) or isinstance(level, str):
+        raise TypeError(f"level must be a PrivacyLevel or a sequence of them, got {type(level).__name__}")
+    levels = (level,) if isinstance(level, PrivacyLevel) else tuple(level)
+    for place, each in enumerate(levels):
+        if not isinstance(each, PrivacyLevel):
+            raise TypeError(f"level must hold PrivacyLevels, got {type(each).__name__} at index {place}")
+    for each in set(levels):
+        if each.rate < noise.MIN_RATE:
+            raise ValueError(f"level must have a rate of at least 2**-40, got {float(each.rate):.6g}")
+    if isinstance(level, PrivacyLevel):
+        return level
+    if len(levels) != rows:
+        raise ValueError(f"level must be one, or one for each of {rows} rows, got {len(levels)}")
+    return levels
+
+
+def read_truncate(truncate: bool | None, table: Counts) -> bool:
+    """Whether to truncate: what was asked for, or else if the counts are sparse."""
+    if truncate is not None and not isinstance(truncate, bool):
+        raise TypeError(f"truncate must be True, False or None, got {truncate!r}")
+    return table.sparse if truncate is None else truncate
+
+
+def release(
+    table: Counts, levels: Levels, truncate: bool, row_noise: RowNoise, *, simulated: bool = False
+) -> Release:
+    """The release of checked counts with the given noise, in the container that fits."""
+    import numpy as np
+
+    rows = table.shape[0]
+    reports: Any
+    if table.sparse and truncate:
+        reports = _noisy_csr(table, row_noise)
+    else:
+        dense = table.values.toarray() if table.sparse else table.values
+        reports = dense + row_noise(0, rows).reshape(table.shape)
+        if truncate:
+            np.maximum(reports, 0, out=reports)
+    return Release(reports, levels, truncate, table.labels, simulated)
+
+
+def _noisy_csr(table: Counts, row_noise: RowNoise) -> Any:
+    """The positive reports of a sparse matrix, a run of rows at a time: it is never dense as a whole."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    rows, columns = table.values.shape
+    step = max(1, _CHUNK_CELLS // columns)
+    data, indices, lengths = [], [], []
+    for start in range(0, rows, step):
+        stop = min(start + step, rows)
+        reports = table.values[start:stop].toarray() + row_noise(start, stop)
+        positive = reports > 0
+        data.append(reports[positive])
+        indices.append(np.nonzero(positive)[1])
+        lengths.append(positive.sum(axis=1))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=(rows, columns))
+
+
+def _exact_noise(table: Counts, levels: Levels, start: int, stop: int) -> Any:
+    import numpy as np
+
+    cells = 1
+    for length in table.shape[1:]:
+        cells *= length
+    if isinstance(levels, PrivacyLevel):
+        return noise.draw_array(levels.rate, (stop - start) * cells).reshape(stop - start, cells)
+    rows_at: dict[Fraction, list[int]] = {}
+    for row, level in enumerate(levels[start:stop]):
+        rows_at.setdefault(level.rate, []).append(row)
+    drawn = np.empty((stop - start, cells), dtype=np.int64)
+    for rate, rows in rows_at.items():
+        drawn[rows] = noise.draw_array(rate, len(rows) * cells).reshape(len(rows), cells)
+    return drawn
+
+
+def _noisy_lists(table: Counts, levels: Levels, truncate: bool) -> list[Any]:
+    """The same without NumPy: nested lists in, nested lists out."""
+    rows = table.values if len(table.shape) > 1 else [[value] for value in table.values]
+    noisy = []
+    for i, row in enumerate(rows):
+        flat = row
+        for _ in range(len(table.shape) - 2):
+            flat = [value for part in flat for value in part]
+        level = levels if isinstance(levels, PrivacyLevel) else levels[i]
+        reports = [value + tau for value, tau in zip(flat, noise.draw(level.rate, len(flat)), strict=True)]
+        noisy += [max(report, 0) for report in reports] if truncate else reports
+    return _npy.nested(noisy, table.shape)

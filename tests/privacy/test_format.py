@@ -1,0 +1,325 @@
+import io
+import json
+import math
+import os
+import stat
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy, privatize
+
+LEVEL = PrivacyLevel("0.1", 3)
+
+
+def same(a: Release, b: Release) -> bool:
+    dense = [x.reports.toarray() if sp.issparse(x.reports) else np.asarray(x.reports) for x in (a, b)]
+    facts = [
+        (x.shape, x.levels, x.truncated, x.simulated, x.labels, x.schema_hash, type(x.reports))
+        for x in (a, b)
+    ]
+    return facts[0] == facts[1] and bool((dense[0] == dense[1]).all())
+
+
+def small() -> Release:
+    """A release with everything in it: sparse, labelled, two levels."""
+    reports = sp.csr_array(np.array([[0, 5, 0], [7, 0, 2]]))
+    return Release(reports, (LEVEL, PrivacyLevel(1, 1)), True, (("ann", "bo"), ("x", "é", "\U0001f512")))
+
+
+levels = st.builds(
+    PrivacyLevel,
+    st.one_of(st.floats(1e-6, 1e6), st.fractions(Fraction(1, 999), 50, max_denominator=999)),
+    st.one_of(st.integers(1, 10**6), st.decimals("0.001", 1000, places=3)),
+)
+names = st.text(st.characters(), max_size=8)
+
+
+@st.composite
+def releases(draw) -> Release:
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    truncated = draw(st.booleans())
+    low = 0 if truncated else -(2**63)
+    values = st.one_of(st.integers(max(low, -9), 9), st.integers(low, 2**63 - 1))
+    size = math.prod(shape)
+    reports = np.array(draw(st.lists(values, min_size=size, max_size=size)), dtype=np.int64).reshape(shape)
+    sparse = truncated and len(shape) == 2 and draw(st.booleans())
+    level = draw(st.one_of(levels, st.lists(levels, min_size=shape[0], max_size=shape[0]).map(tuple)))
+    labels = tuple(
+        draw(st.none() | st.lists(names, min_size=length, max_size=length, unique=True).map(tuple))
+        for length in shape
+    )
+    return Release(
+        sp.csr_array(reports) if sparse else reports, level, truncated, labels, draw(st.booleans())
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(release=releases())
+def test_what_is_saved_is_loaded(tmp_path, release):
+    path = tmp_path / "release.npz"
+    release.save(path)
+    loaded = Release.load(path)
+    assert same(release, loaded)
+    assert loaded.reports.dtype == np.int64
+    again = tmp_path / "again.npz"
+    loaded.save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_numpy_reads_the_file(tmp_path):
+    release = privatize(np.zeros((2, 3), dtype=int), LEVEL)
+    release.save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
+        assert (arrays["reports"] == release.reports).all()
+        assert arrays["reports"].dtype == np.dtype("<i8")
+        assert json.loads(arrays["meta.json"])["mechanism"] == "two-sided geometric"
+    small().save(tmp_path / "b.npz")
+    with np.load(tmp_path / "b.npz", allow_pickle=False) as arrays:
+        assert set(arrays) == {"meta.json", "data", "indices", "indptr", "level_of_row"}
+        assert arrays["data"].tolist() == [5, 7, 2]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (1, 1, 4), (10**3, 2)])
+def test_members_are_what_numpy_writes(shape):
+    values = np.arange(math.prod(shape)).reshape(shape)
+    ours = _npy.encode(values, shape)
+    assert ours == _npy.encode(values.ravel().tolist(), shape)
+    assert (np.load(io.BytesIO(ours), allow_pickle=False) == values).all()
+    assert len(_npy.header(shape)) % 64 == 0
+    assert (_npy.decode(ours, shape) == values.ravel()).all()
+
+
+def test_the_file_says_nothing_about_when(tmp_path, monkeypatch):
+    small().save(tmp_path / "a.npz")
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    small().save(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_many_rows_with_few_levels_stay_small(tmp_path):
+    chosen = tuple(PrivacyLevel(1, 1 + i % 3) for i in range(20_000))
+    Release(sp.csr_array((20_000, 10), dtype=int), chosen, True).save(tmp_path / "a.npz")
+    assert (tmp_path / "a.npz").stat().st_size < 3000
+    assert Release.load(tmp_path / "a.npz").levels == chosen
+
+
+def test_every_flipped_byte_is_refused(tmp_path):
+    path = tmp_path / "release.npz"
+    small().save(path)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        for flip in (1, 0x80, 0xFF):
+            path.write_bytes(content[:place] + bytes([content[place] ^ flip]) + content[place + 1 :])
+            with pytest.raises(ReleaseError, match=r"^release file .*release\.npz must "):
+                Release.load(path)
+
+
+def test_every_truncation_and_every_appendix_is_refused(tmp_path):
+    path = tmp_path / "release.npz"
+    small().save(path)
+    content = path.read_bytes()
+    changed = [content[:length] for length in range(len(content))]
+    changed += [content + tail for tail in (b"\0", b"PK", content, content[-81:])]
+    changed += [b"x" + content, content[1:]]
+    for other in changed:
+        path.write_bytes(other)
+        with pytest.raises(ReleaseError, match=r"^release file .*release\.npz must "):
+            Release.load(path)
+    path.write_bytes(content)
+    assert same(Release.load(path), small())
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Release.load(tmp_path / "none.npz")
+    with pytest.raises(FileNotFoundError):
+        small().save(tmp_path / "none" / "a.npz")
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, step):
+    path = tmp_path / "release.npz"
+    small().save(path)
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="disk full"):
+        privatize(np.zeros((50, 50), dtype=int), LEVEL).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["release.npz"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "release.npz"
+    small().save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(_archive, "_pack", lambda members: [b"PK", None])
+    with pytest.raises(TypeError):
+        small().save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["release.npz"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_the_file_has_ordinary_permissions(tmp_path):
+    small().save(tmp_path / "a.npz")
+    (tmp_path / "b").touch()
+    assert stat.S_IMODE((tmp_path / "a.npz").stat().st_mode) == stat.S_IMODE((tmp_path / "b").stat().st_mode)
+
+
+# --- files with a valid seal and a wrong content ---
+
+
+def forge(path: Path, change_meta=None, change=None) -> None:
+    """Writes ``small()`` with parts changed, and seals it again."""
+    small().save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if change_meta is not None:
+        meta = json.loads(members["meta.json"])
+        change_meta(meta)
+        members["meta.json"] = json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
+    for name, content in (change or {}).items():
+        if content is None:
+            del members[name]
+        else:
+            members[name] = content
+    _archive.write(path, members)
+
+
+def put(**values):
+    return lambda meta: meta.update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (put(format="zip"), "format 'countveil-release', got 'zip'"),
+        (put(format_version=2), "format_version 1, got '2'"),
+        (put(mechanism="Laplace"), "mechanism 'two-sided geometric', got 'Laplace'"),
+        (put(mechanism_version=2), "mechanism_version 1, got '2'"),
+        (put(mechanism_version=True), "mechanism_version of type int, got bool"),
+        (put(extra=1), "the keys"),
+        (lambda meta: meta.pop("simulated"), "the keys"),
+        (put(simulated=0), "simulated of type bool, got int"),
+        (put(truncated=None), "truncated of type bool"),
+        (put(truncated=False), "two axes and truncated reports to be sparse"),
+        (put(layout="coo"), "a layout among"),
+        (put(layout="dense"), "as many"),
+        (put(shape=[2, 0]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[2, 3.0]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[2, -3]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[10**15, 3]), "indptr of shape"),
+        (put(shape=[3, 3]), "of shape"),
+        (put(shape=[2, 2]), "sorted columns within 2"),
+        (put(stored=4), "data of shape"),
+        (put(stored=-1), "as many reports"),
+        (put(stored=7), "as many reports"),
+        (put(levels=[]), "one level, or one for each row"),
+        (put(levels=[{"epsilon": "1", "precision": "1"}]), "each row one of its levels"),
+        (put(levels=[{"epsilon": "1", "precision": "1"}] * 2), "each row one of its levels"),
+        (put(levels=[1, 2]), "every level as epsilon and precision"),
+        (put(levels=[{"epsilon": "1"}] * 2), "every level as epsilon and precision"),
+        (put(levels=[{"epsilon": 1, "precision": "1"}] * 2), "a positive reduced fraction, got '1'"),
+        (put(levels=[{"epsilon": "0", "precision": "1"}] * 2), "a positive reduced fraction, got '0'"),
+        (put(levels=[{"epsilon": "-1", "precision": "1"}] * 2), "a positive reduced fraction, got '-1'"),
+        (put(levels=[{"epsilon": "2/4", "precision": "1"}] * 2), "a positive reduced fraction, got '2/4'"),
+        (put(levels=[{"epsilon": "1/0", "precision": "1"}] * 2), "a positive reduced fraction, got '1/0'"),
+        (put(levels=[{"epsilon": "1e9", "precision": "1"}] * 2), "a positive reduced fraction, got '1e9'"),
+        (put(levels=[{"epsilon": "9" * 1300, "precision": "1"}] * 2), "valid levels"),
+        (put(level_per_row=False), "one level"),
+        (put(labels=[None]), "labels or null for each of 2 axes"),
+        (put(labels=[None, ["x", "y", "z"]]), "schema hash"),
+        (put(labels=[None, "xyz"]), "labels of axis 1 as strings"),
+        (put(labels=[["a"], ["x", "é", "\U0001f512"]]), "labels of axis 0 must number 2"),
+        (put(labels=[[1, 2], None]), "labels of axis 0 as strings"),
+        (put(schema_hash="0" * 64), "schema hash"),
+    ],
+)
+def test_a_wrong_description_is_refused(tmp_path, change, rule):
+    forge(tmp_path / "a.npz", change)
+    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
+        Release.load(tmp_path / "a.npz")
+    assert rule in str(caught.value)
+
+
+def member(*values: int) -> bytes:
+    return _npy.encode(list(values), (len(values),))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"data.npy": member(5, 0, 2)}, "store positive reports only"),
+        ({"data.npy": member(5, -7, 2)}, "store positive reports only"),
+        ({"data.npy": member(5, 7)}, "data of shape"),
+        ({"data.npy": member(5, 7, 2, 1)}, "data of shape"),
+        ({"data.npy": member(5, 7, 2).replace(b"<i8", b"<f8")}, "64-bit integers"),
+        ({"data.npy": member(5, 7, 2).replace(b"<i8", b"|O8")}, "64-bit integers"),
+        ({"indices.npy": member(1, 0, 3)}, "sorted columns within 3"),
+        ({"indices.npy": member(1, -1, 2)}, "sorted columns within 3"),
+        ({"indices.npy": member(1, 2, 0)}, "sorted columns within 3"),
+        ({"indices.npy": member(1, 2, 2)}, "sorted columns within 3"),
+        ({"indptr.npy": member(0, 4, 3)}, "row offsets"),
+        ({"indptr.npy": member(1, 1, 3)}, "row offsets"),
+        ({"indptr.npy": member(0, 1, 2)}, "row offsets"),
+        ({"level_of_row.npy": member(0, 2)}, "each row one of its levels"),
+        ({"level_of_row.npy": member(0, -1)}, "each row one of its levels"),
+        ({"level_of_row.npy": member(1, 0)}, "each row one of its levels"),
+        ({"level_of_row.npy": None}, "must hold ["),
+        ({"indptr.npy": None}, "must hold ["),
+        ({"more.npy": member(1)}, "must hold ["),
+        ({"meta.json": None}, "must hold a meta.json"),
+        ({"meta.json": b"\xff"}, "valid JSON"),
+        ({"meta.json": b"{"}, "valid JSON"),
+        ({"meta.json": b"[" * 100_000}, "valid JSON"),
+        ({"meta.json": b"1" * 10_000}, "valid JSON"),
+        ({"meta.json": b"NaN"}, "valid JSON"),
+        ({"meta.json": b"[]"}, "the keys"),
+    ],
+)
+def test_wrong_members_are_refused(tmp_path, change, rule):
+    forge(tmp_path / "a.npz", None, change)
+    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
+        Release.load(tmp_path / "a.npz")
+    assert rule in str(caught.value)
+
+
+def test_two_spellings_of_one_description_are_one_too_many(tmp_path):
+    small().save(tmp_path / "a.npz")
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        meta = archive.read("meta.json")
+    for other in (meta + b" ", meta.replace(b'{"format"', b'{"simulated":true,"format"')):
+        forge(tmp_path / "a.npz", None, {"meta.json": other})
+        with pytest.raises(ReleaseError, match="canonical JSON"):
+            Release.load(tmp_path / "a.npz")
+
+
+def test_negative_reports_cannot_be_called_truncated(tmp_path):
+    Release(np.array([[-1, 2]]), LEVEL, False).save(tmp_path / "a.npz")
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["meta.json"] = members["meta.json"].replace(b'"truncated":false', b'"truncated":true')
+    _archive.write(tmp_path / "a.npz", members)
+    with pytest.raises(ReleaseError, match="truncated reports must not be negative"):
+        Release.load(tmp_path / "a.npz")
+
+
+def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
+    for body in (b"", b"PK\5\6", b"not a zip" * 9, b"PK\5\6" + b"\0" * 16 + b"\x51\0"):
+        (tmp_path / "a.npz").write_bytes(body + _archive._seal(body))
+        with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must "):
+            Release.load(tmp_path / "a.npz")

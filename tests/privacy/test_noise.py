@@ -1,0 +1,395 @@
+"""The noise follows the mathematical law.
+
+It cannot be seeded, so each statistical test may raise a false alarm, with probability CRITICAL; with about
+sixty of them the whole file does so in fewer than one of 10^5 runs. Every statistic is shown to reject a
+wrong law; those controls are seeded, so that they cannot fail by chance.
+"""
+
+import itertools
+import math
+import os
+import sys
+from fractions import Fraction
+from functools import partial
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from countveil.privacy import _survival, noise
+from countveil.privacy.noise import Sampler, Table
+
+CRITICAL = 1e-7
+RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(5)]
+DRAWS = 10**7
+
+
+def pmf(values: np.ndarray, rate: float) -> np.ndarray:
+    return math.tanh(rate / 2) * np.exp(-rate * np.abs(values))
+
+
+def chi_square(draws: np.ndarray, rate: float) -> float:
+    """p-value of the signed draws against the law, in cells of at least 50 expected draws."""
+    widest = max(int(-math.log(50 / (len(draws) * math.tanh(rate / 2))) / rate), 1)
+    cells = np.arange(-widest, widest + 1)
+    observed = np.bincount(np.clip(draws, -widest - 1, widest + 1) + widest + 1, minlength=2 * widest + 3)
+    tail = math.exp(-rate * (widest + 1)) / (1 + math.exp(-rate))
+    expected = len(draws) * np.concatenate([[tail], pmf(cells, rate), [tail]])
+    return float(stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), len(expected) - 1))
+
+
+def tails(draws: np.ndarray, rate: float) -> float:
+    """Smallest p-value of the numbers of draws beyond where 1000, 100 and 10 are expected, on each side."""
+    worst = 1.0
+    for expected in (1000, 100, 10):
+        point = max(math.ceil(-math.log(expected / len(draws) * (1 + math.exp(-rate))) / rate), 1)
+        chance = math.exp(-rate * point) / (1 + math.exp(-rate))
+        for side in (draws, -draws):
+            worst = min(worst, stats.binomtest(int((side >= point).sum()), len(draws), chance).pvalue)
+    return worst
+
+
+def dependence(draws: np.ndarray) -> float:
+    """Smallest p-value of sign against magnitude, and of draws against later ones (capped at 4 sigma)."""
+    moved = draws[draws != 0]
+    cap = int(np.quantile(np.abs(moved), 0.99)) + 1
+    table = np.stack(
+        [np.bincount(np.minimum(np.abs(side), cap)) for side in (moved[moved > 0], moved[moved < 0])]
+    )
+    table = table[:, table.sum(axis=0) > 50]
+    worst = stats.chi2_contingency(table).pvalue if table.shape[1] > 1 else 1.0
+    bound = 4 * draws.std()
+    for values in (np.clip(draws, -bound, bound), np.minimum(np.abs(draws), bound)):
+        centred = values - values.mean()
+        for lag in (1, 2, 65536):
+            score = np.mean(centred[:-lag] * centred[lag:]) / centred.var() * math.sqrt(len(draws) - lag)
+            worst = min(worst, 2 * stats.norm.sf(abs(score)))
+    return float(worst)
+
+
+def seeded(rate: float, size: int, seed: int = 1) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.geometric(-math.expm1(-rate), size) - rng.geometric(-math.expm1(-rate), size)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_bulk_draws_follow_the_law(rate):
+    draws = noise.draw_array(rate, DRAWS)
+    assert draws.dtype == np.int64
+    assert chi_square(draws, float(rate)) > CRITICAL
+    assert tails(draws, float(rate)) > CRITICAL / 6
+    assert dependence(draws) > CRITICAL / 7
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_pure_python_draws_follow_the_law(rate):
+    drawn = noise.draw(rate, 300_000)
+    assert all(type(value) is int for value in drawn[:100])
+    draws = np.array(drawn)
+    assert chi_square(draws, float(rate)) > CRITICAL
+    assert tails(draws, float(rate)) > CRITICAL / 6
+    assert dependence(draws) > CRITICAL / 7
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_the_statistics_reject_wrong_laws(rate):
+    rate = float(rate)
+    right = seeded(rate, DRAWS)
+    assert chi_square(right, rate) > CRITICAL
+    assert tails(right, rate) > CRITICAL / 6
+    assert dependence(right) > CRITICAL / 7
+    for wrong in (1.02, 0.98):
+        other = min(math.exp(-rate) * wrong, 0.9999)
+        assert chi_square(seeded(-math.log(other), DRAWS), rate) < CRITICAL
+    assert chi_square(np.abs(right), rate) < CRITICAL
+    assert chi_square(np.where(right == 0, right, right - np.sign(right)), rate) < CRITICAL
+    assert tails(np.clip(right, -20 / rate, 20 / rate).astype(int) * 2, rate) < CRITICAL / 6
+    assert dependence(np.where(right % 2 == 0, right, np.abs(right))) < CRITICAL / 7
+    assert dependence(np.repeat(right[: DRAWS // 2], 2)) < CRITICAL / 7
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 65535, 65536, 65537, 200_001])
+def test_every_size_is_filled(size):
+    assert len(noise.draw(Fraction(1, 1000), size)) == size
+    drawn = noise.draw_array(Fraction(1, 1000), size)
+    assert drawn.shape == (size,)
+    assert size < 65535 or (drawn[-300:] != 0).sum() > 200
+
+
+def test_two_calls_share_no_noise():
+    first, second = noise.draw_array(Fraction(1, 1000), 1000), noise.draw_array(Fraction(1, 1000), 1000)
+    assert (first == second).mean() < 0.1
+
+
+# --- ties ---
+
+
+class Script:
+    """Entropy that is no entropy: the given 64-bit words, in order."""
+
+    def __init__(self, *words: int) -> None:
+        self.words = list(words)
+
+    def __call__(self, size: int) -> bytes:
+        assert size % 8 == 0
+        return b"".join(self.words.pop(0).to_bytes(8, sys.byteorder) for _ in range(size // 8))
+
+
+def faces(sampler: Sampler, *words: int) -> list[int]:
+    """What each face makes of the same words; all of them must be used."""
+    results = []
+    for method in (sampler.draw, sampler.draw_array):
+        script = Script(*words)
+        results.append(int(method(1, script)[0]))
+        assert not script.words
+    assert results[0] == results[1]
+    return results
+
+
+def piece(survival: int, index: int, pieces: int) -> int:
+    """The index-th 64-bit piece after the first 63 bits of a probability known to 63 + 64 * pieces bits."""
+    return survival >> 64 * (pieces - 1 - index) & (2**64 - 1)
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("rate", [*RATES, Fraction(1, 3)])
+def test_a_word_beside_a_threshold_needs_no_more_bits(rate, sign):
+    sampler = Sampler(rate)
+    for k in (1, 2, 5):
+        threshold = _survival.magnitude(rate, k, 63)[-1]
+        assert faces(sampler, sign << 63 | threshold - 1)[0] == (-k if sign else k)
+        assert faces(sampler, sign << 63 | threshold + 1)[0] == (1 - k if sign else k - 1)
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("rate", [*RATES, Fraction(1, 3)])
+def test_a_tie_is_settled_by_further_bits(rate, sign):
+    sampler = Sampler(rate)
+    for k, pieces in itertools.product((1, 2, 5), (1, 2, 3)):
+        survival = _survival.magnitude(rate, k, 63 + 64 * pieces)[-1]
+        word = sign << 63 | survival >> 64 * pieces
+        equal = [piece(survival, i, pieces) for i in range(pieces - 1)]
+        last = piece(survival, pieces - 1, pieces)
+        assert 0 < last < 2**64 - 1
+        below = faces(sampler, word, *equal, last - 1)[0]
+        above = faces(sampler, word, *equal, last + 1)[0]
+        assert (below, above) == ((-k, 1 - k) if sign else (k, k - 1))
+
+
+def test_ties_far_below_the_first_word_are_settled_too():
+    rate, pieces = Fraction(1000), 23
+    survival = _survival.magnitude(rate, 1, 63 + 64 * pieces)[-1]
+    words = [0, *(piece(survival, i, pieces) for i in range(pieces))]
+    assert words[:22] == [0] * 22
+    assert faces(Sampler(rate), *words[:-1], words[-1] - 1)[0] == 1
+    assert faces(Sampler(rate), *words[:-1], words[-1] + 1)[0] == 0
+
+
+def test_a_coarse_table_with_settled_ties_is_still_exact(monkeypatch):
+    """With 3-bit words almost every draw ties, so that the law rests on settling; unsettled, it is wrong."""
+    monkeypatch.setattr(noise, "_BITS", 3)
+    rate, size = Fraction(1, 2), 100_000
+    coarse = Table(partial(_survival.geometric, rate, 60))
+
+    def draw() -> int:
+        return coarse.look_up(os.urandom(1)[0] & 7, os.urandom)
+
+    def p_value(draws: np.ndarray) -> float:
+        cells = np.arange(16)
+        expected = size * -math.expm1(-0.5) * np.exp(-0.5 * cells)
+        observed = np.bincount(np.minimum(draws, 16), minlength=17)
+        expected = np.append(expected, size * math.exp(-8))
+        return float(stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), 16))
+
+    assert p_value(np.array([draw() for _ in range(size)])) > CRITICAL
+    monkeypatch.setattr(
+        Table, "settle", lambda self, word, entropy: self.size - sum(t <= word for t in self.ascending)
+    )
+    assert p_value(np.array([draw() for _ in range(size)])) < CRITICAL
+
+
+def test_the_guide_agrees_with_the_search_at_the_edges_of_its_cells():
+    cell = 1 << (63 - noise._GUIDE_BITS)
+    edges = {k * cell + d for k in (1, 2, 9, 2**15 - 1) for d in (-1, 0, 1)}
+    thresholds = sorted(edges | {0, 2**63 - 1}, reverse=True)
+    words = sorted({t + d for t in thresholds for d in (-2, -1, 0, 1, 2) if 0 <= t + d < 2**63})
+    for half in (0, 2**64 - 1):
+        table = Table(lambda bits: [(t << bits - 63) + (1 << bits - 63 >> 1) for t in thresholds])
+        want = [table.look_up(word, Script(half)) for word in words]
+        got = table.look_up_array(np.array(words), Script(*[half] * len(thresholds)))
+        assert got.tolist() == want
+        assert len(set(want)) == len(thresholds)
+
+
+# --- beyond the table ---
+
+
+def test_what_lies_beyond_every_table_goes_on():
+    """Words of zeros reach the ends of the tables, at a probability too small for any sample to show."""
+    for rate in (Fraction(1, 10), Fraction(1), Fraction(5)):
+        sampler = Sampler(rate)
+        end = sampler.tail[1].size
+        first = sampler.head.size
+        assert faces(sampler, 0, 0, 2**63 - 1)[0] == first
+        assert faces(sampler, 0, 0, 0, 0, 2**63 - 1)[0] == first + end
+        assert faces(sampler, 1 << 63, 0, 0, 0, 0, 0, 2**63 - 1)[0] == -first - 2 * end
+
+
+@pytest.mark.parametrize(("entries", "base"), [(2, 2), (3, 2), (5, 7)])
+@pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1), Fraction(5)])
+def test_draws_beyond_a_small_table_follow_the_law(rate, entries, base):
+    sampler = Sampler(rate, entries, base)
+    assert sampler.head.size <= entries
+    bulk = sampler.draw_array(10**6, os.urandom)
+    assert min(chi_square(bulk, float(rate)), 6 * tails(bulk, float(rate))) > CRITICAL
+    pure = np.array(sampler.draw(20_000, os.urandom))
+    assert chi_square(pure, float(rate)) > CRITICAL
+    if rate < 1:
+        assert len(sampler.tail[0]) >= 3
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**6), Fraction(1, 10**9), noise.MIN_RATE])
+def test_tiny_rates_follow_the_law(rate):
+    """Divided by its scale the noise is a Laplace variable, up to rounding far below what can be seen."""
+    for draws in (noise.draw_array(rate, 10**6), np.array(noise.draw(rate, 20_000))):
+        assert stats.kstest(draws * float(rate), stats.laplace.cdf).pvalue > CRITICAL
+        for low in (2, 4096):  # the low digits are uniform
+            observed = np.bincount(draws % low, minlength=low)
+            assert stats.chisquare(observed).pvalue > CRITICAL or len(draws) < 50 * low
+
+
+def survivals(table: Table, bits: int) -> list[Fraction]:
+    return [Fraction(1), *(Fraction(value, 2**bits) for value in table._floors(bits)), Fraction(0)]
+
+
+def test_digits_make_a_geometric_variable():
+    """Enumerates the digits at their exact probabilities: the law of G from the tables really used."""
+    rate, entries, base, bits = Fraction(1, 7), 4, 3, 400
+    digits, last = Sampler(rate, entries, base).tail
+    assert len(digits) >= 3
+    law = {0: Fraction(1)}
+    weight = 1
+    for table in digits:
+        steps = [a - b for a, b in itertools.pairwise(survivals(table, bits))]
+        assert len(steps) == base
+        law = {g + weight * j: p * q for g, p in law.items() for j, q in enumerate(steps)}
+        weight *= base
+    open_steps = [a - b for a, b in itertools.pairwise(survivals(last, bits))]
+    whole = {}
+    for rounds in range(4):
+        again = open_steps[last.size] ** rounds
+        for (g, p), j in itertools.product(law.items(), range(last.size)):
+            whole[g + weight * (rounds * last.size + j)] = p * again * open_steps[j]
+    with mpmath.workprec(500):
+        alpha = mpmath.exp(-mpmath.mpf(1) / 7)
+        assert sorted(whole) == list(range(4 * last.size * weight))
+        for g, p in whole.items():
+            exact = (1 - alpha) * alpha**g
+            assert abs(mpmath.mpf(p.numerator) / p.denominator - exact) < mpmath.mpf(2) ** -380
+
+
+def test_tables_stay_small():
+    for rate in (noise.MIN_RATE, Fraction(1, 10**9), Fraction(1, 182), Fraction(1, 100), Fraction(10**6)):
+        sampler = Sampler(rate)
+        digits, last = sampler.tail
+        assert max(table.size for table in (sampler.head, last, *digits)) <= 8192
+        assert len(digits) <= 3
+
+
+# --- the promise ---
+
+
+def implemented_pmf(rate: Fraction, bits: int = 319) -> dict[int, Fraction]:
+    """The law from the thresholds that the draws are compared with, refined to more bits."""
+    steps = [a - b for a, b in itertools.pairwise(survivals(Sampler(rate).head, bits))][:-1]
+    return {k * s: p / (2 if k else 1) for k, p in enumerate(steps) for s in (1, -1)}
+
+
+def worst_ratio(law, x: tuple[int, ...], y: tuple[int, ...], outputs: range):
+    """The largest P(report | x) / P(report | y) over all reports with entries in ``outputs``."""
+    return max(
+        math.prod((law(r - a) for r, a in zip(report, x, strict=True)), start=mpmath.mpf(1))
+        / math.prod((law(r - b) for r, b in zip(report, y, strict=True)), start=mpmath.mpf(1))
+        for report in itertools.product(outputs, repeat=len(x))
+    )
+
+
+@pytest.mark.parametrize("source", ["formula", "thresholds"])
+@pytest.mark.parametrize(("epsilon", "precision"), [(1, 2), (Fraction(3, 2), 3), (4, 1)])
+def test_the_bound_is_attained_and_not_exceeded(epsilon, precision, source):
+    rate = Fraction(epsilon) / precision
+    with mpmath.workprec(300):
+        alpha = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
+        bound = mpmath.exp(mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator)
+        if source == "formula":
+            law = {k: (1 - alpha) / (1 + alpha) * alpha ** abs(k) for k in range(-20, 21)}.__getitem__
+        else:
+            exact = implemented_pmf(rate)
+            law = {k: mpmath.mpf(exact[k].numerator) / exact[k].denominator for k in range(-8, 9)}.__getitem__
+        slack = mpmath.mpf(2) ** -150
+        for x, y in itertools.product(itertools.product(range(4), repeat=2), repeat=2):
+            distance = sum(abs(a - b) for a, b in zip(x, y, strict=True))
+            ratio = worst_ratio(law, x, y, range(-3, 6))
+            assert abs(ratio / alpha**-distance - 1) < slack
+            if distance <= precision:
+                assert ratio < bound * (1 + slack)
+            else:
+                assert ratio > bound * (1 + slack)
+            if distance == precision:
+                assert ratio > bound * (1 - slack)
+
+
+# --- the referee ---
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(2)])
+def test_opendp_draws_the_same_law(rate):
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    size = 100_000
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    theirs = np.array(dp.m.make_laplace(*space, scale=float(1 / rate))([0] * size))
+
+    def p_value(ours: np.ndarray) -> float:
+        edge = int(4 / rate) + 1
+        table = np.stack(
+            [np.bincount(np.clip(x, -edge, edge) + edge, minlength=2 * edge + 1) for x in (ours, theirs)]
+        )
+        return stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue
+
+    assert chi_square(theirs, float(rate)) > CRITICAL
+    assert p_value(noise.draw_array(rate, size)) > CRITICAL
+    assert p_value(np.array(noise.draw(rate, size))) > CRITICAL
+    assert p_value(seeded(float(rate) * 1.1, size)) < CRITICAL
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("face", [noise.draw, noise.draw_array])
+def test_bad_arguments(face):
+    for bad in (0.5, "1", True, None):
+        with pytest.raises(TypeError, match=r"^rate must be a Fraction, got "):
+            face(bad, 1)
+    for bad in (Fraction(0), Fraction(-1), noise.MIN_RATE / 2):
+        with pytest.raises(ValueError, match=r"^rate must be at least 2\*\*-40, got "):
+            face(bad, 1)
+    with pytest.raises(ValueError, match=r"^size must not be negative, got -1$"):
+        face(Fraction(1), -1)
+    with pytest.raises(TypeError):
+        face(Fraction(1), 1, seed=1)
+
+
+def test_noise_that_would_not_fit_is_refused_and_never_wraps(monkeypatch):
+    assert noise.MAX_NOISE == 2**62
+    monkeypatch.setattr(noise, "MAX_NOISE", 2**30)
+    for face in (noise.draw, noise.draw_array):
+        with pytest.raises(OverflowError, match=r"^noise must stay below 2\*\*62, got a larger draw$"):
+            face(noise.MIN_RATE, 10)
+
+
+def test_huge_rates_leave_counts_alone():
+    assert noise.draw(Fraction(1000), 1000) == [0] * 1000
+    assert not noise.draw_array(Fraction(10**30), 1000).any()

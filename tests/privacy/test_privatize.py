@@ -1,0 +1,417 @@
+import itertools
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+import countveil.privacy._counts as reading
+from countveil.privacy import PrivacyLevel, Release, noise, privatize
+from countveil.privacy._counts import Counts
+
+CRITICAL = 1e-8
+LEVEL = PrivacyLevel(1, 2)
+SILENT = PrivacyLevel(1000, 1)
+"""Noise of zero, but for a probability of 2 e^-1000: shows what was done to the counts themselves."""
+COUNTS = [[0, 3, 1], [2, 0, 0]]
+FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
+
+
+def law_p_value(draws: np.ndarray, rate: float) -> float:
+    """p-value of integers against the noise law."""
+    edge = int(5 / rate) + 1
+    observed = np.bincount(np.clip(draws, -edge, edge) + edge, minlength=2 * edge + 1)
+    weights = math.tanh(rate / 2) * np.exp(-rate * np.abs(np.arange(-edge, edge + 1)))
+    weights[[0, -1]] = math.exp(-rate * edge) / (1 + math.exp(-rate))
+    return float(stats.chisquare(observed, draws.size * weights).pvalue)
+
+
+def dense(reports) -> np.ndarray:
+    return reports.toarray() if sp.issparse(reports) else np.asarray(reports)
+
+
+CONTAINERS = {
+    "int64": np.array(COUNTS),
+    "int8": np.array(COUNTS, dtype=np.int8),
+    "uint64": np.array(COUNTS, dtype=np.uint64),
+    "float": np.array(COUNTS, dtype=float),
+    "float16": np.array(COUNTS, dtype=np.float16),
+    "longdouble": np.array(COUNTS, dtype=np.longdouble),
+    "object": np.array(COUNTS, dtype=object),
+    "fortran": np.asfortranarray(COUNTS),
+    "unmasked": np.ma.MaskedArray(COUNTS),
+    "lists": COUNTS,
+    "tuples": tuple(map(tuple, COUNTS)),
+    "arrays in a list": [np.array(row) for row in COUNTS],
+    "frame": pd.DataFrame(COUNTS),
+    "mixed frame": pd.DataFrame(COUNTS).astype({0: float, 1: "Int64", 2: object}),
+    **{name: sp.coo_array(COUNTS).asformat(name) for name in FORMATS},
+    "old sparse matrix": sp.csr_matrix(COUNTS),
+    "float sparse": sp.csr_array(np.array(COUNTS, dtype=float)),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_every_container_gives_its_own_counts(name):
+    release = privatize(CONTAINERS[name], SILENT)
+    assert isinstance(release, Release)
+    assert dense(release.reports).tolist() == COUNTS
+    assert release.reports.dtype == np.int64
+    assert release.shape == (2, 3)
+    assert release.truncated is sp.issparse(CONTAINERS[name]) is sp.issparse(release.reports)
+    assert release.levels == SILENT
+    assert not release.simulated
+
+
+def test_any_number_of_axes():
+    for shape in ((5,), (5, 2), (2, 3, 4), (2, 1, 2, 3)):
+        counts = np.arange(math.prod(shape)).reshape(shape)
+        assert (privatize(counts, SILENT).reports == counts).all()
+        assert (privatize(counts.tolist(), SILENT).reports == counts).all()
+
+
+def test_the_counts_themselves_are_left_alone():
+    for counts in (np.array(COUNTS), sp.csr_array(COUNTS)):
+        before = counts.copy()
+        privatize(counts, LEVEL, truncate=True)
+        assert (before != counts).sum() == 0
+
+
+@pytest.mark.parametrize("container", [np.array, sp.csr_array, sp.coo_array, list, pd.DataFrame])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_every_cell_gets_the_noise(container, truncate):
+    counts = np.zeros((400, 300), dtype=int)
+    counts[::2] = 1000
+    release = privatize(container(counts.tolist() if container is list else counts), LEVEL, truncate)
+    assert release.truncated is truncate
+    assert sp.issparse(release.reports) is (truncate and container in (sp.csr_array, sp.coo_array))
+    reports = dense(release.reports)
+    assert law_p_value((reports - counts)[::2].ravel(), 0.5) > CRITICAL
+    if truncate:
+        zeros = reports[1::2].ravel()
+        assert (
+            stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
+        )
+        assert zeros.min() == 0
+        positive = zeros[zeros > 0] - 1
+        assert stats.binomtest(int((positive == 0).sum()), positive.size, 1 - LEVEL.alpha).pvalue > CRITICAL
+    else:
+        assert law_p_value(reports[1::2].ravel(), 0.5) > CRITICAL
+    # the control: the same statistics reject half and twice the rate
+    assert law_p_value((reports - counts)[::2].ravel(), 0.55) < CRITICAL
+
+
+def test_sparse_counts_are_never_dense_as_a_whole(monkeypatch):
+    sizes = []
+    real = noise.draw_array
+    monkeypatch.setattr(noise, "draw_array", lambda rate, size: sizes.append(size) or real(rate, size))
+    counts = (
+        sp.random_array((2_500, 1_000), density=0.01, rng=np.random.default_rng(1)).astype(bool).astype(int)
+    )
+    counts = sp.csr_array(counts) * 500
+    release = privatize(counts, LEVEL)
+    assert max(sizes) <= 2**20
+    assert sum(sizes) == 2_500_000
+    assert release.reports.has_canonical_format
+    assert release.reports.data.min() > 0
+    reports = release.reports.toarray()
+    there = counts.toarray() > 0
+    assert law_p_value(reports[there] - 500, 0.5) > CRITICAL
+    for rows in (slice(0, 1048), slice(1048, 2096), slice(2096, None)):
+        zeros = reports[rows][~there[rows]]
+        assert (
+            stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
+        )
+
+
+def test_very_wide_sparse_counts_go_row_by_row():
+    counts = sp.coo_array(([7], ([1], [2**20])), shape=(2, 2**20 + 2))
+    assert privatize(counts, SILENT).reports.toarray()[1, 2**20] == 7
+
+
+def test_explicit_zeros_and_duplicates():
+    counts = sp.coo_array(([1, 2, 0, 100, 100], ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1])), dtype=np.int8)
+    release = privatize(counts, SILENT)
+    assert release.reports.toarray().tolist() == [[3, 0], [0, 200]]
+    assert release.reports.nnz == 2
+
+
+@pytest.mark.parametrize("base", [2**60, 2**62])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_large_counts_lose_nothing(base, truncate):
+    counts = np.full((200, 100), base)
+    for given in (counts, counts.astype(float), sp.csr_array(counts), counts.tolist()):
+        reports = dense(privatize(given, PrivacyLevel(1, 10), truncate).reports)
+        assert law_p_value((reports - base).ravel(), 0.1) > CRITICAL
+    as_floats = (np.float64(base) + (reports - base)).astype(np.int64) - base
+    assert law_p_value(as_floats.ravel(), 0.1) < CRITICAL
+    table = Counts(counts.tolist(), counts.shape, (None, None), False)
+    pure = np.array(privatize_lists(table, PrivacyLevel(1, 10), truncate))
+    assert law_p_value((pure - base).ravel(), 0.1) > CRITICAL
+
+
+def privatize_lists(table: Counts, level: PrivacyLevel, truncate: bool):
+    from importlib import import_module
+
+    return import_module("countveil.privacy.privatize")._noisy_lists(table, level, truncate)
+
+
+def test_each_row_has_the_level_its_author_chose():
+    levels = [PrivacyLevel(1, 1) if i % 3 else PrivacyLevel(1, 20) for i in range(600)]
+    counts = np.full((600, 250), 10**6)
+    coarse = np.arange(600) % 3 == 0
+    for given in (counts, sp.csr_array(counts), pd.DataFrame(counts)):
+        release = privatize(given, levels)
+        assert release.levels == tuple(levels)
+        assert release.alpha.tolist() == [level.alpha for level in levels]
+        moved = dense(release.reports) - counts
+        assert law_p_value(moved[coarse].ravel(), 0.05) > CRITICAL
+        assert law_p_value(moved[~coarse].ravel(), 1.0) > CRITICAL
+        assert law_p_value(moved.ravel(), 0.05) < CRITICAL
+    pure = np.array(
+        privatize_lists(Counts(counts.tolist(), counts.shape, (None, None), False), tuple(levels), False)
+    )
+    assert law_p_value((pure - counts)[coarse].ravel(), 0.05) > CRITICAL
+    assert law_p_value((pure - counts)[~coarse].ravel(), 1.0) > CRITICAL
+
+
+def test_rows_of_zeros_work():
+    for counts in (np.zeros((3, 90)), sp.csr_array((3, 90)), [[0] * 90] * 3):
+        release = privatize(counts, PrivacyLevel(1, 100))
+        assert release.shape == (3, 90)
+        assert dense(release.reports).any()
+
+
+def test_a_mapping_is_one_record_over_its_vocabulary():
+    release = privatize(
+        {"veil": 3, "count": 1}, SILENT, vocabulary=["count", "noise", "veil"], row_labels=["me"]
+    )
+    assert release.reports.tolist() == [[1, 0, 3]]
+    assert release.column_labels == ("count", "noise", "veil")
+    assert release.row_labels == ("me",)
+    assert privatize({}, SILENT, vocabulary=["a"]).reports.tolist() == [[0]]
+
+
+def test_labels_are_kept():
+    frame = pd.DataFrame(COUNTS, index=["ann", "bo"], columns=["x", 2, ("y", 1)])
+    release = privatize(frame, LEVEL)
+    assert release.labels == (("ann", "bo"), ("x", "2", "('y', 1)"))
+    assert privatize(pd.DataFrame(COUNTS), LEVEL).labels == (None, None)
+    assert privatize(frame, LEVEL, row_labels=[7, 8]).row_labels == ("7", "8")
+    assert privatize(sp.csr_array(COUNTS), LEVEL, column_labels=["a", "b", "c"]).column_labels == (
+        "a",
+        "b",
+        "c",
+    )
+    assert privatize(np.zeros((2, 2, 2)), LEVEL, column_labels=["a", "b"]).labels == (None, ("a", "b"), None)
+    series = privatize(pd.Series([1, 2], index=["a", "b"]), SILENT)
+    assert (series.labels, series.reports.tolist()) == ((("a", "b"),), [1, 2])
+
+
+# --- what is refused, without showing what is private ---
+
+BAD = {
+    "negative": (-70007, "a negative value"),
+    "fractional": (70007.5, "a fractional value"),
+    "missing": (math.nan, "a missing value (NaN)"),
+    "infinite": (math.inf, "an infinite value"),
+    "too large": (2**62 + 70007, "a value above 2**62"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("container", ["list", "array", "object", "sparse", "frame", "mapping"])
+def test_counts_must_be_non_negative_whole_numbers(kind, container):
+    bad, what = BAD[kind]
+    rows = [[0, 0, 0], [0, 0, bad]]
+    array = np.array(rows)
+    if kind == "too large" and container in ("array", "sparse", "frame"):
+        array = array.astype(np.int64)
+    counts = {
+        "list": rows,
+        "array": array,
+        "object": np.array(rows, dtype=object),
+        "sparse": sp.coo_array(array),
+        "frame": pd.DataFrame(array),
+        "mapping": {"a": bad},
+    }[container]
+    place = "(0, 0)" if container == "mapping" else "(1, 2)"
+    vocabulary = ["a"] if container == "mapping" else None
+    with pytest.raises(ValueError) as caught:
+        privatize(counts, LEVEL, vocabulary=vocabulary)
+    assert str(caught.value) == f"counts must be non-negative whole numbers, got {what} at index {place}"
+    assert "70007" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("counts", "what"),
+    [
+        ([[True]], "a boolean at index (0, 0)"),
+        ([["3"]], "something that is no number at index (0, 0)"),
+        ([[None]], "something that is no number at index (0, 0)"),
+        (np.array([[True]]), "an array of bool"),
+        (sp.csr_array(np.array([[True]])), "an array of bool"),
+        (np.array([["3"]]), "an array of <U1"),
+        (np.array([1j]), "an array of complex128"),
+        (np.array([[True]], dtype=object), "a boolean at index (0, 0)"),
+        (np.ma.MaskedArray([1, 2], mask=[0, 1]), "masked values; fill them, or leave their rows out"),
+        (
+            pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+            "a missing value (NaN) at index (1, 0)",
+        ),
+        (np.array([2**63], dtype=np.uint64), "a value above 2**62 at index (0,)"),
+        (np.array([1, np.nan], dtype=np.float16), "a missing value (NaN) at index (1,)"),
+        (
+            sp.coo_array(([2**62] * 4, ([0] * 4, [0] * 4))),
+            "repeated cells whose sum may exceed 2**62; sum them first",
+        ),
+    ],
+)
+def test_other_things_are_no_counts(counts, what):
+    with pytest.raises(
+        ValueError, match="^" + re.escape(f"counts must be non-negative whole numbers, got {what}")
+    ):
+        privatize(counts, LEVEL)
+
+
+@pytest.mark.parametrize(
+    ("counts", "shape"),
+    [
+        (np.zeros((0, 5)), "(0, 5)"),
+        (np.zeros((5, 0)), "(5, 0)"),
+        (np.zeros((2, 0, 3)), "(2, 0, 3)"),
+        (np.array(3), "()"),
+        ([], "(0,)"),
+        ([[], []], "(2, 0)"),
+        (sp.csr_array((0, 5)), "(0, 5)"),
+        (sp.csr_array((5, 0)), "(5, 0)"),
+        (pd.DataFrame(columns=["a"]), "(0, 1)"),
+        (pd.DataFrame(index=["a"]), "(1, 0)"),
+        (pd.Series([], dtype=int), "(0,)"),
+    ],
+)
+def test_an_empty_matrix_says_so(counts, shape):
+    rule = f"counts must have at least one row and one column, got shape {shape}"
+    with pytest.raises(ValueError, match="^" + re.escape(rule) + "$"):
+        privatize(counts, LEVEL)
+
+
+def test_an_empty_vocabulary_says_so():
+    with pytest.raises(
+        ValueError, match=r"^counts must have at least one row and one column, got shape \(1, 0\)$"
+    ):
+        privatize({}, LEVEL, vocabulary=[])
+
+
+@pytest.mark.parametrize("ragged", [[[1, 2], [3]], [[1], 2], [1, [2]], [[[1]], [2]], [[1], [[2]]]])
+def test_lists_must_be_rectangular(ragged):
+    with pytest.raises(ValueError, match=r"^counts must be (rectangular|non-negative whole numbers), got "):
+        privatize(ragged, LEVEL)
+
+
+def test_deep_lists_are_refused():
+    endless: list = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match=r"^counts must have at most 32 axes, got more$"):
+        privatize(endless, LEVEL)
+
+
+@pytest.mark.parametrize("bad", [3, "counts", {1, 2}, iter([1]), None, object()])
+def test_other_containers_are_refused(bad):
+    with pytest.raises(TypeError, match=r"^counts must be an array, a table, lists or a mapping, got "):
+        privatize(bad, LEVEL)
+
+
+def test_words_outside_the_vocabulary_are_refused_and_not_shown():
+    with pytest.raises(
+        ValueError, match=r"^counts must be of words in the vocabulary, got 2 outside it"
+    ) as caught:
+        privatize({"a": 1, "secret": 1, "other": 0}, LEVEL, vocabulary=["a"])
+    assert "to drop them, pass {word: n for " in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "error", "text"),
+    [
+        (None, ValueError, "vocabulary must be given for a mapping"),
+        ({"a"}, TypeError, "vocabulary must be words in a fixed order, got set"),
+        ({"a": 0}, TypeError, "vocabulary must be words in a fixed order, got dict"),
+        ("abc", TypeError, "vocabulary must be words in a fixed order, got str"),
+        ([1], TypeError, "vocabulary must hold strings"),
+        (["a", "b", "a"], ValueError, "vocabulary must name each word once, got 1 repetitions"),
+    ],
+)
+def test_vocabulary_rules(vocabulary, error, text):
+    with pytest.raises(error, match="^" + text):
+        privatize({"a": 1}, LEVEL, vocabulary=vocabulary)
+
+
+def test_vocabulary_belongs_to_mappings():
+    with pytest.raises(TypeError, match=r"^counts must be a mapping where a vocabulary is given, got list$"):
+        privatize([[1]], LEVEL, vocabulary=["a"])
+    with pytest.raises(
+        ValueError, match=r"^column_labels must be left out where a vocabulary names the columns"
+    ):
+        privatize({"a": 1}, LEVEL, vocabulary=["a"], column_labels=["a"])
+
+
+@pytest.mark.parametrize(
+    ("level", "error", "text"),
+    [
+        (0.5, TypeError, "level must be a PrivacyLevel or a sequence of them, got float"),
+        ("1", TypeError, "level must be a PrivacyLevel or a sequence of them, got str"),
+        (None, TypeError, "level must be a PrivacyLevel or a sequence of them, got NoneType"),
+        ([LEVEL, 0.5], TypeError, "level must hold PrivacyLevels, got float at index 1"),
+        ([LEVEL], ValueError, "level must be one, or one for each of 2 rows, got 1"),
+        ([LEVEL] * 3, ValueError, "level must be one, or one for each of 2 rows, got 3"),
+        ([], ValueError, "level must be one, or one for each of 2 rows, got 0"),
+        (PrivacyLevel(1, 2**41), ValueError, "level must have a rate of at least 2**-40, got 4.54747e-13"),
+    ],
+)
+def test_level_rules(level, error, text):
+    for counts in (COUNTS, np.array(COUNTS), sp.csr_array(COUNTS)):
+        with pytest.raises(error, match="^" + re.escape(text)):
+            privatize(counts, level)
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "text"),
+    [
+        ({"row_labels": ["a"]}, ValueError, "row_labels must have 2 entries, got 1"),
+        ({"column_labels": ["a"]}, ValueError, "column_labels must have 3 entries, got 1"),
+        (
+            {"column_labels": ["a", "b", "a"]},
+            ValueError,
+            "column_labels must differ from each other, got one twice",
+        ),
+        ({"column_labels": "abc"}, TypeError, "column_labels must be a sequence of names, got str"),
+        ({"column_labels": {"a", "b", "c"}}, TypeError, "column_labels must be a sequence of names, got set"),
+    ],
+)
+def test_label_rules(labels, error, text):
+    with pytest.raises(error, match=f"^{text}$"):
+        privatize(COUNTS, LEVEL, **labels)
+    with pytest.raises(ValueError, match=r"^column_labels must be left out where there are no columns"):
+        privatize([1, 2], LEVEL, column_labels=["a"])
+
+
+def test_no_seed_and_no_other_truncation():
+    for name in ("seed", "rng", "random_state"):
+        with pytest.raises(TypeError):
+            privatize(COUNTS, LEVEL, **{name: 1})
+    with pytest.raises(TypeError, match=r"^truncate must be True, False or None, got 1$"):
+        privatize(COUNTS, LEVEL, truncate=1)
+    with pytest.raises(ValueError, match=r"^sparse counts must have two axes, got 1$"):
+        privatize(sp.coo_array([1, 2]), LEVEL)
+
+
+def test_limits_leave_room_in_64_bits():
+    assert reading.MAX_COUNT + noise.MAX_NOISE - 1 <= 2**63 - 1
+    for count, tau in itertools.product((0, reading.MAX_COUNT), (1 - noise.MAX_NOISE, noise.MAX_NOISE - 1)):
+        assert -(2**63) <= count + tau < 2**63
+    assert Fraction(noise.MAX_NOISE) * noise.MIN_RATE > 2**21

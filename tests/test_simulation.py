@@ -1,0 +1,111 @@
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from countveil.privacy import PrivacyLevel, Release
+from countveil.simulation import simulate_release
+
+LEVEL = PrivacyLevel(1, 2)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_the_noise_is_the_difference_of_two_geometric_variables():
+    counts = np.arange(24).reshape(2, 3, 4)
+    release = simulate_release(counts, LEVEL, rng())
+    again = rng()
+    p = -math.expm1(-0.5)
+    tau = (again.geometric(p, size=(2, 3, 4)) - 1) - (again.geometric(p, size=(2, 3, 4)) - 1)
+    assert (release.reports - counts == tau).all()
+
+
+def test_the_noise_follows_the_law():
+    draws = simulate_release(np.zeros((1000, 100), dtype=int), LEVEL, rng()).reports.ravel()
+    cells = np.arange(-12, 13)
+    weights = math.tanh(0.25) * np.exp(-0.5 * np.abs(cells))
+    weights[[0, -1]] = math.exp(-6) / (1 + math.exp(-0.5))
+    observed = np.bincount(np.clip(draws, -12, 12) + 12, minlength=25)
+    assert stats.chisquare(observed, draws.size * weights).pvalue > 1e-4
+    assert (
+        stats.chisquare(observed[::-1] + observed[0], (observed[::-1] + observed[0]).sum() * weights).pvalue
+        < 1e-4
+    )
+
+
+def test_the_same_seed_gives_the_same_release():
+    counts = np.full((50, 40), 3)
+    assert (
+        simulate_release(counts, LEVEL, rng()).reports == simulate_release(counts, LEVEL, rng()).reports
+    ).all()
+    other = simulate_release(counts, LEVEL, np.random.default_rng(8))
+    assert (other.reports != simulate_release(counts, LEVEL, rng()).reports).any()
+
+
+@pytest.mark.parametrize("rows", [5, 3000])
+def test_dense_and_sparse_counts_get_the_same_noise(rows):
+    counts = np.zeros((rows, 1000), dtype=int)
+    counts[::2, ::7] = 4
+    signed = simulate_release(counts, LEVEL, rng()).reports
+    sparse = simulate_release(sp.csr_array(counts), LEVEL, rng())
+    assert sparse.truncated
+    assert (sparse.reports.toarray() == np.maximum(signed, 0)).all()
+    assert (simulate_release(counts, LEVEL, rng(), True).reports == np.maximum(signed, 0)).all()
+    assert (simulate_release(sp.csr_array(counts), LEVEL, rng(), truncate=False).reports == signed).all()
+
+
+def test_each_row_has_its_own_level():
+    levels = [PrivacyLevel(1, 20), PrivacyLevel(1000, 1)]
+    release = simulate_release([[5] * 500, [6] * 500], levels, rng())
+    assert (release.reports[1] == 6).all()
+    assert release.reports[0].std() == pytest.approx(math.sqrt(800), rel=0.2)
+    assert release.levels == tuple(levels)
+
+
+def test_it_says_that_it_protects_nobody(tmp_path):
+    frame = pd.DataFrame([[1, 2]], index=["me"], columns=["a", "b"])
+    release = simulate_release(frame, LEVEL, rng())
+    assert release.labels == (("me",), ("a", "b"))
+    release.save(tmp_path / "a.npz")
+    for each in (release, Release.load(tmp_path / "a.npz")):
+        assert each.simulated
+        assert each.describe().startswith("SIMULATED research noise")
+        assert "protects nobody" in each.describe().partition(". ")[0]
+        assert "simulated" in repr(each)
+
+
+@pytest.mark.parametrize("bad", [1, None, np.random.RandomState(1), np.random])
+def test_rng_must_be_a_generator(bad):
+    with pytest.raises(TypeError, match=r"^rng must be a numpy\.random\.Generator, got "):
+        simulate_release([[1]], LEVEL, bad)
+
+
+@pytest.mark.parametrize(
+    ("counts", "level", "error", "text"),
+    [
+        (
+            [[-1]],
+            LEVEL,
+            ValueError,
+            "counts must be non-negative whole numbers, got a negative value at index (0, 0)",
+        ),
+        (
+            np.array([[0.5]]),
+            LEVEL,
+            ValueError,
+            "counts must be non-negative whole numbers, got a fractional value",
+        ),
+        (np.zeros((0, 2)), LEVEL, ValueError, "counts must have at least one row and one column"),
+        ([[1]], [LEVEL, LEVEL], ValueError, "level must be one, or one for each of 1 rows, got 2"),
+        ([[1]], 0.5, TypeError, "level must be a PrivacyLevel"),
+    ],
+)
+def test_the_rules_are_those_of_privatize(counts, level, error, text):
+    with pytest.raises(error, match="^" + re.escape(text)):
+        simulate_release(counts, level, rng())
