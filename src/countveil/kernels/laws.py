@@ -1,0 +1,297 @@
+"""Scalar laws of one report r of one count y, compiled: score it, expect its count, draw its count.
+
+Given the rate mu and a positive report r, the count has weight w(y) = mu^y/y! alpha^|r - y|. Everything here
+comes from three sums of it, below r, at r and above r, each taken relative to a scale at which none of them
+overflows (see ``weight_sums``). Reports that are zero or negative need no sums: y ~ Poisson(alpha mu).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+SERIES_TOLERANCE = 1e-18
+INVERSION_LIMIT = 48.0
+RECIPROCALS = np.concatenate([[0.0], 1.0 / np.arange(1.0, 513.0)])
+
+
+@njit(cache=True, nogil=True)
+def stirling_error(n):
+    """log n! - log(sqrt(2 pi n) (n/e)^n) for n >= 1, to about 1e-15."""
+    if n <= 15:
+        return math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - HALF_LOG_TWO_PI
+    s = 1.0 / (n * n)
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - s / 1188) * s) * s) * s) / n
+
+
+@njit(cache=True, nogil=True)
+def poisson_deviance(n, rate):
+    """n log(n/rate) + rate - n, without cancellation where n is close to the rate (n > 0, rate > 0)."""
+    gap = n - rate
+    if abs(gap) > 0.1 * (n + rate):
+        return n * (math.log(n) - math.log(rate)) - gap
+    d = gap / (n + rate)
+    d2 = d * d
+    power = 2.0 * n * d * d2
+    total = gap * d
+    j = 3.0
+    while True:
+        updated = total + power / j
+        if updated == total:
+            return total
+        total = updated
+        power *= d2
+        j += 2.0
+
+
+@njit(cache=True, nogil=True)
+def poisson_logpmf(n, rate):
+    """log of rate^n e^-rate / n!, by the saddle-point expansion (Loader 2000); n >= 0, rate >= 0."""
+    if n == 0:
+        return -rate
+    if rate <= 0.0:
+        return -math.inf
+    if n > rate and rate < 1e-290:
+        return n * math.log(rate) - rate - math.lgamma(n + 1.0)
+    x = float(n)
+    return -HALF_LOG_TWO_PI - 0.5 * math.log(x) - stirling_error(x) - poisson_deviance(x, rate)
+
+
+@njit(cache=True, nogil=True)
+def sum_below(r, x):
+    """sum_{j=1..r} r (r-1) ... (r-j+1) / x^j: Poisson(x) mass below r over its mass at r. For x >= r."""
+    total = 0.0
+    term = 1.0
+    inverse = 1.0 / x
+    left = float(r)
+    while left > 0.0:
+        term *= left * inverse
+        total += term
+        if term <= SERIES_TOLERANCE * (1.0 + total):
+            break
+        left -= 1.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sum_above(r, x):
+    """sum_{j>=1} x^j / ((r+1) ... (r+j)): Poisson(x) mass above r over its mass at r. For x <= r + 1."""
+    total = 0.0
+    term = 1.0
+    n = float(r)
+    while True:
+        n += 1.0
+        term *= x / n
+        total += term
+        if term <= SERIES_TOLERANCE * (1.0 + total):
+            return total
+
+
+@njit(cache=True, nogil=True)
+def weight_sums(r, rate, alpha):
+    """(log scale, below, at, above): the sums of w(y) over y < r, y = r, y > r are e^(log scale) times these.
+
+    For r > 0, rate > 0, 0 < alpha < 1; the scale includes e^-rate. Below r the weights are those of a
+    Poisson(rate/alpha), above r of a Poisson(rate alpha). Where one of these has its mode on its own side of r,
+    that piece holds at least a quarter of its Poisson's mass and sets the scale; otherwise both decrease away
+    from r, and w(r) does. No difference of nearly equal numbers is ever taken.
+    """
+    lower = rate / alpha
+    upper = rate * alpha
+    if lower < r:
+        at = math.exp(poisson_logpmf(r, lower))
+        below = 1.0 - at * (1.0 + sum_above(r, lower))
+        scale = lower * (1.0 - alpha) + r * math.log(alpha)
+        return scale, below, at, at * sum_above(r, upper)
+    if upper > r + 1:
+        at = math.exp(poisson_logpmf(r, upper))
+        above = 1.0 - at * (1.0 + sum_below(r, upper))
+        scale = -rate * (1.0 - alpha) - r * math.log(alpha)
+        return scale, at * sum_below(r, lower), at, above
+    return poisson_logpmf(r, rate), sum_below(r, lower), 1.0, sum_above(r, upper)
+
+
+@njit(cache=True, nogil=True)
+def report_logpmf(r, rate, alpha):
+    """log P(r | rate, alpha): a Poisson count plus two-sided geometric noise (mathematics, equation 2.2)."""
+    if alpha <= 0.0:
+        return poisson_logpmf(r, rate) if r >= 0 else -math.inf
+    log_constant = math.log1p(-alpha) - math.log1p(alpha)
+    if r <= 0 or rate <= 0.0:
+        return log_constant + abs(r) * math.log(alpha) - (1.0 - alpha) * rate
+    scale, below, at, above = weight_sums(r, rate, alpha)
+    return log_constant + scale + math.log(below + at + above)
+
+
+@njit(cache=True, nogil=True)
+def censored_logpmf(rate, alpha):
+    """log P(r <= 0 | rate, alpha) = -(1 - alpha) rate - log(1 + alpha): all that a truncated report says."""
+    return -(1.0 - alpha) * rate - math.log1p(alpha)
+
+
+@njit(cache=True, nogil=True)
+def expected_count_ratio(r, rate, alpha):
+    """E[y | r, rate] / rate for r > 0 and 0 < alpha < 1 (mathematics, equation 2.3); its limit at rate 0 is 1/alpha."""
+    if rate <= 0.0:
+        return 1.0 / alpha
+    _, below, at, above = weight_sums(r, rate, alpha)
+    return (below / alpha + alpha * (at + above)) / (below + at + above)
+
+
+@njit(cache=True, nogil=True)
+def expected_count(r, rate, alpha):
+    """E[y | r, rate, alpha] for any report."""
+    if alpha <= 0.0:
+        return float(r)
+    if r <= 0:
+        return alpha * rate
+    return rate * expected_count_ratio(r, rate, alpha)
+
+
+@njit(cache=True, nogil=True)
+def invert_from_zero(r, lower, upper, u):
+    """The count at which the running sum of w(y), y = 0, 1, ..., passes u times its total; for lower < r."""
+    term = 1.0
+    total = 1.0
+    for y in range(1, r + 1):
+        term *= lower * RECIPROCALS[y]
+        total += term
+    last = r
+    while term > SERIES_TOLERANCE * total:
+        last += 1
+        term *= upper * RECIPROCALS[last]
+        total += term
+    left = u * total - 1.0
+    term = 1.0
+    y = 0
+    while left >= 0.0 and y < last:
+        y += 1
+        term *= (lower if y <= r else upper) * RECIPROCALS[y]
+        left -= term
+    return y
+
+
+@njit(cache=True, nogil=True)
+def invert_from_report(r, lower, upper, u):
+    """The same by a running sum over y = r, r - 1, ..., 0, r + 1, r + 2, ...; for lower >= r."""
+    below = sum_below(r, lower)
+    above = 0.0
+    term = 1.0
+    y = r
+    while term > SERIES_TOLERANCE:
+        y += 1
+        term *= upper * RECIPROCALS[y]
+        above += term
+    left = u * (1.0 + below + above) - 1.0
+    if left < 0.0:
+        return r
+    term = 1.0
+    if left < below:
+        y = r
+        inverse = 1.0 / lower
+        while left >= 0.0 and y > 0:
+            term *= y * inverse
+            y -= 1
+            left -= term
+        return y
+    left -= below
+    y = r
+    while left >= 0.0 and term > SERIES_TOLERANCE:
+        y += 1
+        term *= upper * RECIPROCALS[y]
+        left -= term
+    return max(y, r + 1)
+
+
+@njit(cache=True, nogil=True)
+def log_weight(y, r, rate, log_alpha):
+    """log w(y) up to a constant, accurate at any size."""
+    return poisson_logpmf(y, rate) + abs(r - y) * log_alpha
+
+
+@njit(cache=True, nogil=True)
+def log_step(y, r, rate, log_alpha):
+    """log w(y) - log w(y-1) for y >= 1."""
+    return math.log(rate) - math.log(y) + (-log_alpha if y <= r else log_alpha)
+
+
+@njit(cache=True, nogil=True)
+def reach(slope, mode):
+    """How far from the mode a log-concave law with this slope there and Poisson curvature drops by about one."""
+    return max(1, int(2.0 / (abs(slope) + math.sqrt(slope * slope + 2.0 / (mode + 1.0)))))
+
+
+@njit(cache=True, nogil=True)
+def reject_log_concave(r, rate, alpha, rng):
+    """A draw of y by rejection from a flat middle and two geometric tails, which bound any log-concave law.
+
+    The expected number of trials is below about three at any r, rate and alpha (after Devroye 1986, chapter X).
+    """
+    log_alpha = math.log(alpha)
+    lower = rate / alpha
+    upper = rate * alpha
+    mode = int(lower) if lower < r else (int(upper) if upper > r else r)
+    peak = log_weight(mode, r, rate, log_alpha)
+
+    right = mode + reach(log_step(mode + 1, r, rate, log_alpha), mode)
+    right_height = log_weight(right, r, rate, log_alpha) - peak
+    right_slope = log_step(right + 1, r, rate, log_alpha)
+    right_mass = math.exp(right_height) / -math.expm1(right_slope)
+
+    left = -1
+    left_height = left_slope = left_mass = 0.0
+    if mode > 0:
+        left = mode - reach(log_step(mode, r, rate, log_alpha), mode)
+        if left >= 0:
+            left_height = log_weight(left, r, rate, log_alpha) - peak
+            left_slope = -log_step(left, r, rate, log_alpha) if left > 0 else -math.inf
+            left_mass = math.exp(left_height) / -math.expm1(left_slope)
+        else:
+            left = -1
+    middle_mass = float(right - left - 1)
+
+    while True:
+        u = rng.random() * (middle_mass + right_mass + left_mass)
+        if u < middle_mass:
+            y = left + 1 + int(u)
+            bound = 0.0
+        elif u < middle_mass + right_mass:
+            step = int(math.log(1.0 - rng.random()) / right_slope)
+            y = right + step
+            bound = right_height + step * right_slope
+        elif left == 0:
+            y = 0
+            bound = left_height
+        else:
+            step = int(math.log(1.0 - rng.random()) / left_slope)
+            y = left - step
+            if y < 0:
+                continue
+            bound = left_height + step * left_slope
+        if math.log(1.0 - rng.random()) <= log_weight(y, r, rate, log_alpha) - peak - bound:
+            return y
+
+
+@njit(cache=True, nogil=True)
+def sample_count_given_positive(r, rate, alpha, rng):
+    """A draw of the true count given a positive report (mathematics, equation 2.1)."""
+    if alpha <= 0.0:
+        return r
+    if rate <= 0.0:
+        return 0
+    lower = rate / alpha
+    upper = rate * alpha
+    if r < INVERSION_LIMIT and upper < INVERSION_LIMIT:
+        if lower < r:
+            return invert_from_zero(r, lower, upper, rng.random())
+        return invert_from_report(r, lower, upper, rng.random())
+    return reject_log_concave(r, rate, alpha, rng)
+
+
+@njit(cache=True, nogil=True)
+def sample_count(r, rate, alpha, rng):
+    """A draw of the true count given any report: Poisson(alpha rate) where the report is not positive (2.4)."""
+    if r > 0 or alpha <= 0.0:
+        return sample_count_given_positive(r, rate, alpha, rng)
+    return rng.poisson(alpha * rate)
