@@ -17,6 +17,7 @@ _HOME_OF = {
     "PrivatizedCounts": "countveil.observations",
     "ExactCounts": "countveil.observations",
     "NaiveCounts": "countveil.observations",
+    "ReleaseFiles": "countveil.observations",
     "TopicModel": "countveil.estimators",
     "sample_true_counts": "countveil.true_counts",
     "expected_true_counts": "countveil.true_counts",

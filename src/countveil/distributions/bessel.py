@@ -16,7 +16,10 @@ from countveil.distributions._series import (
     sum_downwards,
     sum_upwards,
 )
+from countveil.kernels.bessel import sample_bessel
 from countveil.kernels.laws import poisson_logpmf
+
+LARGEST_DRAWN = 2.0**53
 
 # Given N1 - N2 = order, N2 has the Bessel law for any two Poisson rates with product (argument/2)^2. With the
 # rates x and x + order, x the real mode, both masses are near their peaks: that is the scale at which nothing
@@ -90,39 +93,9 @@ def _mode(order: Any, argument: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _invert(mode: int, order: int, x: float, left: float) -> int:
-    """The value at which the weights, summed outwards from the mode in turns, pass left."""
-    low, high = x, x + order
-    above = below = 1.0
-    up, down = float(mode), float(mode)
-    left -= 1.0
-    while left >= 0.0 and above + below > 0.0:
-        up += 1.0
-        above *= (low / up) * (high / (up + order))
-        left -= above
-        if left < 0.0:
-            return int(up)
-        if down > 0.0:
-            below *= (down / low) * ((down + order) / high)
-            down -= 1.0
-            left -= below
-            if left < 0.0:
-                return int(down)
-        else:
-            below = 0.0
-    return mode
-
-
-@njit(cache=True, nogil=True)
 def _draw_each(order: Any, argument: Any, rng: np.random.Generator, draws: Any) -> None:
-    total = 1.0
     for i in range(draws.size):
-        x = balance_point(order[i], 0.5 * argument[i])
-        mode = int(x)
-        if i == 0 or order[i] != order[i - 1] or argument[i] != argument[i - 1]:
-            total = 1.0 + sum_upwards(mode, order[i], x, x + order[i])
-            total += sum_downwards(mode, order[i], x, x + order[i])
-        draws[i] = _invert(mode, order[i], x, rng.random() * total)
+        draws[i] = sample_bessel(order[i], argument[i], rng)
 
 
 class Bessel(Law):
@@ -131,8 +104,9 @@ class Bessel(Law):
     P(n) = (argument/2)^(2n + order) / (n! (n + order)! I_order(argument)),   n = 0, 1, 2, ...
 
     The product of the two rates is (argument/2)^2. order is a non-negative integer or an array of them,
-    argument a positive number or an array; ValueError otherwise. Work per value and per draw grows with the
-    square root of the mode. Source: Yuan and Kalbfleisch (2000); Schein et al. (2019), theorems 4.1 and 6.1.
+    argument a positive number or an array; ValueError otherwise, and for draws where the argument is above
+    2^53. Work per value grows with the square root of the mode; a draw's is bounded. Source: Yuan and
+    Kalbfleisch (2000); Schein et al. (2019), theorems 4.1 and 6.1.
 
     >>> float(Bessel(0, 2.0).pmf(1).round(6))
     0.438676
@@ -169,6 +143,7 @@ class Bessel(Law):
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
         order, argument = (np.broadcast_to(p, shape).ravel() for p in self._parameters)
+        refuse("argument must be at most 2^53 for draws", argument > LARGEST_DRAWN, argument)
         draws = np.empty(order.size, dtype=np.int64)
         _draw_each(order, argument, rng, draws)
         return draws.reshape(shape)

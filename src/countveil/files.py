@@ -1,0 +1,24 @@
+"""Files that appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside ``path`` to write to; it takes the name at the end, unless an error came first.
+
+    It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{os.urandom(6).hex()}.{target.name}")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

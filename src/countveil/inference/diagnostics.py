@@ -1,0 +1,115 @@
+"""Is a fit to be trusted: do chains agree, have they seen enough, does the fit explain the reports."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from arviz_stats.base import array_stats
+
+from countveil.kernels.gibbs import MASKED
+from countveil.observations import Observations
+
+R_HAT_GOOD = 1.01
+R_HAT_FAIR = 1.1
+ESS_GOOD = 400
+SIGNAL_LEAST = 0.8
+CELLS_MOST = 20_000_000
+CELLS_AT_ONCE = 2_000_000
+
+
+class FitWarning(UserWarning):
+    """The fit is not to be trusted, for a reason that the message gives in words."""
+
+
+class Diagnostics(NamedTuple):
+    """A table of R-hat and effective sample sizes, and what they come to in words."""
+
+    table: (
+        pd.DataFrame
+    )  # a sampler's: one row a quantity, r_hat, ess_bulk, ess_tail (the worst over its members)
+    verdict: str
+
+
+def diagnose(quantities: dict[str, np.ndarray]) -> Diagnostics:
+    """Diagnose named quantities, each (C, S) or (C, S, members), by rank-normalised R-hat and ESS.
+
+    Vehtari et al. (2021). Quantities must not depend on the order of components.
+    """
+    rows = {name: worst(np.asarray(values, dtype=np.float64)) for name, values in quantities.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["r_hat", "ess_bulk", "ess_tail"])
+    return Diagnostics(table, verdict_of(table, n_chains=len(next(iter(quantities.values())))))
+
+
+def worst(values: np.ndarray) -> tuple[float, float, float]:
+    """The largest R-hat and smallest effective sample sizes over the members of one quantity."""
+    if values.shape[1] < 4:
+        return float("nan"), float("nan"), float("nan")
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    r_hat = array_stats.rhat(values, **axes) if values.shape[0] > 1 else np.nan
+    bulk = array_stats.ess(values, method="bulk", **axes)
+    tail = array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
+    return float(np.max(r_hat)), float(np.min(bulk)), float(np.min(tail))
+
+
+def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
+    """One or two plain sentences: whether to trust the fit, and what to do if not."""
+    r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
+    if not np.isfinite(ess):
+        return "Too few draws to say anything about convergence; ask for more draws."
+    if n_chains == 1:
+        return f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
+    if r_hat > R_HAT_FAIR:
+        return (
+            f"The chains disagree (R-hat up to {r_hat:.2f}): they may have found different solutions. "
+            "Tune longer, or use fewer components, and do not report intervals from this fit."
+        )
+    if r_hat > R_HAT_GOOD or ess < ESS_GOOD:
+        return (
+            f"The chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f}): "
+            "good enough for means, but draw more before trusting intervals."
+        )
+    return f"The chains agree (R-hat up to {r_hat:.2f}) and the effective draws suffice (at least {ess:.0f})."
+
+
+def signal_share(observations: Observations, theta: np.ndarray, phi: np.ndarray) -> float:
+    """Expected over observed: positive reports beyond those that noise alone makes, at the rates theta phi^T.
+
+    A report is positive with probability 1 - e^(-(1 - alpha) mu) / (1 + alpha). Near one for a fit of the right
+    size, far below for one that starved its components. theta is (D, K), phi (V, K). Very large data are
+    judged by an even selection of their rows.
+    """
+    n_rows, n_columns = observations.shape
+    rows = np.unique(np.linspace(0, n_rows - 1, max(1, min(n_rows, CELLS_MOST // n_columns))).astype(int))
+    expected = observed = 0.0
+    for part in np.array_split(rows, max(1, rows.size * n_columns // CELLS_AT_ONCE)):
+        taken = observations.take(part)
+        alpha = taken.alpha_e.reshape(taken.shape) if taken.alpha_e.size else taken.alpha_d[:, None]
+        extra = -np.expm1(-(1.0 - alpha) * (theta[part] @ phi.T)) / (1.0 + alpha)
+        entry_rows = np.repeat(np.arange(part.size), np.diff(taken.indptr))
+        hidden = taken.reports == MASKED
+        extra[entry_rows[hidden], taken.columns[hidden]] = 0.0
+        by_noise = np.broadcast_to(alpha / (1.0 + alpha), taken.shape)
+        expected += extra.sum()
+        observed += np.count_nonzero(taken.reports > 0) - by_noise.sum()
+        observed += by_noise[entry_rows[hidden], taken.columns[hidden]].sum()
+    return float(expected / observed) if observed > 0 else float("nan")
+
+
+def diagnose_optimiser(method: str, converged: bool, iterations: int, share: float) -> Diagnostics:
+    """Diagnose a fit that no chain made, by how it ended and by its ``signal_share``."""
+    table = pd.DataFrame(
+        {"converged": [converged], "iterations": [iterations], "signal_share": [share]}, index=["fit"]
+    )
+    return Diagnostics(table, verdict_of_optimiser(method, converged, iterations, share))
+
+
+def verdict_of_optimiser(method: str, converged: bool, iterations: int, share: float) -> str:
+    """One or two plain sentences on a fit that no chain made."""
+    if share < SIGNAL_LEAST:
+        return (
+            f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
+            f"explain, so {method} has starved its components, as it does where counts are sparse and noise is "
+            'strong. Use method="gibbs", or "em" for a quick look, or expectation="arithmetic".'
+        )
+    ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
+    return f"{ending}; the fit explains the positive reports (expected over observed {share:.2f})."

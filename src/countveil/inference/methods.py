@@ -1,0 +1,231 @@
+"""The algorithms by name, and what each makes of observations: draws that everything downstream can read."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import em, gibbs, run, svi
+from countveil.inference.cavi import State as VariationalState
+from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
+from countveil.inference.streams import START, Streams
+from countveil.models.matrix import MatrixModel
+from countveil.observations import Observations, ReleaseFiles
+
+SAMPLERS = {"gibbs": "gibbs", "augmented-gibbs": "augmented_gibbs"}
+OPTIMISERS = {"cavi": "cavi", "bessel-cavi": "bessel_cavi", "svi": "svi", "em": "em"}
+METHODS = (*SAMPLERS, *OPTIMISERS)
+
+HELD_OUT_SHARE = 0.05
+HELD_OUT_MOST = 200_000
+PATIENCE = 5
+IMPROVEMENT = 1e-4
+Q_CHAIN = 2**30
+SMALLEST_DRAW = 1e-37  # the least that float32 holds in full
+
+
+class Settings(NamedTuple):
+    """How to run: the schedule and start of samplers, the rules of optimisers, seed, threads, progress, saving."""
+
+    plan: Schedule
+    start: str
+    max_iter: int
+    tolerance: float
+    expectation: str | None
+    center: str
+    passes: int
+    batch_rows: int
+    seed: int
+    threads: int
+    progress: bool | None
+    saving: Checkpoint | None
+
+
+class Fitted(NamedTuple):
+    """What a method found: draws, and for optimisers how they got there and the means that they hold exactly."""
+
+    draws: Draws
+    interrupted: bool
+    seconds: float
+    objective: np.ndarray | None = None  # (iterations,) before each step
+    converged: bool | None = None
+    means: tuple[np.ndarray, np.ndarray] | None = None  # (D, K), (V, K)
+
+
+def fit(method: str, data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
+    """Run one of ``METHODS``; only svi takes data that stay on disk."""
+    if method == "svi":
+        return fit_svi(data, model, settings)
+    if isinstance(data, ReleaseFiles):
+        raise ValueError(f"data on disk goes with method 'svi', got method {method!r}")
+    observations = data
+    if method in SAMPLERS:
+        found = run.sample(
+            observations, model, settings.plan, seed=settings.seed, threads=settings.threads,
+            progress=settings.progress, algorithm=module(SAMPLERS[method]), start=settings.start,
+            saving=settings.saving,
+        )  # fmt: skip
+        return Fitted(*found)
+    if method == "em":
+        return fit_em(observations, model, settings)
+    options = {
+        "cavi": {"expectation": settings.expectation or "geometric"},
+        "bessel-cavi": {"center": settings.center},
+    }
+    algorithm = with_options(module(OPTIMISERS[method]), options[method])
+    ascent = climb(observations, model, algorithm, settings, run.relative_change(settings.tolerance))
+    with ThreadEngine(settings.threads) as engine:
+        draws = draws_from_gammas(ascent.state, observations, settings, engine)
+    means = ascent.state.theta_shape / ascent.state.theta_rate, ascent.state.phi_shape / ascent.state.phi_rate
+    return Fitted(draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, means)
+
+
+def with_options(algorithm: ModuleType, options: dict[str, str]) -> SimpleNamespace:
+    """An algorithm's step with its options set (and its init's, where that takes them)."""
+    init = partial(algorithm.init, **options) if "center" in options else algorithm.init
+    return SimpleNamespace(init=init, step=partial(algorithm.step, **options))
+
+
+def module(name: str) -> ModuleType:
+    """An algorithm's module, imported when it is first used."""
+    return import_module(f"countveil.inference.{name}")
+
+
+def climb(
+    observations: Observations, model: MatrixModel, algorithm: Any, settings: Settings, rule: Any
+) -> Ascent:
+    """``run.ascend`` with these settings."""
+    return run.ascend(
+        observations, model, algorithm, rule, max_iter=settings.max_iter, seed=settings.seed,
+        threads=settings.threads, progress=settings.progress,
+    )  # fmt: skip
+
+
+def draws_from_gammas(
+    q: VariationalState, data: Observations | ReleaseFiles, settings: Settings, engine: ThreadEngine
+) -> Draws:
+    """Posterior draws from a Q of gammas: one chain of independent draws."""
+    rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
+    plan = settings.plan._replace(chains=1)
+    draws = Draws.empty(plan, data.shape, q.phi_shape.shape[1])
+    draws.theta_rate[0], draws.phi_rate[0] = (hyper[0] / hyper[1] for hyper in (q.theta_hyper, q.phi_hyper))
+    draws.log_likelihood[0] = draws.total_rate[0] = 0.0
+    for s in range(plan.draws):
+        draws.phi[0, s] = np.maximum(rng.standard_gamma(q.phi_shape) / q.phi_rate, SMALLEST_DRAW)
+    for first, observations in data.parts():
+        rows = slice(first, first + observations.shape[0])
+        for s in range(plan.draws):
+            theta = rng.standard_gamma(q.theta_shape[rows]) / q.theta_rate[rows]
+            draws.theta[0, s, rows] = np.maximum(theta, SMALLEST_DRAW)
+            add_scores(draws, s, rows, observations, engine)
+    return draws
+
+
+def add_scores(draws: Draws, s: int, rows: slice, observations: Observations, engine: ThreadEngine) -> None:
+    """Add a part's log-likelihood and total rate to those of draw s of the only chain."""
+    theta, phi = draws.theta[0, s, rows].astype(np.float64), draws.phi[0, s].astype(np.float64)
+    state = gibbs.State(theta, phi, draws.theta_rate[0, s], draws.phi_rate[0, s], s)
+    draws.log_likelihood[0, s] += gibbs.log_likelihood(state, observations, engine)
+    draws.total_rate[0, s] += theta.sum(axis=0) @ phi.sum(axis=0)
+
+
+def fit_svi(data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
+    """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
+    started, expectation = time.perf_counter(), settings.expectation or "arithmetic"
+    streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
+    bounds: list[float] = []
+    interrupted = False
+    with run.progress_bar(settings.progress) as bar, ThreadEngine(settings.threads) as engine:
+        task = bar.add_task("starting", total=settings.passes * n_rows, score="")
+        state = svi.init(next(data.parts())[1], model, streams, n_rows)
+        try:
+            for turn in range(settings.passes):
+                for batch in batches(data, settings.batch_rows, streams.generator(turn + 1, START)):
+                    state, found = svi.step(state, batch, model, n_rows, engine, expectation)
+                    bounds.append(found.data_bound * n_rows / batch.shape[0])
+                    bar.update(task, advance=batch.shape[0], description=f"pass {turn + 1}")
+        except KeyboardInterrupt:
+            interrupted = True
+        bar.update(task, description="finishing")
+        fits = [svi.fit_rows(state, part, model, engine, expectation) for _, part in data.parts()]
+        q = svi.whole(state, fits)
+        draws = draws_from_gammas(q, data, settings, engine)
+    means = q.theta_shape / q.theta_rate, q.phi_shape / q.phi_rate
+    return Fitted(draws, interrupted, time.perf_counter() - started, np.array(bounds), not interrupted, means)
+
+
+def batches(data: Observations | ReleaseFiles, size: int, rng: np.random.Generator) -> Iterator[Observations]:
+    """All rows once, in random batches of about ``size``; part by part, the parts in random order."""
+    for _, part in data.parts(rng.permutation(data.n_parts)):
+        order = rng.permutation(part.shape[0])
+        for rows in np.array_split(order, -(-order.size // size)):
+            yield part.take(rows)
+
+
+def fit_em(observations: Observations, model: MatrixModel, settings: Settings) -> Fitted:
+    """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
+
+    One fit without a twentieth of the cells finds the number of iterations; a second fit with all of them
+    makes as many.
+    """
+    rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
+    training, cells = hold_out(observations, rng)
+    best = BestIteration(observations, cells)
+    search = climb(training, model, em, settings, best.rule)
+    short = settings._replace(max_iter=max(best.iteration, 1))
+    ascent = climb(observations, model, em, short, lambda state, objectives: False)
+    draws = Draws.empty(Schedule(1, 0, 1, 1), observations.shape, model.n_components)
+    theta, phi = ascent.state.theta, ascent.state.phi
+    theta_rate = model.row_prior.shape / np.maximum(theta.mean(axis=0), em.SMALLEST)
+    phi_rate = model.column_prior.shape / np.maximum(phi.mean(axis=0), em.SMALLEST)
+    for store, value in zip(draws, (theta, phi, theta_rate, phi_rate, 0.0, 0.0), strict=True):
+        store[0, 0] = value
+    with ThreadEngine(settings.threads) as engine:
+        add_scores(draws, 0, slice(None), observations, engine)
+    return Fitted(
+        draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
+        ascent.objective, search.converged, (theta, phi),
+    )  # fmt: skip
+
+
+class BestIteration:
+    """A stopping rule: the held-out log-likelihood has not improved for a few iterations."""
+
+    def __init__(self, observations: Observations, cells: tuple[np.ndarray, np.ndarray]) -> None:
+        self.cells, self.reported = cells, observations.cells(*cells)
+        self.iteration, self.best = 0, -np.inf
+
+    def rule(self, state: em.State, objectives: list[float]) -> bool:
+        """True once the best iteration lies a few back."""
+        rows, columns = self.cells
+        rate = np.einsum("ek,ek->e", state.theta[rows], state.phi[columns])
+        score = float(report_scores(*self.reported, rate).sum())
+        if score > self.best + IMPROVEMENT * abs(score) or self.iteration == 0:
+            self.iteration, self.best = state.sweep, score
+        return state.sweep - self.iteration >= PATIENCE
+
+
+def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """log P(max(report, 0) | rate) of each cell."""
+    from countveil.true_counts import log_likelihood
+
+    return np.asarray(log_likelihood(reports, np.maximum(rate, em.SMALLEST), alpha, truncated=True))
+
+
+def hold_out(
+    observations: Observations, rng: np.random.Generator
+) -> tuple[Observations, tuple[np.ndarray, np.ndarray]]:
+    """Observations with a random twentieth of their cells masked, and those cells (none that was masked already)."""
+    n_rows, n_columns = observations.shape
+    n = max(1, int(min(HELD_OUT_SHARE * n_rows * n_columns, HELD_OUT_MOST)))
+    rows, columns = rng.integers(n_rows, size=n), rng.integers(n_columns, size=n)
+    unique = np.unique(rows * n_columns + columns)
+    rows, columns = unique // n_columns, unique % n_columns
+    visible = observations.cells(rows, columns)[0] >= 0
+    rows, columns = rows[visible], columns[visible]
+    return observations.hide(rows, columns), (rows, columns)

@@ -1,0 +1,307 @@
+"""The one loop that runs algorithms: sweeps, progress, thinning, checkpoints, stopping, and what is kept."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import checkpoint, em, gibbs
+from countveil.inference.streams import Streams
+from countveil.models.matrix import MatrixModel
+from countveil.observations import Observations
+
+SCORE_EVERY = 10
+EM_ITERATIONS = 10
+STARTS = ("least-squares", "em")
+
+
+class Schedule(NamedTuple):
+    """How long to run: ``tune`` sweeps thrown away, then ``draws`` kept, one every ``thin`` sweeps."""
+
+    draws: int
+    tune: int
+    chains: int
+    thin: int
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of one chain in all."""
+        return self.tune + self.draws * self.thin
+
+
+class Draws(NamedTuple):
+    """What a run keeps (C chains, S draws); float32 where large."""
+
+    theta: np.ndarray  # (C, S, D, K)
+    phi: np.ndarray  # (C, S, V, K)
+    theta_rate: np.ndarray  # (C, S, K)
+    phi_rate: np.ndarray  # (C, S, K)
+    log_likelihood: np.ndarray  # (C, S)
+    total_rate: np.ndarray  # (C, S)
+
+    @classmethod
+    def empty(cls, plan: Schedule, shape: tuple[int, int], n_components: int) -> "Draws":
+        """Room for all draws of all chains."""
+        lead, k = (plan.chains, plan.draws), n_components
+        return cls(
+            np.empty((*lead, shape[0], k), dtype=np.float32), np.empty((*lead, shape[1], k), dtype=np.float32),
+            np.empty((*lead, k)), np.empty((*lead, k)), np.empty(lead), np.empty(lead),
+        )  # fmt: skip
+
+
+class Run(NamedTuple):
+    """The draws of a run, and how it went."""
+
+    draws: Draws
+    interrupted: bool
+    seconds: float
+
+
+class Checkpoint(NamedTuple):
+    """Where chains are saved, how often, and whether to go on from what is there."""
+
+    path: Path
+    every_seconds: float
+    resume: bool
+
+
+class Chain:
+    """One chain's sweeps; its draws go into its own part of ``draws``."""
+
+    def __init__(
+        self,
+        number: int,
+        seed: int,
+        observations: Observations,
+        model: MatrixModel,
+        draws: Draws,
+        algorithm: ModuleType = gibbs,
+        start: str = "least-squares",
+    ) -> None:
+        self.number, self.observations, self.model = number, observations, model
+        self.algorithm, self.start = algorithm, start
+        self.streams = Streams.of_chain(seed, number)
+        self.draws = Draws(*(values[number] for values in draws))
+        self.snapshot: checkpoint.Snapshot | None = None
+
+    @property
+    def kept(self) -> int:
+        """Draws kept so far."""
+        return self.snapshot.kept if self.snapshot else 0
+
+    def run(
+        self,
+        plan: Schedule,
+        engine: ThreadEngine,
+        stop: threading.Event,
+        report: Callable[[int, int, float | None], None],
+        watched: bool = False,
+    ) -> None:
+        """Sweep to the end of the schedule, or until ``stop`` is set; each sweep leaves a snapshot."""
+        algorithm, observations, model = self.algorithm, self.observations, self.model
+        if self.snapshot is None:
+            state = algorithm.init(observations, model, self.streams)
+            if self.start == "em":
+                point = em.from_point(state.theta, state.phi, observations, model, engine, EM_ITERATIONS)
+                state = state._replace(theta=point.theta, phi=point.phi)
+        else:
+            state = algorithm.State(*self.snapshot.state)
+        kept = self.kept
+        while state.sweep < plan.sweeps and not stop.is_set():
+            state, info = algorithm.step(state, observations, model, self.streams, engine)
+            done, score = state.sweep - plan.tune, None
+            keep = done > 0 and done % plan.thin == 0
+            if keep or (watched and state.sweep % SCORE_EVERY == 0):
+                score = gibbs.log_likelihood(state, observations, engine)
+            if keep:
+                for store, value in zip(self.draws, (*state[:4], score, info.total_rate), strict=True):
+                    store[kept] = value
+                kept += 1
+            self.snapshot = checkpoint.Snapshot(tuple(state), kept)
+            report(self.number, state.sweep, score)
+
+
+def sample(
+    observations: Observations,
+    model: MatrixModel,
+    plan: Schedule,
+    *,
+    seed: int,
+    threads: int,
+    progress: bool | None = None,
+    algorithm: ModuleType = gibbs,
+    start: str = "least-squares",
+    saving: Checkpoint | None = None,
+) -> Run:
+    """Run all chains; Ctrl-C ends them after the sweep under way and returns the draws so far.
+
+    Chains run side by side where there are threads for it, and a chain's blocks where there are more threads
+    than chains; the draws are the same either way, and after a resume.
+
+    Raises:
+        KeyboardInterrupt: interrupted before any chain had kept a draw.
+        FileExistsError: a checkpoint is there, and ``saving`` does not say to resume from it.
+        ValueError: the checkpoint is damaged, or of other data or settings.
+    """
+    draws = Draws.empty(plan, observations.shape, model.n_components)
+    chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
+    mark = prepare_checkpoint(saving, chains, draws, plan, seed)
+    side_by_side = min(plan.chains, threads)
+    stop = threading.Event()
+    started = time.perf_counter()
+    with (
+        threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race for it
+        progress_bar(progress) as bar,
+        ThreadEngine(max(1, threads // side_by_side)) as engine,
+        ThreadPoolExecutor(side_by_side) as pool,
+    ):
+        tasks = [
+            bar.add_task(f"chain {c + 1} starting", total=plan.sweeps, score="") for c in range(plan.chains)
+        ]
+
+        def report(number: int, sweep: int, score: float | None) -> None:
+            stage = f"chain {number + 1} {'drawing' if sweep > plan.tune else 'tuning'}"
+            bar.update(tasks[number], completed=sweep, description=stage)
+            if score is not None:
+                bar.update(tasks[number], score=f"log-likelihood {score:.6g}")
+
+        def save() -> None:
+            if saving:
+                checkpoint.write(saving.path, mark, [chain.snapshot for chain in chains], draws)
+
+        try:
+            futures = [
+                pool.submit(chain.run, plan, engine, stop, report, not bar.disable) for chain in chains
+            ]
+            interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
+        finally:
+            stop.set()
+    return Run(cut(draws, [chain.kept for chain in chains]), interrupted, time.perf_counter() - started)
+
+
+def prepare_checkpoint(
+    saving: Checkpoint | None, chains: list[Chain], draws: Draws, plan: Schedule, seed: int
+) -> str:
+    """Load what is to be resumed into the chains; the fingerprint of the run."""
+    if saving is None:
+        return ""
+    first = chains[0]
+    settings = {
+        "algorithm": first.algorithm.__name__, "start": first.start, "model": first.model, "plan": plan,
+        "seed": seed,
+    }  # fmt: skip
+    mark = checkpoint.fingerprint(first.observations, settings)
+    if not saving.path.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {saving.path}")
+    if saving.path.exists():
+        if not saving.resume:
+            raise FileExistsError(f"checkpoint {saving.path} exists: resume from it, or remove it first")
+        for chain, snapshot in zip(chains, checkpoint.read(saving.path, mark, draws), strict=True):
+            chain.snapshot = snapshot
+    return mark
+
+
+def wait_for(
+    futures: list[Future[None]],
+    stop: threading.Event,
+    save: Callable[[], None] = lambda: None,
+    every_seconds: float | None = None,
+) -> bool:
+    """Wait for all chains, saving now and then; True if the user interrupted them. One that fails stops the others."""
+    interrupted = False
+    try:
+        while wait(futures, timeout=every_seconds, return_when=FIRST_EXCEPTION).not_done:
+            if any(future.done() and future.exception() for future in futures):
+                break
+            save()
+    except KeyboardInterrupt:
+        interrupted = True
+    stop.set()
+    wait(futures)
+    save()
+    for future in futures:
+        future.result()
+    return interrupted
+
+
+def cut(draws: Draws, kept: list[int]) -> Draws:
+    """The draws of the chains that have any, cut to the shortest of them."""
+    begun = [chain for chain, count in enumerate(kept) if count > 0]
+    if not begun:
+        raise KeyboardInterrupt("interrupted before any draw was kept")
+    shortest = min(kept[chain] for chain in begun)
+    if len(begun) == len(kept) and shortest == draws.log_likelihood.shape[1]:
+        return draws
+    return Draws(*(values[begun, :shortest] for values in draws))
+
+
+class Ascent(NamedTuple):
+    """Where an optimising algorithm ended, the objective before each of its steps, and how it went."""
+
+    state: Any
+    objective: np.ndarray  # (iterations,)
+    converged: bool
+    interrupted: bool
+    seconds: float
+
+
+def ascend(
+    observations: Observations,
+    model: MatrixModel,
+    algorithm: Any,
+    stop_rule: Callable[[Any, list[float]], bool],
+    *,
+    max_iter: int,
+    seed: int,
+    threads: int,
+    progress: bool | None = None,
+) -> Ascent:
+    """Iterate until ``stop_rule(state, objectives)`` or ``max_iter``; Ctrl-C ends with the state so far."""
+    started = time.perf_counter()
+    streams = Streams.of_chain(seed, 0)
+    objectives: list[float] = []
+    converged = interrupted = False
+    with progress_bar(progress) as bar, ThreadEngine(threads) as engine:
+        task = bar.add_task("starting", total=max_iter, score="")
+        state = algorithm.init(observations, model, streams)
+        try:
+            while len(objectives) < max_iter and not converged:
+                state, info = algorithm.step(state, observations, model, streams, engine)
+                objectives.append(info.objective)
+                bar.update(task, advance=1, description="iterating", score=f"objective {info.objective:.6g}")
+                converged = stop_rule(state, objectives)
+        except KeyboardInterrupt:
+            interrupted = True
+        if converged:
+            bar.update(task, completed=max_iter, description="converged")
+    return Ascent(state, np.array(objectives), converged, interrupted, time.perf_counter() - started)
+
+
+def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
+    """Stop once the objective rises by less than ``tolerance`` of its size in one iteration."""
+
+    def rule(state: Any, objectives: list[float]) -> bool:
+        if len(objectives) < 2:
+            return False
+        return abs(objectives[-1] - objectives[-2]) <= tolerance * abs(objectives[-1])
+
+    return rule
+
+
+def progress_bar(show: bool | None) -> Progress:
+    """A progress display on stderr; None shows it where somebody can watch (a terminal or a notebook)."""
+    console = Console(stderr=True)
+    disable = not show if show is not None else not (console.is_terminal or console.is_jupyter)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
+        TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"), console=console, disable=disable,
+    )  # fmt: skip

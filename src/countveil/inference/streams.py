@@ -1,0 +1,27 @@
+"""Random streams keyed by what they are for, so that a seed gives the same chain however the work is split."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+ROWS, COLUMNS, RATES, START = 0, 1, 2, 3
+
+
+class Streams(NamedTuple):
+    """The random generators of one chain: one for every (sweep, purpose, block)."""
+
+    key: tuple[int, int]
+
+    @classmethod
+    def of_chain(cls, seed: int, chain: int) -> "Streams":
+        """Streams of chain number ``chain`` of a run with this seed."""
+        words = np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2, np.uint64)
+        return cls((int(words[0]), int(words[1])))
+
+    def generator(self, sweep: int, purpose: int, block: int = 0) -> np.random.Generator:
+        """The generator for one block of one sweep; streams of different arguments never overlap.
+
+        Philox counts in 256 bits: the upper two words name the stream, the lower two count within it.
+        """
+        counter = np.array([0, 0, purpose << 48 | block, sweep], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(counter=counter, key=np.array(self.key, dtype=np.uint64)))

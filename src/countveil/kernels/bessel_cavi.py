@@ -1,0 +1,126 @@
+"""One pass of the papers' variational updates over a block of rows: a point mass for the Bessel variable.
+
+Every factor entry has three numbers: its geometric mean g = exp E log, its mean m and its variance w. A cell's
+noise rates have Q(lambda_l) = Gamma(1 + E[g_l], scale alpha). Suffixes are shapes, as in ``gibbs``.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from countveil.kernels.bessel import bessel_mean, bessel_mode
+from countveil.kernels.gibbs import MASKED
+
+
+@njit(cache=True, nogil=True)
+def geometric_mean(shape):
+    """exp E log of a Gamma(shape, 1), exp(digamma(shape)), for shape >= 1: recurrence, then the asymptotic series."""
+    back = 0.0
+    x = shape
+    while x < 10.0:
+        back += 1.0 / x
+        x += 1.0
+    i = 1.0 / (x * x)
+    tail = (
+        1 / 12 - (1 / 120 - (1 / 252 - (1 / 240 - (1 / 132 - (691 / 32760 - i / 12) * i) * i) * i) * i) * i
+    ) * i
+    return x * math.exp(-0.5 / x - tail - back)
+
+
+@njit(cache=True, nogil=True)
+def rate_moments(theta_g_dk, theta_m_dk, theta_w_dk, d, phi_g_vk, phi_m_vk, phi_w_vk, v):
+    """(sum of the products of geometric means, mean, variance) of the rate mu_dv under Q.
+
+    Var[mu] = sum_k Var[theta] Var[phi] + Var[theta] E[phi]^2 + Var[phi] E[theta]^2   (2018 preprint, equation 72)
+    """
+    geometric = 0.0
+    mean = 0.0
+    variance = 0.0
+    for k in range(theta_g_dk.shape[1]):
+        m, w = theta_m_dk[d, k], theta_w_dk[d, k]
+        n, u = phi_m_vk[v, k], phi_w_vk[v, k]
+        geometric += theta_g_dk[d, k] * phi_g_vk[v, k]
+        mean += m * n
+        variance += w * (u + n * n) + u * m * m
+    return geometric, mean, variance
+
+
+@njit(cache=True, nogil=True)
+def expected_split(r, geometric, mean, variance, shape_1, shape_2, alpha, use_mean):
+    """(E[y], E[g_1], E[g_2]) of a cell whose noise rates have gamma Qs of these shapes and scale alpha.
+
+        m = centre of Bessel(|r|, 2 sqrt(G[lambda_2] G[lambda_1 + mu])),   E[y + g_1] = m + max(r, 0)
+        log G[lambda_1 + mu] = log E[lambda_1 + mu] - Var[lambda_1 + mu] / 2 E[lambda_1 + mu]^2   (delta method)
+
+    The split of y + g_1 is in proportion to G[mu] and G[lambda_1].
+    """
+    g_1 = alpha * geometric_mean(shape_1)
+    g_2 = alpha * geometric_mean(shape_2)
+    total = alpha * shape_1 + mean
+    total_variance = alpha * alpha * shape_1 + variance
+    both = total * math.exp(-0.5 * total_variance / (total * total))
+    argument = 2.0 * math.sqrt(g_2 * both)
+    smaller = bessel_mean(abs(r), argument) if use_mean else float(bessel_mode(abs(r), argument))
+    upper = smaller + max(r, 0)
+    count = upper * geometric / (geometric + g_1)
+    return count, upper - count, upper - r
+
+
+@njit(cache=True, nogil=True)
+def update_rows(block, theta, phi, phi_total_k, noise_dv2, prior, sums, use_mean):
+    """Replace theta's shapes and rates and the noise rates' shapes by their updates; add up what phi's need.
+
+        shape_dk = a + g_dk sum_v R_dv g_vk,   rate_dk = b_k + sum_v m_vk,   R = E[y] / sum_k g_dk g_vk
+
+    theta and phi are (g, m, w); on return theta's g holds the shapes and its m the rates. noise_dv2 holds the
+    shapes of the noise rates' Qs, prior is (a, b_k). sums is (ratio_vk, exposure_vk, total_k): sum_d R_dv g_dk,
+    minus the sum over masked cells of the new mean, sum_d of the new mean. Masked cells are left out.
+    """
+    indptr, columns, reports, alpha_e, alpha_d, _, prior_scale_d = block
+    theta_g_dk, theta_m_dk, theta_w_dk = theta
+    phi_g_vk, phi_m_vk, phi_w_vk = phi
+    shape, rate_k = prior
+    ratio_vk, exposure_vk, total_k = sums
+    n_rows, n_topics = theta_g_dk.shape
+    ratio_k = np.empty(n_topics)
+    row_exposure_k = np.empty(n_topics)
+    for d in range(n_rows):
+        ratio_k[:] = 0.0
+        row_exposure_k[:] = phi_total_k
+        e = indptr[d]
+        for v in range(phi_g_vk.shape[0]):
+            report = 0
+            alpha = alpha_d[d]
+            if e < indptr[d + 1] and columns[e] == v:
+                report = np.int64(reports[e])
+                alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                e += 1
+            if report == MASKED:
+                for k in range(n_topics):
+                    row_exposure_k[k] -= phi_m_vk[v, k]
+                continue
+            if report == 0 and alpha <= 0.0:
+                continue
+            geometric, mean, variance = rate_moments(
+                theta_g_dk, theta_m_dk, theta_w_dk, d, phi_g_vk, phi_m_vk, phi_w_vk, v
+            )
+            count = float(report)
+            if alpha > 0.0:
+                count, above, below = expected_split(
+                    report, geometric, mean, variance, noise_dv2[d, v, 0], noise_dv2[d, v, 1], alpha, use_mean
+                )
+                noise_dv2[d, v, 0] = 1.0 + above
+                noise_dv2[d, v, 1] = 1.0 + below
+            ratio = count / geometric
+            for k in range(n_topics):
+                ratio_k[k] += ratio * phi_g_vk[v, k]
+                ratio_vk[v, k] += ratio * theta_g_dk[d, k]
+        for k in range(n_topics):
+            theta_g_dk[d, k] = shape + theta_g_dk[d, k] * ratio_k[k]
+            theta_m_dk[d, k] = rate_k[k] * prior_scale_d[d] + max(row_exposure_k[k], 0.0)
+            total_k[k] += theta_g_dk[d, k] / theta_m_dk[d, k]
+        for e in range(indptr[d], indptr[d + 1]):
+            if reports[e] == MASKED:
+                for k in range(n_topics):
+                    exposure_vk[columns[e], k] -= theta_g_dk[d, k] / theta_m_dk[d, k]

@@ -1,0 +1,197 @@
+"""One collapsed Gibbs sweep over a block of rows of mu_dv = sum_k theta_dk phi_vk, and its column counterpart.
+
+Suffixes are shapes: d rows of the block, v columns, k topics, e stored entries. A stored entry is a cell that
+differs from its row's baseline: a positive report, or a cell whose exposure is its own (masked, or with its
+own alpha). Every other cell is a non-positive report with exposure ``exposure_d``.
+"""
+
+import numpy as np
+from numba import njit
+
+from countveil.kernels.laws import censored_logpmf, report_logpmf, sample_count_given_positive
+
+MASKED = -1
+SMALLEST = 1e-150
+TOKENS_ONE_BY_ONE = 24
+LANES = 8
+
+
+@njit(cache=True, nogil=True)
+def multiply_and_add(theta_dk, d, phi_vk, v, weight, product_k, lane_l, exposure_k):
+    """product_k = theta_dk phi_vk and exposure_k += weight phi_vk; returns the sum of the products.
+
+    The sum runs in LANES interleaved parts, kept in lane_l for ``allocate`` to search: topic k is in lane
+    k mod LANES. Arrays come whole with their row, since slicing a row costs more than the arithmetic, and the
+    order of the sum is fixed by the code.
+    """
+    n_topics = product_k.shape[0]
+    for k in range(n_topics):
+        phi = phi_vk[v, k]
+        product_k[k] = theta_dk[d, k] * phi
+        exposure_k[k] += weight * phi
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    rounds = n_topics // LANES
+    for i in range(rounds):
+        k = LANES * i
+        s0 += product_k[k]
+        s1 += product_k[k + 1]
+        s2 += product_k[k + 2]
+        s3 += product_k[k + 3]
+        s4 += product_k[k + 4]
+        s5 += product_k[k + 5]
+        s6 += product_k[k + 6]
+        s7 += product_k[k + 7]
+    lane_l[0] = s0
+    lane_l[1] = s1
+    lane_l[2] = s2
+    lane_l[3] = s3
+    lane_l[4] = s4
+    lane_l[5] = s5
+    lane_l[6] = s6
+    lane_l[7] = s7
+    for k in range(LANES * rounds, n_topics):
+        lane_l[k - LANES * rounds] += product_k[k]
+    return ((lane_l[0] + lane_l[1]) + (lane_l[2] + lane_l[3])) + (
+        (lane_l[4] + lane_l[5]) + (lane_l[6] + lane_l[7])
+    )
+
+
+@njit(cache=True, nogil=True)
+def allocate(count, weight_k, lane_l, total, row_count_k, count_vk, v, rng):
+    """Add (count_k) ~ Multinomial(count, weight_k / total) to row_count_k and to count_vk[v].
+
+    A few tokens go one by one, each to where the running sum of weights passes a uniform; many go by
+    conditional binomials, at a cost that does not grow with the count.
+    """
+    last = weight_k.shape[0] - 1
+    if count <= TOKENS_ONE_BY_ONE:
+        last_lane = min(LANES - 1, last)
+        for _ in range(count):
+            left = rng.random() * total
+            k = 0
+            while left >= lane_l[k] and k < last_lane:
+                left -= lane_l[k]
+                k += 1
+            left -= weight_k[k]
+            while left >= 0.0 and k + LANES <= last:
+                k += LANES
+                left -= weight_k[k]
+            row_count_k[k] += 1.0
+            count_vk[v, k] += 1.0
+        return
+    left_count = count
+    left_weight = total
+    for k in range(last):
+        share = weight_k[k] / left_weight
+        drawn = left_count if share >= 1.0 else rng.binomial(left_count, share)
+        row_count_k[k] += drawn
+        count_vk[v, k] += drawn
+        left_count -= drawn
+        left_weight -= weight_k[k]
+        if left_count == 0:
+            return
+    row_count_k[last] += left_count
+    count_vk[v, last] += left_count
+
+
+@njit(cache=True, nogil=True)
+def sample_gamma(shape, rate, rng):
+    """Gamma(shape, rate), kept away from underflow so that a product of two draws stays positive."""
+    return max(rng.standard_gamma(shape) / rate, SMALLEST)
+
+
+@njit(cache=True, nogil=True)
+def sweep_rows(
+    block, theta_dk, phi_vk, phi_total_k, shape, rate_k, count_vk, exposure_vk, theta_total_2k, rng
+):
+    """Draw the true counts and their topics of every stored entry, then theta_d, row by row.
+
+    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d); theta's prior is
+    Gamma(shape, prior_scale_d rate_k). theta_dk is replaced in place. Added up
+    for the column factors: count_vk = sum_d y_dvk, exposure_vk = sum over stored entries of
+    (their exposure - exposure_d) theta_dk, theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk).
+    """
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
+    n_rows, n_topics = theta_dk.shape
+    product_k = np.empty(n_topics)
+    lane_l = np.empty(LANES)
+    row_count_k = np.empty(n_topics)
+    row_exposure_k = np.empty(n_topics)
+    for d in range(n_rows):
+        base = exposure_d[d]
+        row_count_k[:] = 0.0
+        for k in range(n_topics):
+            row_exposure_k[k] = base * phi_total_k[k]
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            report = reports[e]
+            exposure = excess_exposure(report, alpha, base)
+            rate = multiply_and_add(theta_dk, d, phi_vk, v, exposure, product_k, lane_l, row_exposure_k)
+            if report > 0:
+                count = sample_count_given_positive(report, rate, alpha, rng)
+                if count > 0:
+                    allocate(count, product_k, lane_l, rate, row_count_k, count_vk, v, rng)
+        for k in range(n_topics):
+            rate = rate_k[k] * prior_scale_d[d] + row_exposure_k[k]
+            draw = sample_gamma(shape + row_count_k[k], rate, rng)
+            theta_dk[d, k] = draw
+            theta_total_2k[0, k] += base * draw
+            theta_total_2k[1, k] += draw
+        for e in range(indptr[d], indptr[d + 1]):
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            exposure = excess_exposure(reports[e], alpha, base)
+            v = columns[e]
+            for k in range(n_topics):
+                exposure_vk[v, k] += exposure * theta_dk[d, k]
+
+
+@njit(cache=True, nogil=True)
+def excess_exposure(report, alpha, base):
+    """What a stored entry's exposure has over its row's baseline: 1 if positive, 1 - alpha if not, 0 if masked."""
+    if report > 0:
+        return 1.0 - base
+    if report == MASKED:
+        return -base
+    return 1.0 - alpha - base
+
+
+@njit(cache=True, nogil=True)
+def sweep_columns(phi_vk, count_vk, exposure_vk, exposure_k, shape, rate_k, rng):
+    """phi_vk ~ Gamma(shape + count_vk, rate_k + exposure_k + exposure_vk), in place, for a block of columns."""
+    n_columns, n_topics = phi_vk.shape
+    for v in range(n_columns):
+        for k in range(n_topics):
+            rate = rate_k[k] + max(exposure_k[k] + exposure_vk[v, k], 0.0)
+            phi_vk[v, k] = sample_gamma(shape + count_vk[v, k], rate, rng)
+
+
+@njit(cache=True, nogil=True)
+def log_likelihood_rows(block, theta_dk, phi_vk, phi_total_k):
+    """log P(max(reports, 0) | theta, phi) of a block of rows, the counts summed out (mathematics, 2.2 and 2.5)."""
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d, _ = block
+    n_rows, n_topics = theta_dk.shape
+    n_columns = phi_vk.shape[0]
+    total = 0.0
+    for d in range(n_rows):
+        base = exposure_d[d]
+        row_total = 0.0
+        for k in range(n_topics):
+            row_total += theta_dk[d, k] * phi_total_k[k]
+        unstored = n_columns - (indptr[d + 1] - indptr[d])
+        total -= base * row_total
+        if unstored > 0:
+            total -= unstored * np.log1p(alpha_d[d])
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            rate = 0.0
+            for k in range(n_topics):
+                rate += theta_dk[d, k] * phi_vk[v, k]
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            report = reports[e]
+            total += base * rate
+            if report > 0:
+                total += report_logpmf(report, rate, alpha)
+            elif report != MASKED:
+                total += censored_logpmf(rate, alpha)
+    return total

@@ -1,0 +1,93 @@
+"""One coordinate-ascent pass over a block of rows of mu_dv = sum_k theta_dk phi_vk, counts summed out exactly.
+
+Every factor entry has two numbers: its geometric mean g = exp E log (the counts are split in proportion to
+products of these) and its mean m (exposures are sums of these). With g = m the pass is expectation
+maximisation on the marginal likelihood. Suffixes are shapes, as in ``gibbs``.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from countveil.kernels.gibbs import excess_exposure
+from countveil.kernels.laws import censored_logpmf, poisson_logpmf, weight_sums
+
+
+@njit(cache=True, nogil=True)
+def score_and_ratio(r, rate, alpha):
+    """(log P(r | rate), E[y | r, rate] / rate) of a positive report, from one evaluation of its sums."""
+    if alpha <= 0.0:
+        return poisson_logpmf(r, rate), r / rate
+    scale, below, at, above = weight_sums(r, rate, alpha)
+    total = below + at + above
+    score = math.log1p(-alpha) - math.log1p(alpha) + scale + math.log(total)
+    return score, (below / alpha + alpha * (at + above)) / total
+
+
+@njit(cache=True, nogil=True)
+def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape, rate_k, sums):
+    """Replace theta's shapes and rates by their optimum, row by row; add up what phi's need.
+
+        shape_dk = a + g_dk sum_v R_dv g_vk,   rate_dk = b_k + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
+
+    with mu~_dv = sum_k g_dk g_vk. On return theta_g_dk holds the shapes and theta_m_dk the rates. sums is
+    (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk; sum over stored entries of their excess exposure times
+    the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new means. Returns the data's part of the
+    evidence lower bound at the factors that came in.
+    """
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
+    ratio_vk, exposure_vk, total_2k = sums
+    n_rows, n_topics = theta_g_dk.shape
+    n_columns = phi_g_vk.shape[0]
+    ratio_k = np.empty(n_topics)
+    row_exposure_k = np.empty(n_topics)
+    bound = 0.0
+    for d in range(n_rows):
+        base = exposure_d[d]
+        ratio_k[:] = 0.0
+        for k in range(n_topics):
+            row_exposure_k[k] = base * phi_total_k[k]
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            report = reports[e]
+            exposure = excess_exposure(report, alpha, base)
+            for k in range(n_topics):
+                row_exposure_k[k] += exposure * phi_m_vk[v, k]
+            if report > 0:
+                s0 = s1 = s2 = s3 = 0.0
+                quads = n_topics // 4
+                for i in range(quads):
+                    k = 4 * i
+                    s0 += theta_g_dk[d, k] * phi_g_vk[v, k]
+                    s1 += theta_g_dk[d, k + 1] * phi_g_vk[v, k + 1]
+                    s2 += theta_g_dk[d, k + 2] * phi_g_vk[v, k + 2]
+                    s3 += theta_g_dk[d, k + 3] * phi_g_vk[v, k + 3]
+                for k in range(4 * quads, n_topics):
+                    s0 += theta_g_dk[d, k] * phi_g_vk[v, k]
+                rate = (s0 + s1) + (s2 + s3)
+                score, ratio = score_and_ratio(report, rate, alpha)
+                bound += score + rate
+                for k in range(n_topics):
+                    ratio_k[k] += ratio * phi_g_vk[v, k]
+                    ratio_vk[v, k] += ratio * theta_g_dk[d, k]
+            elif report == 0:
+                bound += censored_logpmf(0.0, alpha)
+        bound -= (n_columns - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
+        for k in range(n_topics):
+            bound -= theta_m_dk[d, k] * row_exposure_k[k]
+            new_shape = shape + theta_g_dk[d, k] * ratio_k[k]
+            new_rate = rate_k[k] * prior_scale_d[d] + row_exposure_k[k]
+            mean = new_shape / new_rate
+            theta_g_dk[d, k] = new_shape
+            theta_m_dk[d, k] = new_rate
+            total_2k[0, k] += base * mean
+            total_2k[1, k] += mean
+        for e in range(indptr[d], indptr[d + 1]):
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            exposure = excess_exposure(reports[e], alpha, base)
+            v = columns[e]
+            for k in range(n_topics):
+                exposure_vk[v, k] += exposure * (theta_g_dk[d, k] / theta_m_dk[d, k])
+    return bound

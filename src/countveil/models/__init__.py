@@ -1,0 +1,1 @@
+"""Rates as functions of nonnegative factors, and the factors' priors; no algorithm and no noise."""

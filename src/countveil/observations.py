@@ -1,0 +1,446 @@
+"""What inference sees: stored entries and exposures, of private, exact or naively treated counts.
+
+By equation 3.1 of the mathematics, everything a Poisson factorization needs of its data is a latent count on
+each positive report and an exposure on every cell: 1 where the report is positive, 1 - alpha where it is not,
+0 where it is masked. A row's commonest exposure is its baseline; only the cells that differ are stored.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from countveil.kernels.gibbs import MASKED
+from countveil.privacy import Release
+
+FLOAT_EXACT = 2.0**53
+
+
+class Observations:
+    """A matrix of reports with noise levels, held by rows.
+
+    Attributes (D rows, V columns, E stored entries):
+        shape: (D, V).
+        indptr, columns, reports: compressed rows of the stored entries; a report of -1 marks a masked cell.
+        alpha_d: (D,) noise level of every cell that is not stored.
+        exposure_d: (D,) exposure of every cell that is not stored.
+        alpha_e: (E,) noise level of each stored entry where alpha varies within a row; empty otherwise.
+        prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
+            offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
+            gamma priors have their rates scaled by these.
+        row_labels, column_labels: lists of str, or None.
+    """
+
+    kind: ClassVar[str] = "private"
+
+    def __init__(
+        self,
+        reports: Any,
+        alpha: Any,
+        mask: Any = None,
+        *,
+        row_labels: Sequence[str] | None = None,
+        column_labels: Sequence[str] | None = None,
+        row_offset: Any = None,
+        column_offset: Any = None,
+    ) -> None:
+        reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
+        self.shape: tuple[int, int] = check_matrix(reports)
+        self.prior_scale_d = 1.0 / check_offset("row_offset", row_offset, self.shape[0])
+        self.prior_scale_v = 1.0 / check_offset("column_offset", column_offset, self.shape[1])
+        self.row_labels = check_labels("row_labels", row_labels, self.shape[0])
+        self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
+        hidden = check_mask(mask, self.shape)
+        alpha = check_alpha(alpha, self.shape)
+        values = whole_numbers(reports, hidden)
+        check_exact_cells(values, alpha)
+        self._store(values, alpha, hidden)
+
+    def _store(self, values: Any, alpha: np.ndarray, hidden: np.ndarray | None) -> None:
+        n_rows = self.shape[0]
+        self.alpha_e = np.empty(0)
+        if alpha.ndim == 2:
+            dense = values.toarray() if sp.issparse(values) else values
+            stored = sp.csr_array(np.ones(self.shape, dtype=np.int8))
+            entries = np.maximum(dense, 0).ravel()
+            self.alpha_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
+            self.alpha_e = alpha.ravel().copy()
+            if hidden is not None:
+                entries[hidden.ravel()] = MASKED
+        else:
+            self.alpha_d, self.exposure_d = alpha.copy(), 1.0 - alpha
+            stored = positive_part(values)
+            if hidden is not None:
+                stored = sp.csr_array(stored - sp.csr_array(hidden.astype(stored.dtype)))
+            stored.sort_indices()
+            entries = stored.data
+        largest = int(entries.max(initial=0))
+        self.indptr = stored.indptr.astype(np.int64)
+        self.columns = stored.indices.astype(np.int32)
+        self.reports = entries.astype(np.int32 if largest < 2**31 else np.int64)
+
+    @property
+    def n_masked(self) -> int:
+        """How many cells are masked."""
+        return int(np.count_nonzero(self.reports == MASKED))
+
+    def block(self, rows: slice) -> tuple[np.ndarray, ...]:
+        """The stored entries of a run of rows, as the kernels take them."""
+        start, stop = self.indptr[rows.start], self.indptr[rows.stop]
+        return (
+            self.indptr[rows.start : rows.stop + 1] - start,
+            self.columns[start:stop],
+            self.reports[start:stop],
+            self.alpha_e[start:stop] if self.alpha_e.size else self.alpha_e,
+            self.alpha_d[rows],
+            self.exposure_d[rows],
+            self.prior_scale_d[rows],
+        )
+
+    def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, "Observations"]]:
+        """(first row, observations) of each part that is held in memory at once: here the whole."""
+        yield 0, self
+
+    @property
+    def n_parts(self) -> int:
+        """How many ``parts`` there are."""
+        return 1
+
+    def hide(self, rows: np.ndarray, columns: np.ndarray) -> Self:
+        """These observations with the given cells masked as well: they leave the likelihood altogether."""
+        keys, wanted = self._keys(), np.unique(self._key(rows, columns))
+        place = np.searchsorted(keys, wanted)
+        known = (place < keys.size) & (
+            keys[np.minimum(place, max(keys.size - 1, 0))] == wanted if keys.size else False
+        )
+        reports = self.reports.copy()
+        reports[place[known]] = MASKED
+        fresh = wanted[~known]
+        order = np.argsort(np.concatenate([keys, fresh]), kind="stable")
+        keys = np.concatenate([keys, fresh])[order]
+        hidden = copy(self)
+        hidden.reports = np.concatenate([reports, np.full(fresh.size, MASKED, dtype=reports.dtype)])[order]
+        hidden.columns = (keys % self.shape[1]).astype(np.int32)
+        counts = np.bincount(keys // self.shape[1], minlength=self.shape[0])
+        hidden.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return hidden
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The given rows, in that order, as observations of their own."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        taken = copy(self)
+        taken.shape = (len(rows), self.shape[1])
+        taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]
+        taken.alpha_e = self.alpha_e[entries] if self.alpha_e.size else self.alpha_e
+        taken.alpha_d, taken.exposure_d = self.alpha_d[rows], self.exposure_d[rows]
+        taken.prior_scale_d = self.prior_scale_d[rows]
+        taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
+        return taken
+
+    def cells(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(max(report, 0), alpha) of the given cells; a report of -1 where the cell is masked."""
+        keys, wanted = self._keys(), self._key(rows, columns)
+        if keys.size == 0:
+            return np.zeros(wanted.size, dtype=np.int64), self.alpha_d[rows]
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        known = keys[place] == wanted
+        reports = np.where(known, self.reports[place], 0).astype(np.int64)
+        return reports, self.alpha_e[place] if self.alpha_e.size else self.alpha_d[rows]
+
+    def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
+
+    def _keys(self) -> np.ndarray:
+        return self._key(np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.columns)
+
+    def __repr__(self) -> str:
+        """Sizes and noise only, never a report."""
+        alphas = self.alpha_e if self.alpha_e.size else self.alpha_d
+        low, high = float(alphas.min()), float(alphas.max())
+        noise = f"alpha={low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
+        masked = f", {self.n_masked} masked" if self.n_masked else ""
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {noise}{masked})"
+
+
+class PrivatizedCounts(Observations):
+    """Reports of counts under two-sided geometric noise, for an analyst who was handed arrays.
+
+    The true counts are latent. Signed reports and reports truncated at zero give the same inference: a
+    non-positive report says only that it is not positive (mathematics, equation 2.5).
+
+    Args:
+        reports: (D, V) whole numbers; dense array, scipy.sparse (its zeros are non-positive reports), pandas
+            DataFrame (labels kept), or numpy.ma array (its mask is taken as ``mask``).
+        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), or one per cell (D, V).
+        mask: (D, V) booleans, True where a cell is held out or missing; it leaves the likelihood altogether.
+        row_labels, column_labels: names that travel to the posterior.
+        row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
+            length or a population; the rates and theta and phi of the posterior include them.
+
+    Raises:
+        ValueError: a shape, label count or alpha that does not fit; reports that are fractional or NaN outside
+            the mask; a negative report where alpha = 0; no rows or no columns.
+    """
+
+
+class ExactCounts(Observations):
+    """True counts, seen without noise: the reference that a private analysis is measured against.
+
+    Args:
+        counts: (D, V) non-negative whole numbers, in any form that ``PrivatizedCounts`` takes.
+        mask, and all options by name: as for ``PrivatizedCounts``.
+
+    Raises:
+        ValueError: as ``PrivatizedCounts``, and for a negative count.
+    """
+
+    kind: ClassVar[str] = "exact"
+
+    def __init__(self, counts: Any, mask: Any = None, **options: Any) -> None:
+        super().__init__(counts, 0.0, mask, **options)
+
+
+class NaiveCounts(Observations):
+    """Noisy reports truncated at zero and then treated as if they were true: what not to do, for comparison.
+
+    Args:
+        reports: (D, V) whole numbers or a ``Release``; its noise level is ignored.
+        mask, and all options by name: as for ``PrivatizedCounts``.
+    """
+
+    kind: ClassVar[str] = "naive"
+
+    def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
+        if isinstance(reports, Release):
+            options = release_labels(reports) | options
+            reports = reports.reports
+        labels = {name: options.pop(name, None) for name in ("row_labels", "column_labels")}
+        reports, mask, *found = unwrap(reports, mask, *labels.values())
+        shape = check_matrix(reports)
+        values = positive_part(whole_numbers(reports, check_mask(mask, shape)))
+        super().__init__(values, 0.0, mask, **dict(zip(labels, found, strict=True)), **options)
+
+
+class ReleaseFiles:
+    """Releases on disk, read one at a time: for data that do not fit in memory (``method="svi"``).
+
+    Args:
+        paths: release files of the same words, each with the reports of some documents.
+
+    Raises:
+        FileNotFoundError: a file that is not there.
+        ValueError: no paths, or a file that is damaged or whose words are not those of the first.
+    """
+
+    kind: ClassVar[str] = "private"
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        self.paths = [Path(path) for path in paths]
+        if not self.paths:
+            raise ValueError("paths must name at least one release, got none")
+        self._starts, alphas = [0], []
+        labels: list[str] | None = []
+        for path in self.paths:
+            release = Release.load(path)
+            if path is self.paths[0]:
+                first = release
+            elif release.schema_hash != first.schema_hash:
+                raise ValueError(
+                    f"paths must hold the same words, got {path} with others than {self.paths[0]}"
+                )
+            labels = (
+                None if labels is None or release.row_labels is None else labels + list(release.row_labels)
+            )
+            self._starts.append(self._starts[-1] + release.shape[0])
+            alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
+        self.shape = (self._starts[-1], first.shape[1])
+        self.row_labels, self.column_labels = (
+            labels,
+            check_labels("words", first.column_labels, self.shape[1]),
+        )
+        self.alpha_d, self.alpha_e = np.concatenate(alphas), np.empty(0)
+
+    def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
+        """(first row, observations) of each file, in the given order of files."""
+        for i in range(len(self.paths)) if order is None else order:
+            yield self._starts[i], observations_of(Release.load(self.paths[i]))
+
+    @property
+    def n_parts(self) -> int:
+        """How many files there are."""
+        return len(self.paths)
+
+
+def observations_of(data: Any) -> Observations:
+    """What inference sees of a ``Release`` or of observations; anything else has no noise level and is refused."""
+    if isinstance(data, Observations):
+        return data
+    if isinstance(data, Release):
+        return PrivatizedCounts(data.reports, data.alpha, **release_labels(data))
+    raise TypeError(
+        "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
+        f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
+    )
+
+
+def release_labels(release: Release) -> dict[str, Any]:
+    """The labels of a release, as keyword arguments."""
+    return {"row_labels": release.row_labels, "column_labels": release.column_labels}
+
+
+def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
+    """Reports as an array with the labels of a DataFrame and the mask of a masked array taken off."""
+    if hasattr(reports, "columns") and hasattr(reports, "to_numpy"):
+        rows = rows if rows is not None else axis_labels(reports.index)
+        columns = columns if columns is not None else axis_labels(reports.columns)
+        reports = reports.to_numpy()
+    if isinstance(reports, np.ma.MaskedArray):
+        hidden, given = np.ma.getmaskarray(reports), check_mask(mask, reports.shape)
+        mask = hidden if given is None else hidden | given
+        reports = reports.filled(0)
+    return reports if sp.issparse(reports) else np.asarray(reports), mask, rows, columns
+
+
+def axis_labels(index: pd.Index) -> list[str] | None:
+    """A DataFrame's labels; pandas' default numbering is none."""
+    return None if isinstance(index, pd.RangeIndex) else [str(label) for label in index]
+
+
+def check_matrix(reports: Any) -> tuple[int, int]:
+    """The shape of a non-empty matrix."""
+    if reports.ndim != 2:
+        raise ValueError(f"reports must be a matrix (2 dimensions), got {reports.ndim}")
+    n_rows, n_columns = reports.shape
+    if n_rows == 0 or n_columns == 0:
+        raise ValueError(
+            f"reports must have at least one row and one column, got an empty matrix {n_rows} x {n_columns}"
+        )
+    return int(n_rows), int(n_columns)
+
+
+def check_labels(name: str, labels: Any, size: int) -> list[str] | None:
+    """Labels as strings, one per row or column."""
+    if labels is None:
+        return None
+    labels = [str(label) for label in labels]
+    if len(labels) != size:
+        raise ValueError(f"{name} must have {size} entries, got {len(labels)}")
+    return labels
+
+
+def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
+    """A positive number for each row or column; ones where nothing is given."""
+    if offset is None:
+        return np.ones(size)
+    values = np.asarray(offset, dtype=np.float64)
+    if values.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {values.shape}")
+    bad = ~((values > 0.0) & (values < np.inf))
+    if bad.any():
+        raise ValueError(
+            f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}"
+        )
+    return values
+
+
+def check_mask(mask: Any, shape: tuple[int, int]) -> np.ndarray | None:
+    """A boolean mask of the reports' shape, or None if nothing is masked."""
+    if mask is None:
+        return None
+    hidden = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
+    if hidden.dtype != np.bool_:
+        raise ValueError(f"mask must be boolean (True where a cell is held out), got dtype {hidden.dtype}")
+    if hidden.shape != shape:
+        raise ValueError(f"mask must have the shape of reports {shape}, got {hidden.shape}")
+    return hidden if hidden.any() else None
+
+
+def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Noise levels in [0, 1): (D,) where they are constant in each row, (D, V) otherwise."""
+    levels = np.asarray(alpha, dtype=np.float64)
+    bad = ~((levels >= 0.0) & (levels < 1.0))
+    if bad.any():
+        at = f" at index {tuple(int(i) for i in np.argwhere(bad)[0])}" if levels.ndim else ""
+        raise ValueError(f"alpha must be in [0, 1), got {levels[bad].flat[0]}{at}")
+    if levels.ndim == 0:
+        return np.full(shape[0], float(levels))
+    if levels.shape == (shape[0],) or levels.shape == (shape[0], 1):
+        return levels.reshape(shape[0])
+    if levels.shape != shape:
+        raise ValueError(
+            f"alpha must be a number, one per row ({shape[0]},) or one per cell {shape}, got shape {levels.shape}"
+        )
+    return levels[:, 0].copy() if (levels == levels[:, :1]).all() else levels
+
+
+def whole_numbers(reports: Any, hidden: np.ndarray | None) -> Any:
+    """Reports as int64 (dense or CSR), zero where masked; fractional and NaN entries are refused."""
+    if sp.issparse(reports):
+        compressed = sp.csr_array(reports)
+        if not compressed.has_canonical_format:
+            compressed = compressed.copy()
+            compressed.sum_duplicates()
+        if hidden is not None:
+            cells = compressed.tocoo()
+            compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
+        compressed.data = whole_values(compressed.data, compressed)
+        return compressed
+    if hidden is not None:
+        reports = np.where(hidden, 0, reports)
+    return whole_values(reports, None)
+
+
+def whole_values(values: np.ndarray, compressed: Any) -> np.ndarray:
+    """Values as int64, or an error that names the first that is not a whole number."""
+    if values.dtype.kind in "iub":
+        if values.dtype == np.uint64 and values.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError("reports must be below 2^63")
+        return values.astype(np.int64)
+    if values.dtype.kind != "f":
+        raise ValueError(f"reports must be whole numbers, got dtype {values.dtype}")
+    bad = ~(np.abs(values) <= FLOAT_EXACT) | (values != np.floor(values))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        value = values[first]
+        if compressed is not None:
+            row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
+            first = (row, int(compressed.indices[first[0]]))
+        raise ValueError(f"reports must be whole numbers, got {value} at index {first}")
+    return values.astype(np.int64)
+
+
+def check_exact_cells(values: Any, alpha: np.ndarray) -> None:
+    """A negative report is impossible where alpha = 0."""
+    exact = alpha == 0.0
+    if not exact.any():
+        return
+    if sp.issparse(values):
+        coordinates = values.tocoo()
+        rows, columns, entries = coordinates.row, coordinates.col, coordinates.data
+    else:
+        rows, columns = np.nonzero(values < 0)
+        entries = values[rows, columns]
+    bad = (entries < 0) & (exact[rows] if alpha.ndim == 1 else exact[rows, columns])
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"counts seen without noise (alpha = 0) must not be negative, got {entries[i]} "
+            f"at index ({rows[i]}, {columns[i]})"
+        )
+
+
+def positive_part(values: Any) -> sp.csr_array:
+    """The positive entries of a matrix, as CSR without explicit zeros."""
+    if sp.issparse(values):
+        kept = sp.csr_array(values, copy=True)
+        kept.data = np.maximum(kept.data, 0)
+        kept.eliminate_zeros()
+        return kept
+    return sp.csr_array(np.maximum(values, 0))

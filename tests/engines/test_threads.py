@@ -1,0 +1,52 @@
+import threading
+import time
+
+import pytest
+
+from countveil.engines.threads import ThreadEngine, available_threads
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_results_come_in_the_order_of_the_blocks(threads):
+    def slowest_first(number, word):
+        time.sleep(0.002 * (8 - number))
+        return number, word
+
+    with ThreadEngine(threads) as engine:
+        assert list(engine.map(slowest_first, range(8), "abcdefgh")) == list(
+            zip(range(8), "abcdefgh", strict=True)
+        )
+
+
+def test_threads_work_at_the_same_time():
+    meeting = threading.Barrier(2, timeout=10.0)
+    with ThreadEngine(2) as engine:
+        assert sorted(engine.map(lambda _: meeting.wait(), range(2))) == [0, 1]
+
+
+def test_one_thread_is_the_calling_one():
+    with ThreadEngine(1) as engine:
+        assert set(engine.map(lambda _: threading.get_ident(), range(3))) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_block_reaches_the_caller(threads):
+    with ThreadEngine(threads) as engine, pytest.raises(ZeroDivisionError):
+        list(engine.map(lambda number: 1 / number, [1, 0]))
+
+
+def test_leaving_an_engine_ends_its_threads():
+    before = threading.active_count()
+    with ThreadEngine(3) as engine:
+        list(engine.map(time.sleep, [0.01] * 3))
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+
+
+def test_available_threads_counts_what_the_process_may_use(monkeypatch):
+    assert available_threads() >= 1
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert available_threads() == 3
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert available_threads() == 1

@@ -1,0 +1,291 @@
+"""The augmented sampler keeps the joint law of model, data and noise rates, and has the collapsed one's posterior."""
+
+import numpy as np
+import pytest
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference.streams import Streams
+from countveil.kernels import laws
+from countveil.models.matrix import GammaPrior
+from countveil.observations import ExactCounts, PrivatizedCounts
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    batch_error,
+    bound,
+    draw_factors,
+    draw_reports,
+    planted,
+    rank_p_values,
+    small_model,
+    truncated_logpmf,
+)
+
+SIZE = (6, 5)
+ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
+MASK = np.zeros(SIZE, dtype=bool)
+MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
+SWEEPS = 8
+
+
+def draw_noise_rates(reports, mu, rng):
+    """lambda given report and rate, from the collapsed law: the count y, then g_1 and g_2 less their minimum.
+
+    r - y = g_1 - g_2 for geometric g_1 and g_2, whose minimum is geometric of parameter 1 - alpha^2; then
+    lambda_l ~ Gamma(1 + g_l, scale alpha). A report that is not positive is one of zero.
+    """
+    noise = np.zeros((*SIZE, 2))
+    for (d, v), report in np.ndenumerate(np.maximum(reports, 0)):
+        if ALPHA[d] > 0.0:
+            gap = report - laws.sample_count(report, mu[d, v], ALPHA[d], rng)
+            smaller = rng.geometric(1.0 - ALPHA[d] ** 2) - 1
+            counts = np.array([max(gap, 0), max(-gap, 0)]) + smaller
+            noise[d, v] = rng.gamma(1.0 + counts, ALPHA[d])
+    return noise
+
+
+def statistics(state, reports, mask):
+    """Functions of parameters, noise rates and seen reports that do not depend on the order of components."""
+    mu, seen = state.theta @ state.phi.T, np.where(mask, 0, np.maximum(reports, 0))
+    log_mu, log_theta, log_phi = np.log(mu), np.log(state.theta), np.log(state.phi)
+    log_noise = np.where(mask[..., None], 0.0, np.log(np.maximum(state.noise, 1e-300)))[1:]
+    return [
+        *(f.mean() for f in (log_theta, log_phi, log_theta**2, log_phi**2, log_mu, log_mu**2, np.log1p(mu))),
+        *(log_mu[0].mean(), log_mu[5].mean(), np.log(state.theta_rate).mean(), np.log(state.phi_rate).mean()),
+        *((np.log1p(seen) * log_mu).mean(), ((seen > 0) * log_mu)[5].mean()),
+        *log_noise.mean(axis=(0, 1)),
+        *(log_noise[..., 0] * log_mu[1:]).mean(keepdims=True)[0],
+        (log_noise[..., 1] * np.log1p(seen)[1:]).mean(),
+        (log_noise[4, :, 0] * log_noise[4, :, 1]).mean(),
+    ]
+
+
+def joint_z(model, mask, restarts=300, step=augmented_gibbs.step, seed=11):
+    """(z-scores of the statistics, the bound they must keep), as for the collapsed sampler.
+
+    Every restart begins in the joint law itself; a step, then statistics, then new reports and noise rates.
+    """
+    rng, streams = np.random.default_rng(seed), Streams.of_chain(seed, 0)
+    differences, sweep = [], 0
+    for _ in range(restarts):
+        theta, phi, *rates = draw_factors(model, SIZE, rng)
+        state = augmented_gibbs.State(theta, phi, *rates, np.zeros((*SIZE, 2)), sweep)
+        found = []
+        for _ in range(SWEEPS):
+            mu = state.theta @ state.phi.T
+            reports = draw_reports(mu, ALPHA[:, None], rng)
+            state = state._replace(noise=draw_noise_rates(reports, mu, rng))
+            if not found:
+                found.append(statistics(state, reports, mask))
+            observations = PrivatizedCounts(reports, ALPHA, mask)
+            for _ in range(2):
+                state, _ = step(state, observations, model, streams, SERIAL)
+            found.append(statistics(state, reports, mask))
+        sweep = state.sweep
+        differences.append(np.mean(found[1:], axis=0) - found[0])
+    d = np.array(differences)
+    d = d[:, d.std(axis=0) > 0.0]
+    return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
+
+
+@pytest.mark.parametrize(
+    ("learned", "masked"), [(False, False), (True, False), (True, True)], ids=["fixed", "learned", "masked"]
+)
+def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
+    z, most = joint_z(small_model(learned=learned), MASK if masked else np.zeros(SIZE, dtype=bool))
+    assert len(z) == (18 if learned else 16)
+    assert np.abs(z).max() < most
+
+
+def noise_rates_on_the_printed_scale(state, *rest):
+    new, info = augmented_gibbs.step(state, *rest)
+    scale = ((1.0 - ALPHA) / np.maximum(ALPHA, 0.1))[:, None, None]
+    return new._replace(noise=new.noise * scale), info
+
+
+def noise_rates_swapped(state, *rest):
+    return augmented_gibbs.step(state._replace(noise=state.noise[..., ::-1].copy()), *rest)
+
+
+def noise_as_if_weaker(state, observations, *rest):
+    observations.alpha_d = observations.alpha_d**1.3
+    return augmented_gibbs.step(state, observations, *rest)
+
+
+def gamma_shape_too_large(state, observations, model, *rest):
+    return augmented_gibbs.step(state, observations, small_model(shape=1.8), *rest)
+
+
+def gamma_rate_too_large(state, *rest):
+    new, info = augmented_gibbs.step(state._replace(phi_rate=1.5 * state.phi_rate), *rest)
+    return new._replace(phi_rate=state.phi_rate), info
+
+
+class OneEntryFewer(GammaPrior):
+    def draw_rates(self, rate_k, size, total_k, rng):
+        return super().draw_rates(rate_k, size - 1, total_k, rng)
+
+
+def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
+    prior = OneEntryFewer(*model.row_prior)
+    return augmented_gibbs.step(
+        state, observations, model._replace(row_prior=prior, column_prior=prior), *rest
+    )
+
+
+@pytest.mark.parametrize(
+    ("learned", "step"),
+    [
+        (False, noise_rates_on_the_printed_scale),
+        (False, noise_rates_swapped),
+        (False, noise_as_if_weaker),
+        (False, gamma_shape_too_large),
+        (False, gamma_rate_too_large),
+        (True, rates_drawn_for_one_entry_fewer),
+    ],
+)
+def test_the_joint_law_shows_a_planted_fault(learned, step):
+    z, most = joint_z(small_model(learned=learned), np.zeros(SIZE, dtype=bool), restarts=150, step=step)
+    assert np.abs(z).max() > most
+
+
+def rates_of(algorithm, observations, model, sweeps, chain, thin=1):
+    """(S, D V) rates after every thin-th sweep, a fifth of them thrown away first."""
+    streams = Streams.of_chain(31, chain)
+    state, kept = algorithm.init(observations, model, streams), []
+    for sweep in range(sweeps + sweeps // 5):
+        state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+        if sweep >= sweeps // 5 and sweep % thin == 0:
+            kept.append((state.theta @ state.phi.T).ravel())
+    return np.array(kept)
+
+
+def pooled(traces):
+    """Mean and standard error over chains."""
+    errors = [batch_error(trace) for trace in traces]
+    return np.mean(traces, axis=(0, 1)), np.sqrt(np.square(errors).sum(axis=0)) / len(traces)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.7, 0.9])
+def test_the_collapsed_sampler_agrees_on_every_rate(alpha):
+    rng, model, chains = np.random.default_rng(23), small_model(shape=0.8, rate=0.7), 2
+    theta = np.kron(np.eye(2), np.full((15, 1), 4.0)) + 0.2
+    phi = np.kron(np.eye(2), np.full((13, 1), 3.0))[:25] + 0.2
+    observations = PrivatizedCounts(draw_reports(theta @ phi.T, np.array(alpha), rng), alpha)
+    traces = [
+        np.array([rates_of(algorithm, observations, model, 6000, chain, 4) for chain in range(chains)])
+        for algorithm in (gibbs, augmented_gibbs)
+    ]
+    centre = traces[0].mean(axis=(0, 1))
+    worst = bound(2 * centre.size, 40 * chains)
+    for function in (lambda mu: mu, lambda mu: (mu - centre) ** 2):
+        means, errors = zip(*(pooled(function(mu)) for mu in traces), strict=True)
+        assert np.abs((means[0] - means[1]) / np.hypot(*errors)).max() < worst
+    sd = traces[0].std(axis=(0, 1))
+    assert np.median(errors[0] / sd**2) < 0.1  # of the variances: the comparison has power
+
+
+def quantities(state, observations):
+    """Functions of the parameters that do not depend on the order of components; two are of unseen cells."""
+    mu = state.theta @ state.phi.T
+    score = augmented_gibbs.log_likelihood(state, observations, SERIAL)
+    return [mu[0, 0], mu[3, 2], mu[5, 4], mu[1, 0], mu[5, 1], mu.sum(), mu.max(), score]
+
+
+def ranks(level, runs, draws=31, tune=100, thin=10, seed=100):
+    """(runs, quantities) how many draws lie below the truth, by a chain told these noise levels."""
+    rng, model, found = np.random.default_rng(seed), small_model(shape=1.0, rate=0.6), []
+    for run in range(runs):
+        theta, phi, *rates = draw_factors(model, SIZE, rng)
+        reports = draw_reports(theta @ phi.T, ALPHA[:, None], rng)
+        observations, streams = PrivatizedCounts(reports, level, MASK), Streams.of_chain(seed + run, 0)
+        true = quantities(augmented_gibbs.State(theta, phi, *rates, np.empty(0), 0), observations)
+        state, kept = augmented_gibbs.init(observations, model, streams), []
+        for sweep in range(tune + draws * thin):
+            state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+            if sweep >= tune and sweep % thin == 0:
+                kept.append(quantities(state, observations))
+        assert len(kept) == draws
+        found.append((np.array(kept) < true).sum(axis=0))
+    return np.array(found)
+
+
+def test_true_values_rank_uniformly_among_posterior_draws():
+    p = rank_p_values(ranks(ALPHA, 150), 31)
+    assert p.min() > FALSE_ALARM / p.size
+
+
+def test_calibration_shows_a_wrong_noise_level():
+    p = rank_p_values(ranks(0.3 * ALPHA, 60), 31)
+    assert p.min() < FALSE_ALARM / p.size
+
+
+def test_the_start_draws_noise_rates_from_their_prior():
+    observations = PrivatizedCounts(np.zeros((400, 300), dtype=int), np.repeat([0.0, 0.5, 0.8, 0.9], 100))
+    state = augmented_gibbs.init(observations, small_model(), Streams.of_chain(1, 0))
+    assert state.noise.shape == (400, 300, 2)
+    assert (state.noise[:100] == 0.0).all()
+    means = state.noise[100:].reshape(3, -1).mean(axis=1)
+    np.testing.assert_allclose(means, [1.0, 4.0, 9.0], rtol=5 / np.sqrt(60_000))
+
+
+def test_a_step_leaves_the_old_state_alone():
+    _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
+    streams, model = Streams.of_chain(1, 0), small_model(learned=True)
+    state = augmented_gibbs.init(observations, model, streams)
+    before = [np.copy(part) for part in state[:5]]
+    after, info = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+    for old, now in zip(before, state[:5], strict=True):
+        np.testing.assert_array_equal(old, now)
+    assert (state.sweep, after.sweep) == (0, 1)
+    assert (after.noise > 0.0).all()
+    assert info.total_rate == pytest.approx((after.theta @ after.phi.T).sum(), rel=1e-12)
+
+
+def test_log_likelihood_is_that_of_the_reports_seen():
+    reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
+    observations = PrivatizedCounts(reports, ALPHA, MASK)
+    state = augmented_gibbs.init(observations, small_model(), Streams.of_chain(1, 0))
+    cells = truncated_logpmf(reports, state.theta @ state.phi.T, ALPHA[:, None])
+    found = augmented_gibbs.log_likelihood(state, observations, SERIAL)
+    assert found == pytest.approx(cells[~MASK].sum(), rel=1e-12)
+
+
+def test_exact_counts_have_no_noise():
+    observations = ExactCounts(np.random.default_rng(4).poisson(3.0, (20, 10)))
+    model, streams = small_model(), Streams.of_chain(2, 0)
+    state = augmented_gibbs.init(observations, model, streams)
+    for _ in range(3):
+        state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+    assert (state.noise == 0.0).all()
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_engine_does_not_change_a_bit(threads):
+    _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
+    streams, model = Streams.of_chain(5, 0), small_model(3, learned=True)
+    start, finals = augmented_gibbs.init(observations, model, streams), []
+    with ThreadEngine(threads) as pool:
+        for engine in (SERIAL, pool):
+            state = start
+            for _ in range(3):
+                state, info = augmented_gibbs.step(state, observations, model, streams, engine)
+            finals.append(
+                (*state[:5], info.total_rate, augmented_gibbs.log_likelihood(state, observations, engine))
+            )
+    for one, other in zip(*finals, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_masked_reports_change_nothing():
+    reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
+    model, streams, finals = small_model(), Streams.of_chain(1, 0), []
+    for seen in (reports, np.where(MASK, 9, reports)):
+        observations = PrivatizedCounts(seen, ALPHA, MASK)
+        state = augmented_gibbs.init(observations, model, streams)
+        for _ in range(3):
+            state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+        finals.append(state[:5])
+    for one, other in zip(*finals, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,190 @@
+"""The published variational updates against their formulas in NumPy, cell by cell, and what they find."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from countveil.distributions import Bessel
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import bessel_cavi, cavi
+from countveil.inference.start import least_squares_start, mean_count
+from countveil.inference.streams import START, Streams
+from countveil.kernels import bessel_cavi as kernels
+from countveil.models.matrix import matrix_model
+from countveil.observations import ExactCounts, PrivatizedCounts
+from tests.joint import SERIAL, draw_reports, planted, small_model, truncated_logpmf
+
+SIZE = (7, 5)
+ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9, 0.3])
+MASK = np.zeros(SIZE, dtype=bool)
+MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.3, 5.0, 9.99, 10.0, 300.0, 1e7])
+def test_geometric_mean(shape):
+    assert kernels.geometric_mean(shape) == pytest.approx(math.exp(special.digamma(shape)), rel=1e-13)
+
+
+def test_moments_of_a_rate():
+    rng = np.random.default_rng(1)
+    parameters = [rng.gamma(2.0, 1.0, (1, 3)) for _ in range(4)]
+    theta, phi = bessel_cavi.moments(*parameters[:2]), bessel_cavi.moments(*parameters[2:])
+    geometric, mean, variance = kernels.rate_moments(*theta, 0, *phi, 0)
+    draws = rng.gamma(parameters[0][0], 1.0 / parameters[1][0], (2, 200_000, 3))[0]
+    draws = (draws * rng.gamma(parameters[2][0], 1.0 / parameters[3][0], (200_000, 3))).sum(axis=1)
+    assert abs(draws.mean() - mean) < 4 * draws.std() / math.sqrt(draws.size)
+    squares = (draws - mean) ** 2
+    assert abs(squares.mean() - variance) < 4 * squares.std() / math.sqrt(draws.size)
+    logs = [special.digamma(shape) - np.log(rate) for shape, rate in (parameters[:2], parameters[2:])]
+    assert geometric == pytest.approx(np.exp(logs[0] + logs[1]).sum(), rel=1e-13)
+
+
+def split_in_numpy(r, geometric, mean, variance, shapes, alpha, center):
+    """(E[y], E[g_1], E[g_2]) as the papers have it."""
+    g_1, g_2 = alpha * np.exp(special.digamma(shapes))
+    both = alpha * shapes[0] + mean
+    log_both = np.log(both) - (alpha**2 * shapes[0] + variance) / (2.0 * both**2)
+    law = Bessel(abs(r), 2.0 * math.sqrt(g_2 * math.exp(log_both)))
+    upper = getattr(law, center)() + max(r, 0)
+    count = upper * geometric / (geometric + g_1)
+    return count, upper - count, upper - r
+
+
+@pytest.mark.parametrize("center", ["mode", "mean"])
+@pytest.mark.parametrize("r", [0, 1, 12, 400])
+def test_split_of_one_cell(r, center):
+    rng = np.random.default_rng(r)
+    for scale in (1e-3, 1.0, 300.0):
+        shapes, (geometric, extra, variance) = 1.0 + rng.gamma(1.0, 3.0, 2), rng.gamma(1.0, scale, 3)
+        found = kernels.expected_split(
+            r, geometric, geometric + extra, variance, *shapes, 0.6, center == "mean"
+        )
+        exact = split_in_numpy(r, geometric, geometric + extra, variance, shapes, 0.6, center)
+        assert found == pytest.approx(exact, rel=1e-11, abs=1e-14)
+
+
+def update_in_numpy(state, reports, alpha, mask, model, center):
+    """Shapes and rates after one iteration, all sums written out."""
+    theta = bessel_cavi.moments(state.theta_shape, state.theta_rate)
+    phi = bessel_cavi.moments(state.phi_shape, state.phi_rate)
+    count_dvk, noise = np.zeros((*SIZE, model.n_components)), state.noise_shape.copy()
+    for d, v in np.argwhere(~mask):
+        r, g_k = max(reports[d, v], 0), theta[0][d] * phi[0][v]
+        count = float(r)
+        if alpha[d, v] > 0.0:
+            second = (theta[2][d] + theta[1][d] ** 2) * (phi[2][v] + phi[1][v] ** 2)
+            mean, variance = theta[1][d] @ phi[1][v], (second - (theta[1][d] * phi[1][v]) ** 2).sum()
+            count, *counts = split_in_numpy(r, g_k.sum(), mean, variance, noise[d, v], alpha[d, v], center)
+            noise[d, v] = 1.0 + np.array(counts)
+        count_dvk[d, v] = count * g_k / g_k.sum()
+    seen = (~mask).astype(float)
+    theta_b, phi_b = (h[0] / h[1] for h in (state.theta_hyper, state.phi_hyper))
+    theta_shape, theta_rate = model.row_prior.shape + count_dvk.sum(axis=1), theta_b + seen @ phi[1]
+    phi_shape = model.column_prior.shape + count_dvk.sum(axis=0)
+    return theta_shape, theta_rate, phi_shape, phi_b + seen.T @ (theta_shape / theta_rate), noise
+
+
+@pytest.mark.parametrize("center", ["mode", "mean"])
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_an_iteration_equals_its_formulas(kind, center):
+    rng, model = np.random.default_rng(3), small_model(3, shape=0.7, learned=True)
+    cells = rng.uniform(0.0, 0.9, SIZE)
+    cells[0, 0] = 0.0
+    given = ALPHA if kind == "row" else cells
+    alpha = np.broadcast_to(given if kind == "cell" else given[:, None], SIZE)
+    mu = rng.gamma(1.0, 1.0, (SIZE[0], 3)) @ rng.gamma(1.0, 1.0, (SIZE[1], 3)).T
+    reports = draw_reports(mu, alpha, rng)
+    observations, streams = PrivatizedCounts(reports, given, MASK), Streams.of_chain(1, 0)
+    state = bessel_cavi.init(observations, model, streams, center=center)
+    for _ in range(3):
+        exact = update_in_numpy(state, reports, alpha, MASK, model, center)
+        state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
+        for part, value in zip((*state[:4], state.noise_shape), exact, strict=True):
+            np.testing.assert_allclose(part, value, rtol=1e-10)
+    sums = [
+        (state.theta_shape / state.theta_rate).sum(axis=0),
+        (state.phi_shape / state.phi_rate).sum(axis=0),
+    ]
+    for hyper, size, total in zip((state.theta_hyper, state.phi_hyper), SIZE, sums, strict=True):
+        np.testing.assert_allclose(hyper[0], 1.0 + 0.7 * size, rtol=1e-12)
+        np.testing.assert_allclose(hyper[1], 1.0 + total, rtol=1e-12)
+
+
+def test_without_noise_it_is_exact_coordinate_ascent():
+    observations = ExactCounts(
+        np.random.default_rng(4).poisson(2.0, (30, 12)), np.zeros((30, 12), dtype=bool)
+    )
+    model, streams = small_model(3, learned=True), Streams.of_chain(2, 0)
+    one, other = (algorithm.init(observations, model, streams) for algorithm in (bessel_cavi, cavi))
+    for _ in range(5):
+        one, _ = bessel_cavi.step(one, observations, model, streams, SERIAL)
+        other, _ = cavi.step(other, observations, model, streams, SERIAL)
+    for a, b in zip(one[:6], other[:6], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+@pytest.mark.parametrize("center", ["mode", "mean"])
+@pytest.mark.parametrize("alpha", [0.13, 0.7])
+def test_it_recovers_planted_structure(alpha, center):
+    mu, _, observations, _ = planted(200, 100, 4, alpha, seed=3)
+    model, streams = matrix_model(4, 0.1, None, mean_count(observations)), Streams.of_chain(1, 0)
+    theta, phi = least_squares_start(observations, 4, streams.generator(0, START))
+    state, scores = bessel_cavi.init(observations, model, streams, center=center), []
+    for _ in range(30):
+        state, info = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
+        scores.append(info.objective)
+    found = (state.theta_shape / state.theta_rate) @ (state.phi_shape / state.phi_rate).T
+    assert np.abs(found - mu).mean() < 0.4 * np.abs(theta @ phi.T - mu).mean()
+    assert np.corrcoef(found.ravel(), mu.ravel())[0, 1] > 0.99
+    assert scores[-1] > scores[0]
+
+
+def test_the_objective_is_the_likelihood_of_the_means_that_the_step_began_with():
+    _, _, observations, reports = planted(30, 20, 2, 0.5, seed=3, tokens=100.0)
+    model, streams = small_model(learned=True), Streams.of_chain(1, 0)
+    state = bessel_cavi.init(observations, model, streams)
+    before = [np.copy(part) for part in state[:7]]
+    after, info = bessel_cavi.step(state, observations, model, streams, SERIAL)
+    for old, now in zip(before, state[:7], strict=True):
+        np.testing.assert_array_equal(old, now)
+    mean = (state.theta_shape / state.theta_rate) @ (state.phi_shape / state.phi_rate).T
+    assert info.objective == pytest.approx(truncated_logpmf(reports, mean, np.array(0.5)).sum(), rel=1e-10)
+    assert (state.sweep, after.sweep) == (0, 1)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_engine_does_not_change_a_bit(threads):
+    _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
+    streams, model = Streams.of_chain(5, 0), small_model(3, learned=True)
+    start, finals = bessel_cavi.init(observations, model, streams), []
+    with ThreadEngine(threads) as pool:
+        for engine in (SERIAL, pool):
+            state = start
+            for _ in range(3):
+                state, info = bessel_cavi.step(state, observations, model, streams, engine)
+            finals.append((*state[:7], info.objective))
+    for one, other in zip(*finals, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_masked_and_negative_reports_change_nothing():
+    reports = np.random.default_rng(6).integers(-4, 6, SIZE)
+    reports[0] = np.abs(reports[0])
+    model, streams, finals = small_model(), Streams.of_chain(1, 0), []
+    for seen in (reports, np.where(MASK, 9, reports), np.maximum(reports, 0)):
+        observations = PrivatizedCounts(seen, ALPHA, MASK)
+        state = bessel_cavi.init(observations, model, streams)
+        for _ in range(3):
+            state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL)
+        finals.append(state[:7])
+    for final in finals[1:]:
+        for one, other in zip(finals[0], final, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_centre_has_two_names():
+    observations = PrivatizedCounts(np.ones((3, 2), dtype=int), 0.5)
+    with pytest.raises(ValueError, match=r"center must be 'mode' or 'mean', got 'median'$"):
+        bessel_cavi.init(observations, small_model(), Streams.of_chain(1, 0), center="median")

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from countveil.inference.diagnostics import diagnose
+
+
+def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
+    """Autoregressive traces of unit variance, the chains' means spread by ``shift``."""
+    rng = np.random.default_rng(seed)
+    x = np.empty((chains, draws))
+    x[:, 0] = rng.normal(size=chains)
+    for s in range(1, draws):
+        x[:, s] = correlation * x[:, s - 1] + np.sqrt(1 - correlation**2) * rng.normal(size=chains)
+    return x + shift * np.arange(chains)[:, None]
+
+
+def test_independent_draws_of_agreeing_chains_suffice():
+    found = diagnose({"a": traces()})
+    assert found.verdict.startswith("The chains agree (R-hat up to 1.00)")
+    assert found.table.columns.tolist() == ["r_hat", "ess_bulk", "ess_tail"]
+    assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000, rel=0.15)
+
+
+def test_slow_chains_agree_only_roughly():
+    found = diagnose({"a": traces(correlation=0.97)})
+    assert found.verdict.startswith("The chains agree roughly")
+    # of n draws with correlation c between neighbours, n (1 - c) / (1 + c) count
+    assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000 * 0.03 / 1.97, rel=0.6)
+
+
+@pytest.mark.parametrize("shift", [1.0, 30.0])
+def test_chains_in_other_places_disagree(shift):
+    found = diagnose({"fine": traces(), "apart": traces(shift=shift)})
+    assert found.verdict.startswith("The chains disagree (R-hat up to")
+    assert found.table.loc["apart", "r_hat"] > 1.1 > found.table.loc["fine", "r_hat"]
+
+
+def test_the_worst_member_counts():
+    members = np.stack([traces(seed=2), traces(shift=2.0), traces(seed=3)], axis=2)
+    found = diagnose({"many": members}).table.loc["many"]
+    alone = diagnose({"one": traces(shift=2.0)}).table.loc["one"]
+    assert found.tolist() == alone.tolist()
+
+
+def test_one_chain_cannot_agree_with_itself():
+    found = diagnose({"a": traces(chains=1)})
+    assert found.verdict.startswith("One chain only")
+    assert np.isnan(found.table.loc["a", "r_hat"])
+    assert found.table.loc["a", "ess_bulk"] == pytest.approx(1000, rel=0.2)
+
+
+@pytest.mark.parametrize("chains", [1, 4])
+def test_a_few_draws_say_nothing(chains):
+    assert diagnose({"a": traces(chains=chains, draws=3)}).verdict.startswith("Too few draws")

@@ -1,0 +1,83 @@
+"""Known offsets of rows and columns: the same posterior as writing the offset into the prior by hand."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.inference import cavi
+from countveil.inference.streams import Streams
+from tests.inference.test_cavi import climb, largest_fall
+from tests.joint import SERIAL, batch_error, bound, draw_reports, run_chain, small_model
+
+ROW = np.array([0.5, 1.0, 8.0, 2.0, 0.2, 3.0])
+COLUMN = np.array([1.0, 0.3, 4.0, 2.0, 1.5])
+
+
+def scene(learned=False, seed=1):
+    rng = np.random.default_rng(seed)
+    model = small_model(2, learned=learned)
+    theta, phi = rng.gamma(1.5, 1.0, (6, 2)), rng.gamma(1.5, 1.0, (5, 2))
+    reports = draw_reports(np.outer(ROW, COLUMN) * (theta @ phi.T), np.asarray(0.5), rng)
+    return reports, model
+
+
+@pytest.mark.parametrize("algorithm", ["gibbs", "augmented_gibbs"])
+def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
+    from importlib import import_module
+
+    from scipy import special, stats
+
+    module = import_module(f"countveil.inference.{algorithm}")
+    observations = cv.PrivatizedCounts([[4]], 0.5, row_offset=[6.0], column_offset=[0.5])
+    nodes, weights = special.roots_genlaguerre(80, 0.5)
+    mu = 3.0 * np.outer(nodes, nodes)
+    counts = np.arange(200)
+    likelihood = stats.poisson.pmf(counts, mu[..., None]) @ 0.5 ** np.abs(4 - counts)
+    density = np.outer(weights, weights) * likelihood
+    exact = (mu * density).sum() / density.sum()
+    state, streams = module.init(observations, small_model(1), Streams.of_chain(3, 0)), Streams.of_chain(3, 0)
+    trace = []
+    for _ in range(20000):
+        state, _ = module.step(state, observations, small_model(1), streams, SERIAL)
+        trace.append(state.theta[0, 0] * state.phi[0, 0])
+    assert abs(np.mean(trace) - exact) < bound(1) * batch_error(np.array(trace))
+
+
+def test_an_offset_of_one_is_none():
+    reports, model = scene()
+    plain = list(run_chain(cv.PrivatizedCounts(reports, 0.5), model, 3, seed=2))[-1]
+    ones = cv.PrivatizedCounts(reports, 0.5, row_offset=np.ones(6), column_offset=np.ones(5))
+    np.testing.assert_array_equal(plain.theta, list(run_chain(ones, model, 3, seed=2))[-1].theta)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_bound_with_offsets_never_decreases(learned):
+    reports, model = scene(learned)
+    observations = cv.PrivatizedCounts(reports, 0.5, row_offset=ROW, column_offset=COLUMN)
+    for expectation in cavi.EXPECTATIONS:
+        assert largest_fall(climb(observations, model, 100, expectation)[1]) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:The chains:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "svi"])
+def test_documents_of_very_different_lengths_are_fitted_better_with_their_lengths(method):
+    rng = np.random.default_rng(5)
+    topics = rng.dirichlet(np.full(40, 0.1), 3)
+    mixture = rng.dirichlet(np.full(3, 0.5), 80)
+    lengths = np.exp(rng.normal(4.0, 1.5, 80))
+    mu = lengths[:, None] * (mixture @ topics)
+    reports = draw_reports(mu, np.asarray(0.7), rng)
+    options = {"draws": 100, "tune": 100, "chains": 1, "seed": 1, "prior_shape": 1.0}
+    error = {}
+    for name, offset in (("with", lengths), ("without", None)):
+        observations = cv.PrivatizedCounts(reports, 0.7, row_offset=offset)
+        fit = cv.TopicModel(3, method=method, **options).fit(observations)
+        error[name] = np.abs(np.log(fit.rate().to_numpy().sum(axis=1) / lengths)).mean()
+    assert error["with"] < error["without"]
+
+
+def test_offsets_are_checked():
+    with pytest.raises(ValueError, match=r"row_offset must have shape \(2,\), got \(3,\)"):
+        cv.PrivatizedCounts([[1], [2]], 0.5, row_offset=[1, 2, 3])
+    with pytest.raises(ValueError, match="column_offset must be positive and finite, got 0.0 at index 0"):
+        cv.ExactCounts([[1], [2]], column_offset=[0.0])

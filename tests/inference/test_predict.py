@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import countveil as cv
+from countveil.inference.diagnostics import FitWarning, signal_share
+from tests.joint import draw_reports, planted, truncated_logpmf
+
+QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1}
+
+
+def test_log_likelihood_is_that_of_each_draw():
+    _, _, observations, reports = planted(12, 10, 2, 0.5, seed=1, tokens=30.0)
+    fit = cv.TopicModel(2, **QUICK).fit(observations)
+    scores = fit.log_likelihood(observations)
+    assert scores.dims == ("chain", "draw", "cell")
+    draws = fit.posterior["posterior"].isel(chain=1, draw=7)
+    mu = draws["theta"].to_numpy().astype(float) @ draws["phi"].to_numpy()
+    expected = truncated_logpmf(reports, mu, np.asarray(0.5))
+    np.testing.assert_allclose(scores[1, 7].to_numpy().reshape(12, 10), expected, rtol=1e-5)
+    total = fit.posterior["sample_stats"]["log_likelihood"].to_numpy()
+    np.testing.assert_allclose(scores.sum("cell"), total, rtol=1e-6)
+    density = fit.log_predictive(observations)
+    np.testing.assert_allclose(density, np.log(np.exp(scores).mean(("chain", "draw"))), rtol=1e-9)
+
+
+def test_only_seen_cells_can_be_scored():
+    _, _, observations, reports = planted(12, 10, 2, 0.5, seed=1, tokens=30.0)
+    mask = np.zeros((12, 10), dtype=bool)
+    mask[3, 4] = mask[5, 6] = True
+    fit = cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(reports, 0.5, mask))
+    assert fit.log_predictive(observations, mask).sizes["cell"] == 2
+    assert fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask)).sizes["cell"] == 118
+    with pytest.raises(ValueError, match=r"got one that is masked at index \(3, 4\)"):
+        fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask), mask)
+    with pytest.raises(ValueError, match=r"of the fit \(12, 10\), got \(11, 10\)"):
+        fit.log_predictive(cv.PrivatizedCounts(reports[1:], 0.5))
+
+
+@pytest.mark.parametrize("method", ["gibbs", "em"])
+def test_held_out_cells_prefer_the_true_number_of_topics(method):
+    _, _, observations, reports = planted(250, 80, 6, np.exp(-1), seed=3)
+    mask = np.random.default_rng(4).random(reports.shape) < 0.1
+    seen = cv.PrivatizedCounts(reports, np.exp(-1), mask)
+    scores = {}
+    for k in (3, 6, 12):
+        fit = cv.TopicModel(k, method=method, **QUICK | {"tune": 150}).fit(seen)
+        scores[k] = float(fit.log_predictive(observations, mask).mean())
+    assert max(scores, key=scores.get) == 6
+
+
+def test_predicted_releases_look_like_the_release():
+    _, _, observations, reports = planted(60, 40, 3, 0.6, seed=2)
+    fit = cv.TopicModel(3, **QUICK).fit(observations)
+    simulated = fit.predict_reports(50, np.random.default_rng(5)).to_numpy()
+    assert simulated.min() == 0
+    for quantity in (lambda r: (r > 0).mean(axis=(-2, -1)), lambda r: np.maximum(r, 0).mean(axis=(-2, -1))):
+        values, seen = quantity(simulated), quantity(reports)
+        assert abs(values.mean() - seen) < 4 * values.std()
+    with pytest.raises(TypeError, match="rng must be"):
+        fit.predict_reports(3, 7)
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_signal_share_is_one_at_the_true_rates_and_zero_at_none(kind):
+    rng = np.random.default_rng(6)
+    theta, phi = rng.gamma(1.0, 1.0, (400, 3)), rng.gamma(1.0, 1.0, (300, 3))
+    mu = theta @ phi.T
+    alpha = rng.uniform(0.2, 0.8, mu.shape if kind == "cell" else 400)
+    full = alpha if kind == "cell" else alpha[:, None]
+    mask = rng.random(mu.shape) < 0.1
+    observations = cv.PrivatizedCounts(draw_reports(mu, full, rng), alpha, mask)
+    p = 1.0 - np.exp(-(1 - full) * mu) / (1 + full)
+    by_noise = np.broadcast_to(full / (1 + full), mu.shape)
+    error = np.sqrt((p * (1 - p))[~mask].sum()) / (p - by_noise)[~mask].sum()
+    z = stats.norm.isf(1e-4)
+    assert abs(signal_share(observations, theta, phi) - 1.0) < z * error
+    assert signal_share(observations, 0 * theta, phi) == 0.0
+
+
+def test_a_starved_fit_says_so_in_words():
+    _, _, observations, _ = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)
+    model = cv.TopicModel(5, method="cavi", draws=5, seed=1, tolerance=1e-8)
+    with pytest.warns(FitWarning, match="has starved its components"):
+        fit = model.fit(observations)
+    assert "Not to be trusted" in fit.diagnostics().verdict
+    kept = cv.TopicModel(5, method="cavi", expectation="arithmetic", draws=5, seed=1).fit(observations)
+    assert "explains the positive reports" in kept.diagnostics().verdict

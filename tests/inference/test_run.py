@@ -1,0 +1,164 @@
+import signal
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from countveil.inference import gibbs
+from countveil.inference.run import Chain, Draws, Schedule, cut, sample
+from tests.joint import planted, run_chain, small_model
+
+MODEL = small_model(3, learned=True)
+
+
+def observations(n_rows=40):
+    return planted(n_rows, 30, 3, 0.5, seed=1)[2]
+
+
+def run(plan, threads=1, seed=5, data=None, progress=False):
+    return sample(data or observations(), MODEL, plan, seed=seed, threads=threads, progress=progress)
+
+
+def assert_same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("chains", [1, 3])
+def test_the_same_seed_gives_the_same_bits_with_any_number_of_threads(threads, chains):
+    plan, data = Schedule(4, 3, chains, 1), observations(600)
+    assert len(gibbs.row_blocks(600)) == 3
+    assert_same(run(plan, 1, data=data).draws, run(plan, threads, data=data).draws)
+
+
+def test_the_first_chain_is_the_same_alone_or_among_three():
+    alone, among = run(Schedule(4, 3, 1, 1)).draws, run(Schedule(4, 3, 3, 1), threads=2).draws
+    assert_same(alone, [values[:1] for values in among])
+
+
+def test_other_seeds_and_other_chains_draw_apart():
+    one, other = run(Schedule(4, 3, 2, 1)).draws, run(Schedule(4, 3, 2, 1), seed=6).draws
+    values = np.concatenate([one.log_likelihood.ravel(), other.log_likelihood.ravel()])
+    assert np.unique(values).size == values.size
+
+
+def test_every_thinned_draw_is_the_state_of_its_sweep():
+    plan = Schedule(draws=3, tune=4, chains=1, thin=2)
+    assert plan.sweeps == 10
+    draws = run(plan).draws
+    states = [s for s in run_chain(observations(), MODEL, 10, seed=5) if s.sweep in (6, 8, 10)]
+    for s, state in enumerate(states):
+        for kept, value in zip(draws, state[:4], strict=False):
+            np.testing.assert_array_equal(kept[0, s], value.astype(kept.dtype))
+    mu = np.array([(s.theta @ s.phi.T).sum() for s in states])
+    np.testing.assert_allclose(draws.total_rate[0], mu, rtol=1e-10)
+
+
+def test_draws_have_the_shapes_that_are_written_beside_them():
+    draws = run(Schedule(4, 0, 2, 1)).draws
+    shapes = [(2, 4, 40, 3), (2, 4, 30, 3), (2, 4, 3), (2, 4, 3), (2, 4), (2, 4)]
+    assert [values.shape for values in draws] == shapes
+
+
+def interrupt_at(monkeypatch, sweep, chains):
+    """Ctrl-C, sent to the main thread when all chains have come to this sweep."""
+    step, arrived = gibbs.step, []
+
+    def interrupting(state, *rest):
+        if state.sweep == sweep:
+            arrived.append(state)
+            if len(arrived) == chains:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return step(state, *rest)
+
+    monkeypatch.setattr(gibbs, "step", interrupting)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to Ctrl-C, which a test runner may have replaced."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.usefixtures("ctrl_c")
+def test_an_interrupted_run_keeps_the_draws_so_far(monkeypatch, threads):
+    assert threading.current_thread() is threading.main_thread()
+    plan = Schedule(draws=100_000, tune=5, chains=threads, thin=1)
+    whole = run(Schedule(20, 5, threads, 1), threads).draws
+    interrupt_at(monkeypatch, 30, chains=threads)
+    found = run(plan, threads)
+    assert found.interrupted
+    kept = found.draws.log_likelihood.shape[1]
+    assert 20 <= kept < 50_000
+    assert_same([values[:, :20] for values in found.draws], whole)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_interrupted_before_any_draw_it_says_so(monkeypatch):
+    interrupt_at(monkeypatch, 30, chains=2)
+    with pytest.raises(KeyboardInterrupt, match="before any draw was kept"):
+        run(Schedule(draws=10, tune=100_000, chains=2, thin=1), threads=2)
+
+
+def test_a_chain_that_fails_stops_the_others_and_tells_why(monkeypatch):
+    chain_run = Chain.run
+    stopped = []
+
+    def failing(self, plan, engine, stop, report, watched):
+        if self.number == 1:
+            raise MemoryError("no room")
+        chain_run(self, plan, engine, stop, report)
+        stopped.append(stop.is_set())
+
+    monkeypatch.setattr(Chain, "run", failing)
+    with pytest.raises(MemoryError, match="no room"):
+        run(Schedule(draws=100_000, tune=0, chains=2, thin=1), threads=2)
+    assert stopped == [True]
+
+
+def test_cut_leaves_chains_of_one_length_and_drops_those_without_draws():
+    draws = Draws.empty(Schedule(5, 0, 3, 1), (4, 3), 2)
+    draws.log_likelihood[:] = np.arange(15).reshape(3, 5)
+    assert cut(draws, [5, 5, 5]) is draws
+    assert cut(draws, [5, 2, 3]).log_likelihood.tolist() == [[0, 1], [5, 6], [10, 11]]
+    assert cut(draws, [5, 0, 3]).log_likelihood.tolist() == [[0, 1, 2], [10, 11, 12]]
+    assert [values.shape[:2] for values in cut(draws, [5, 0, 3])] == [(2, 3)] * 6
+    with pytest.raises(KeyboardInterrupt):
+        cut(draws, [0, 0, 0])
+
+
+def test_progress_is_shown_on_stderr_when_asked_for(capsys):
+    run(Schedule(4, 2, 2, 1), threads=2, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "chain 1" in shown.err
+    assert "chain 2" in shown.err
+    assert "6/6 sweeps" in shown.err
+
+
+@pytest.mark.parametrize("progress", [False, None])
+def test_progress_is_silent_where_nobody_watches(capsys, progress):
+    run(Schedule(2, 2, 1, 1), progress=progress)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.strip()) == ("", "")
+
+
+def test_blas_keeps_to_one_thread_in_a_run_and_has_its_own_back_afterwards(monkeypatch):
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    def recording_init(*arguments):
+        seen.append(threads())
+        return init(*arguments)
+
+    init, seen = gibbs.init, []
+    monkeypatch.setattr(gibbs, "init", recording_init)
+    with threadpool_limits(2, user_api="blas"):
+        run(Schedule(1, 0, 4, 1), threads=4)
+        assert seen == [{1}] * 4  # before any chain limits it: chains that did so side by side would race
+        assert threads() == {2}

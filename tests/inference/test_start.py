@@ -1,0 +1,156 @@
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from countveil.inference.start import debiased, least_squares, least_squares_start, mean_count
+from countveil.observations import ExactCounts, PrivatizedCounts
+from tests.joint import FALSE_ALARM, draw_reports, planted
+
+
+def dense_target(observations):
+    s, bias_d = debiased(observations)
+    return s.toarray() - bias_d[:, None]
+
+
+@pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
+def test_debiased_reports_of_empty_cells_have_mean_zero(kind):
+    rng = np.random.default_rng(1)
+    shape = (40, 5000)
+    alpha = {
+        "scalar": np.full(shape, 0.6),
+        "row": np.repeat(np.linspace(0.1, 0.9, 40)[:, None], 5000, axis=1),
+        "cell": rng.uniform(0.1, 0.9, shape),
+    }[kind]
+    given = {"scalar": 0.6, "row": alpha[:, 0], "cell": alpha}[kind]
+    reports = draw_reports(np.zeros(shape), alpha, rng)
+    target = dense_target(PrivatizedCounts(reports, given))
+    np.testing.assert_allclose(
+        target, (1 + alpha) * (np.maximum(reports, 0) - alpha / (1 - alpha**2)), atol=1e-12
+    )
+    z = target.mean(axis=1) / (target.std(axis=1) / np.sqrt(5000))
+    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / 40)
+
+
+def test_debiased_reports_of_exact_counts_are_the_counts():
+    counts = np.random.default_rng(2).poisson(1.0, (6, 7))
+    np.testing.assert_array_equal(dense_target(ExactCounts(counts)), counts)
+    assert mean_count(ExactCounts(counts)) == pytest.approx(counts.mean())
+
+
+def test_mean_count_of_empty_cells_is_near_zero_and_positive():
+    reports = draw_reports(np.zeros((300, 300)), np.array(0.5), np.random.default_rng(3))
+    target = dense_target(PrivatizedCounts(reports, 0.5))
+    assert 0.0 < mean_count(PrivatizedCounts(reports, 0.5)) < 5 * target.std() / 300
+    assert mean_count(PrivatizedCounts(np.full((4, 5), -3), 0.5)) > 0.0
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_masked_cells_are_filled_from_their_row_and_column(cells):
+    rng = np.random.default_rng(4)
+    mu = np.outer(rng.uniform(1, 3, 60), rng.uniform(1, 3, 80))
+    alpha = np.full((60, 80), 0.3) if not cells else rng.uniform(0.2, 0.4, (60, 80))
+    reports = draw_reports(mu, alpha, rng)
+    mask = rng.random(mu.shape) < 0.3
+    given = alpha if cells else 0.3
+    observations = PrivatizedCounts(reports, given, mask)
+    other = PrivatizedCounts(np.where(mask, 1000, reports), given, mask)
+    target = dense_target(observations)
+    np.testing.assert_array_equal(target, dense_target(other))
+    full = dense_target(PrivatizedCounts(reports, given))
+    np.testing.assert_allclose(target[~mask], full[~mask], atol=1e-12)
+    assert np.corrcoef(target[mask], mu[mask])[0, 1] > 0.9
+    assert target[mask].mean() == pytest.approx(mu[mask].mean(), rel=0.25)
+
+
+def test_a_wholly_masked_row_and_column_are_filled_without_complaint():
+    mask = np.zeros((5, 6), dtype=bool)
+    mask[2] = mask[:, 3] = True
+    observations = PrivatizedCounts(np.random.default_rng(5).integers(0, 5, (5, 6)), 0.4, mask)
+    theta, phi = least_squares_start(observations, 2, np.random.default_rng(6))
+    assert np.isfinite(theta).all()
+    assert np.isfinite(phi).all()
+
+
+def objective(matrix, theta, phi):
+    return ((matrix - theta @ phi.T) ** 2).sum()
+
+
+def test_the_least_squares_objective_never_increases():
+    _, _, observations, _ = planted(60, 50, 4, 0.5, seed=7)
+    target = dense_target(observations)
+    path = [
+        objective(target, *least_squares(target, np.zeros(60), 4, np.random.default_rng(8), iterations))
+        for iterations in range(1, 21)
+    ]
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(path))
+    assert path[-1] < 0.98 * path[0]
+
+
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_the_column_updated_last_is_at_its_exact_minimum(iterations):
+    matrix = np.random.default_rng(14).gamma(0.5, 1.0, (30, 20))
+    theta, phi = least_squares(matrix, np.zeros(30), 3, np.random.default_rng(15), iterations)
+    gradient = (theta @ phi.T - matrix).T @ theta[:, -1]
+    held = phi[:, -1] == 0.0
+    assert held.any()
+    assert (gradient[held] >= 0.0).all()
+    np.testing.assert_allclose(gradient[~held], 0.0, atol=1e-9)
+
+
+def test_least_squares_of_sparse_and_dense_are_the_same():
+    _, _, observations, _ = planted(60, 50, 4, 0.5, seed=7)
+    s, bias_d = debiased(observations)
+    assert isinstance(s, sp.csr_array)
+    one = least_squares(s, bias_d, 4, np.random.default_rng(9))
+    two = least_squares(s.toarray() - bias_d[:, None], np.zeros(60), 4, np.random.default_rng(9))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+
+
+def test_least_squares_is_as_good_as_that_of_scikit_learn():
+    counts = np.random.default_rng(10).poisson(planted(60, 50, 4, 0.5, seed=7)[0]).astype(float)
+    theirs = NMF(4, init="random", random_state=0, max_iter=30, tol=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        weights = theirs.fit_transform(counts)
+    reference = objective(counts, weights, theirs.components_.T)
+    ours = min(
+        objective(counts, *least_squares(counts, np.zeros(60), 4, np.random.default_rng(seed), 30))
+        for seed in range(3)
+    )
+    assert ours < 1.02 * reference
+
+
+def test_least_squares_finds_factors_that_are_there():
+    rng = np.random.default_rng(11)
+    matrix = rng.gamma(0.5, 1.0, (40, 3)) @ rng.gamma(0.5, 1.0, (30, 3)).T
+    theta, phi = least_squares(matrix, np.zeros(40), 3, rng, 300)
+    assert objective(matrix, theta, phi) < 1e-3 * (matrix**2).sum()
+
+
+@pytest.mark.parametrize("n_components", [1, 4, 12])
+@pytest.mark.parametrize("reports", [np.zeros((5, 4), dtype=int), np.diag([5, 3, 0, 9])])
+def test_starts_are_positive_and_finite_even_without_data_for_them(reports, n_components):
+    observations = PrivatizedCounts(reports, 0.5)
+    theta, phi = least_squares_start(observations, n_components, np.random.default_rng(12))
+    assert theta.shape == (len(reports), n_components)
+    assert phi.shape == (4, n_components)
+    for factor in (theta, phi):
+        assert np.isfinite(factor).all()
+        assert factor.min() > 0.0
+        assert factor.flags.c_contiguous
+
+
+def test_chains_start_apart_and_near_the_data():
+    mu, _, observations, _ = planted(200, 100, 3, 0.5, seed=13)
+    starts = [least_squares_start(observations, 3, np.random.default_rng(seed)) for seed in (1, 2)]
+    assert not np.allclose(starts[0][0], starts[1][0])
+    for theta, phi in starts:
+        assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
+        np.testing.assert_allclose(theta.mean(axis=0), phi.mean(axis=0), rtol=0.2)

@@ -1,0 +1,138 @@
+"""What the tests of the samplers share: the model run forwards, dense brute force, and Monte Carlo errors."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import special, stats
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import gibbs
+from countveil.inference.streams import Streams
+from countveil.models.matrix import GammaPrior, MatrixModel
+from countveil.observations import Observations, PrivatizedCounts
+
+SERIAL = ThreadEngine(1)
+MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1
+FALSE_ALARM = 1e-4  # chance that one whole test goes red by bad luck; the seeds are fixed
+
+
+def two_sided_geometric(alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Noise of alpha's shape, as a difference of two geometric variables."""
+    return rng.geometric(1.0 - alpha) - rng.geometric(1.0 - alpha)
+
+
+def draw_factors(
+    model: MatrixModel, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(theta, phi, theta_rate, phi_rate) from the prior."""
+    k = model.n_components
+    rates = [
+        rng.exponential(prior.rate, k) if prior.learned else np.full(k, prior.rate)
+        for prior in (model.row_prior, model.column_prior)
+    ]
+    theta = rng.gamma(model.row_prior.shape, 1.0 / rates[0], (shape[0], k))
+    phi = rng.gamma(model.column_prior.shape, 1.0 / rates[1], (shape[1], k))
+    return theta, phi, rates[0], rates[1]
+
+
+def draw_reports(mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Reports of counts with these rates; alpha broadcasts against them."""
+    return rng.poisson(mu) + two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng)
+
+
+def run_chain(
+    observations: Observations,
+    model: MatrixModel,
+    sweeps: int,
+    seed: int,
+    chain: int = 0,
+    step: Callable = gibbs.step,
+) -> Iterator[gibbs.State]:
+    """The states of a chain after each sweep from its own start."""
+    streams = Streams.of_chain(seed, chain)
+    state = gibbs.init(observations, model, streams)
+    for _ in range(sweeps):
+        state, _ = step(state, observations, model, streams, SERIAL)
+        yield state
+
+
+def count_weights(reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """mu^y e^-mu / y! alpha^|r - y| over y = 0 .. MOST - 1, along a new last axis; alpha = 0 leaves y = r."""
+    reports, mu, alpha = (x[..., None] for x in np.broadcast_arrays(reports, mu, alpha))
+    y = np.arange(MOST)
+    return stats.poisson.pmf(y, mu) * np.power(alpha, np.abs(reports - y), dtype=float)
+
+
+def count_moments(reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the true count given its report."""
+    weights = count_weights(reports, mu, alpha)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    y = np.arange(MOST)
+    mean = weights @ y
+    return mean, weights @ y**2 - mean**2
+
+
+def truncated_logpmf(reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """log P(max(report, 0) | mu) by adding up; a non-positive report is all noise that does not exceed -y."""
+    reports, mu, alpha = np.broadcast_arrays(reports, mu, alpha)
+    positive = count_weights(np.maximum(reports, 1), mu, alpha).sum(axis=-1) * (1.0 - alpha) / (1.0 + alpha)
+    censored = count_weights(np.zeros_like(reports), mu, alpha).sum(axis=-1) / (1.0 + alpha)
+    return np.log(np.where(reports > 0, positive, censored))
+
+
+def dense_exposures(reports: np.ndarray, alpha: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """e_dv: 1 where the report is positive, 1 - alpha where it is not, 0 where it is masked."""
+    exposures = np.where(reports > 0, 1.0, 1.0 - alpha)
+    return exposures if mask is None else np.where(mask, 0.0, exposures)
+
+
+def exposures_of(observations: Observations) -> np.ndarray:
+    """The same, read back from observations cell by cell, as the kernels are told to understand them."""
+    o = observations
+    exposures = np.repeat(o.exposure_d[:, None], o.shape[1], axis=1)
+    for d in range(o.shape[0]):
+        for e in range(o.indptr[d], o.indptr[d + 1]):
+            alpha = o.alpha_e[e] if o.alpha_e.size else o.alpha_d[d]
+            report = o.reports[e]
+            exposures[d, o.columns[e]] = 1.0 if report > 0 else (0.0 if report < 0 else 1.0 - alpha)
+    return exposures
+
+
+def batch_error(trace: np.ndarray, batches: int = 40) -> np.ndarray:
+    """Standard error of the mean of an autocorrelated trace (S, ...), by batch means."""
+    length = len(trace) // batches
+    means = trace[: batches * length].reshape(batches, length, *trace.shape[1:]).mean(axis=1)
+    return means.std(axis=0, ddof=1) / np.sqrt(batches)
+
+
+def bound(comparisons: int, batches: int = 40) -> float:
+    """How large |z| may be over this many comparisons of batch means (Bonferroni, Student's t)."""
+    return float(stats.t.isf(FALSE_ALARM / 2 / comparisons, batches - 1))
+
+
+def rank_p_values(ranks: np.ndarray, draws: int, bins: int = 8) -> np.ndarray:
+    """Chi-square p-values of uniform ranks (runs, statistics), each in 0 .. draws."""
+    edges = np.linspace(0, draws + 1, bins + 1)
+    counts = np.stack([np.histogram(column, edges)[0] for column in ranks.T])
+    expected = len(ranks) / bins
+    return special.chdtrc(bins - 1, ((counts - expected) ** 2 / expected).sum(axis=1))
+
+
+def small_model(
+    n_components: int = 2, shape: float = 1.5, rate: float = 1.0, learned: bool = False
+) -> MatrixModel:
+    """A matrix model with the same prior over both factors."""
+    prior = GammaPrior(shape, rate, learned)
+    return MatrixModel(n_components, prior, prior)
+
+
+def planted(
+    n_rows: int, n_columns: int, n_topics: int, alpha: float, seed: int, tokens: float = 600.0
+) -> tuple[np.ndarray, np.ndarray, PrivatizedCounts, np.ndarray]:
+    """(mu, topics (K, V), observations, signed reports) of sparse documents over well-separated topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_columns, 0.1), n_topics)
+    theta = rng.gamma(0.2, 1.0, (n_rows, n_topics))
+    mu = theta @ topics * tokens
+    reports = draw_reports(mu, np.asarray(alpha), rng)
+    return mu, topics, PrivatizedCounts(reports, alpha), reports

@@ -1,0 +1,74 @@
+"""The coordinate-ascent pass over rows against dense arrays and brute force."""
+
+import numpy as np
+import pytest
+
+from countveil.kernels import laws
+from countveil.kernels import variational as kernels
+from countveil.observations import PrivatizedCounts
+from tests.joint import count_moments, dense_exposures, draw_reports, exposures_of, truncated_logpmf
+
+ROWS, COLUMNS, K, SHAPE = 7, 6, 5, 0.4
+PRIOR_RATE = np.array([0.8, 1.3, 0.5, 1.0, 2.0])
+
+
+def scene(kind):
+    """Factors with different geometric and arithmetic means, and reports at levels of every sort."""
+    rng = np.random.default_rng(3)
+    theta_m, phi_m = rng.gamma(1.0, 1.0, (ROWS, K)), rng.gamma(1.0, 1.0, (COLUMNS, K))
+    theta_g, phi_g = (
+        theta_m * rng.uniform(0.5, 1.0, theta_m.shape),
+        phi_m * rng.uniform(0.5, 1.0, phi_m.shape),
+    )
+    per_row = np.array([0.5, 0.3, 0.0, 0.8, 0.5, 0.6, 0.1])
+    alpha = (
+        rng.uniform(0.0, 0.9, (ROWS, COLUMNS)) if kind == "cell" else np.repeat(per_row[:, None], COLUMNS, 1)
+    )
+    reports = draw_reports(theta_m @ phi_m.T, alpha, rng)
+    mask = rng.random((ROWS, COLUMNS)) < 0.2
+    observations = PrivatizedCounts(reports, alpha if kind == "cell" else per_row, mask)
+    return (theta_g, theta_m, phi_g, phi_m), reports, alpha, mask, observations
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(kind):
+    (theta_g, theta_m, phi_g, phi_m), reports, alpha, mask, observations = scene(kind)
+    sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
+    shape, rate = theta_g.copy(), theta_m.copy()
+    bound = kernels.update_rows(
+        observations.block(slice(0, ROWS)),
+        shape,
+        rate,
+        phi_g,
+        phi_m,
+        phi_m.sum(axis=0),
+        SHAPE,
+        PRIOR_RATE,
+        sums,
+    )
+
+    mu = theta_g @ phi_g.T
+    counted = (reports > 0) & ~mask
+    ratio = np.where(counted, count_moments(np.maximum(reports, 1), mu, alpha)[0] / mu, 0.0)
+    exposures = dense_exposures(reports, alpha, mask)
+    np.testing.assert_allclose(shape, SHAPE + theta_g * (ratio @ phi_g), rtol=1e-10)
+    np.testing.assert_allclose(rate, PRIOR_RATE + exposures @ phi_m, rtol=1e-12)
+
+    mean = shape / rate
+    np.testing.assert_allclose(sums[0] * phi_g, phi_g * (ratio.T @ theta_g), rtol=1e-10)
+    np.testing.assert_allclose(sums[1] + sums[2][0], exposures.T @ mean, rtol=1e-12)
+    np.testing.assert_allclose(exposures_of(observations), exposures)
+    np.testing.assert_allclose(sums[2][1], mean.sum(axis=0), rtol=1e-12)
+
+    scores = truncated_logpmf(reports, mu, alpha) + np.where(reports > 0, mu, (1.0 - alpha) * mu)
+    expected = scores[~mask].sum() - (exposures * (theta_m @ phi_m.T)).sum()
+    np.testing.assert_allclose(bound, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.95])
+def test_score_and_ratio_are_those_of_the_laws(alpha):
+    for report in (1, 4, 60):
+        for rate in (1e-9, 0.7, 30.0):
+            score, ratio = kernels.score_and_ratio(report, rate, alpha)
+            np.testing.assert_allclose(score, laws.report_logpmf(report, rate, alpha), rtol=1e-13)
+            np.testing.assert_allclose(ratio * rate, laws.expected_count(report, rate, alpha), rtol=1e-13)
