@@ -79,5 +79,5 @@ def test_documents_of_very_different_lengths_are_fitted_better_with_their_length
 def test_offsets_are_checked():
     with pytest.raises(ValueError, match=r"row_offset must have shape \(2,\), got \(3,\)"):
         cv.PrivatizedCounts([[1], [2]], 0.5, row_offset=[1, 2, 3])
-    with pytest.raises(ValueError, match="column_offset must be positive and finite, got 0.0 at index 0"):
+    with pytest.raises(ValueError, match=r"column_offset must be positive and finite, got 0\.0 at index 0"):
         cv.ExactCounts([[1], [2]], column_offset=[0.0])

@@ -322,3 +322,12 @@ def test_without_rate_the_count_is_zero():
         assert laws.expected_count(r, 0.0, 0.5) == 0.0
         assert laws.sample_count(r, 0.0, 0.5, rng) == 0
         assert laws.report_logpmf(r, 0.0, 0.5) == pytest.approx(math.log(0.5 ** abs(r) / 3))
+
+
+@pytest.mark.parametrize("report", [-3, 0, 1, 7, 300])
+def test_a_rate_that_is_not_a_number_ends_every_loop(report):
+    nan, rng = float("nan"), np.random.default_rng(1)
+    assert np.isnan(laws.report_logpmf(report, nan, 0.5))
+    assert np.isnan(laws.expected_count(report, nan, 0.5))
+    if report > 0:
+        assert laws.sample_count(report, nan, 0.5, rng) == 0

@@ -38,8 +38,8 @@ def poisson_deviance(n, rate):
     j = 3.0
     while True:
         updated = total + power / j
-        if updated == total:
-            return total
+        if updated == total or math.isnan(updated):
+            return updated
         total = updated
         power *= d2
         j += 2.0
@@ -84,7 +84,7 @@ def sum_above(r, x):
         n += 1.0
         term *= x / n
         total += term
-        if term <= SERIES_TOLERANCE * (1.0 + total):
+        if not term > SERIES_TOLERANCE * (1.0 + total):
             return total
 
 
@@ -278,7 +278,7 @@ def sample_count_given_positive(r, rate, alpha, rng):
     """A draw of the true count given a positive report (mathematics, equation 2.1)."""
     if alpha <= 0.0:
         return r
-    if rate <= 0.0:
+    if not rate > 0.0:
         return 0
     lower = rate / alpha
     upper = rate * alpha

@@ -1,0 +1,1 @@
+"""Case studies, one module each, over the library's public parts."""

@@ -1,0 +1,226 @@
+"""What a person sees of the demo: its table, the top words side by side, and progress while it runs."""
+
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from countveil.evaluation import match_topics, npmi_by_topic
+from countveil.experiments.contenders import (
+    COLUMN_MEANS,
+    CONTENDERS,
+    LEAST_SQUARES,
+    NAIVE,
+    OURS,
+    TRUE_COUNTS,
+    ZERO,
+)
+from countveil.experiments.demo import NO_NOISE, Study, top_words
+from countveil.experiments.reuters import Corpus
+from countveil.experiments.verdicts import Verdict
+
+METRICS = {
+    "log_score": "{:.3f}",
+    "mae": "{:.3f}",
+    "npmi": "{:.3f}",
+    "npmi_plain": "{:.3f}",
+    "seconds": "{:.1f}",
+}
+HEADINGS = {
+    "log_score": "log score\nper token\n(higher)",
+    "mae": "MAE\n\n(lower)",
+    "npmi": "NPMI,\nrelevant\nwords (higher)",
+    "npmi_plain": "NPMI,\nprobable\nwords (higher)",
+    "seconds": "seconds\n\n(1 core)",
+}
+ORDER = [TRUE_COUNTS, ZERO.name, *(contender.name for contender in CONTENDERS if contender is not ZERO)]
+N_TOPICS_SHOWN = 6
+N_WORDS_SHOWN = 7
+
+
+def summary(fits: pd.DataFrame) -> pd.DataFrame:
+    """Mean, sample standard deviation (NaN for one draw), least and largest of every metric over noise draws.
+
+    One row a level and method, in the order of the table; columns level, method, draws, metric_statistic.
+    """
+    rows = []
+    for level in fits["level"].unique():
+        for method in ORDER:
+            chosen = fits[(fits["level"] == level) & (fits["method"] == method)]
+            if chosen.empty:
+                continue
+            row: dict[str, object] = {"level": level, "method": method, "draws": len(chosen)}
+            for metric in METRICS:
+                values = chosen[metric]
+                row |= {
+                    f"{metric}_mean": values.mean(),
+                    f"{metric}_sd": np.nan if len(values) < 2 else values.std(ddof=1),
+                    f"{metric}_min": values.min(),
+                    f"{metric}_max": values.max(),
+                }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def score_table(fits: pd.DataFrame) -> Table:
+    """Rows: methods by level. Cells: mean and standard deviation over noise draws; a level's best in bold."""
+    found = summary(fits)
+    draws = int(found["draws"].max())
+    title = f"Against the true counts: mean±standard deviation over {draws} noise draws"
+    table = Table(
+        title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    table.add_column("epsilon/N", justify="right")
+    table.add_column("method", no_wrap=True)
+    for metric in METRICS:
+        table.add_column(HEADINGS[metric], justify="right", no_wrap=True)
+    for level, group in found.groupby("level", sort=False):
+        for place, (_, row) in enumerate(group.iterrows()):
+            cells = [
+                Text(_cell(row, metric), style="bold" if _is_best(group, row, metric) else "")
+                for metric in METRICS
+            ]
+            label = "" if place else "no noise" if level == NO_NOISE else str(level)
+            table.add_row(label, str(row["method"]), *cells, end_section=place == len(group) - 1)
+    return table
+
+
+def words_table(study: Study, corpus: Corpus) -> Table:
+    """Top words of a few topics: true counts, naive, ours; words that the true topic has too in bold green.
+
+    The topics shown are those whose words are the most coherent in the fit of the true counts, and the others
+    are matched to that fit, all topics at once.
+    """
+    tops = {method: _matched(study, method) for method in (TRUE_COUNTS, NAIVE.name, OURS.name)}
+    chosen = np.argsort(-npmi_by_topic(tops[TRUE_COUNTS], corpus.counts), kind="stable")[:N_TOPICS_SHOWN]
+    table = Table(
+        title=f"Top words at epsilon/N = {study.shown_level}, first noise draw (bold: in the true topic's ten)",
+        title_justify="left", header_style="", show_lines=True,
+    )  # fmt: skip
+    for heading in ("fit of the true counts", "naive, noisy reports", f"{OURS.name}, the same noisy reports"):
+        table.add_column(heading, ratio=1)
+    for k in chosen:
+        true = set(tops[TRUE_COUNTS][k].tolist())
+        table.add_row(*(_words(tops[method][k], true, corpus.words, method) for method in tops))
+    return table
+
+
+def _matched(study: Study, method: str) -> np.ndarray:
+    """(K, 10) top words of a method, its topics in the order of the true fit's."""
+    reference, estimate = study.shown[TRUE_COUNTS].topics, study.shown[method]
+    words = top_words(estimate)
+    if reference is None or estimate.topics is None or words is None:
+        raise ValueError(f"method must have topics, got {method!r}")
+    return words[match_topics(reference, estimate.topics)]
+
+
+def verdict_lines(found: list[Verdict]) -> Text:
+    """Each claim with its answer, and the numbers behind it."""
+    text = Text(
+        "From the numbers above, at each epsilon/N: means, and in how many noise draws the first is the better. "
+        "Not behind: by no more than the spread of the draws.\n"
+    )
+    for verdict in found:
+        answer, style = ("yes  ", "bold green") if verdict.holds else ("NO   ", "bold red")
+        text.append(answer, style=style)
+        text.append(f"{verdict.claim}\n")
+        text.append(f"     {verdict.numbers}\n", style="dim")
+    return text
+
+
+def notes() -> str:
+    """What a reader of the table has to know."""
+    return (
+        "Predicting zero everywhere wins on MAE against most fits, because nearly all true counts are zero: read "
+        f"the log score beside it. Rates of {LEAST_SQUARES.name} and {COLUMN_MEANS.name} are raised to a floor "
+        "chosen with the true counts, the best for each score. Top words are each topic's ten most relevant "
+        "(probability against how common the word is, Sievert and Shirley's weight of 0.6), or its ten most "
+        "probable. The noise is real and differs in every run."
+    )
+
+
+def _cell(row: pd.Series, metric: str) -> str:
+    mean, spread, form = row[f"{metric}_mean"], row[f"{metric}_sd"], METRICS[metric]
+    if np.isnan(mean):
+        return "-"
+    if np.isnan(spread) or not np.isfinite(mean) or metric == "seconds":
+        return form.format(mean)
+    return f"{form.format(mean)}±{form.format(spread)}"
+
+
+def _is_best(group: pd.DataFrame, row: pd.Series, metric: str) -> bool:
+    """The best of a level's methods; of the rows without noise none is marked."""
+    if metric == "seconds" or row["level"] == NO_NOISE:
+        return False
+    values = group[f"{metric}_mean"]
+    return bool(row[f"{metric}_mean"] == (values.min() if metric == "mae" else values.max()))
+
+
+def _words(columns: np.ndarray, true: set[int], words: list[str], method: str) -> Text:
+    text = Text()
+    for place, v in enumerate(columns[:N_WORDS_SHOWN].tolist()):
+        shared = v in true and method != TRUE_COUNTS
+        text.append(" " if place else "")
+        text.append(words[v], style="bold green" if shared else "")
+    return text
+
+
+class ProgressWatcher:
+    """Progress on stderr: bars in a terminal, one line a fit elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._started = console, time.perf_counter()
+        self._lock = threading.Lock()
+        self._tasks: dict[str, TaskID] = {}
+        self._overall: TaskID | None = None
+        self._total = self._done = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=console, disable=not console.is_terminal, transient=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        """Something that is no fit begins."""
+        self._say(name)
+
+    def begin(self, total: int) -> None:
+        """``total`` fits are about to start."""
+        self._total = total
+        self._overall = self._bar.add_task("all fits", total=total)
+
+    def started(self, name: str) -> None:
+        """A fit starts."""
+        with self._lock:
+            self._tasks[name] = self._bar.add_task(name, total=None)
+
+    def finished(self, name: str, seconds: float) -> None:
+        """A fit is done."""
+        with self._lock:
+            self._bar.remove_task(self._tasks.pop(name))
+            self._done += 1
+            if self._overall is not None:
+                self._bar.advance(self._overall)
+            if not self._console.is_terminal:
+                self._say(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s")
+
+    def _say(self, line: str) -> None:
+        self._console.print(
+            f"{time.perf_counter() - self._started:6.1f} s  {line}", highlight=False, markup=False
+        )

@@ -1,0 +1,86 @@
+"""The demo's figure: every metric against epsilon/N, with the spread over noise draws."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countveil.experiments.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
+from countveil.experiments.demo import NO_NOISE
+from countveil.experiments.exhibits import summary
+
+STYLES = {  # Okabe and Ito's colours, told apart by marker as well
+    OURS.name: ("#0072B2", "o", "-"),
+    LEAST_SQUARES.name: ("#E69F00", "s", "-"),
+    NAIVE.name: ("#D55E00", "^", "-"),
+    COLUMN_MEANS.name: ("#999999", "D", "-"),
+}
+PANELS = {
+    "log_score": "log score per token\n(higher is better)",
+    "mae": "mean absolute error\n(lower is better)",
+    "npmi": "NPMI of the 10 most relevant words\n(higher is better)",
+}
+
+
+def save_figure(fits: pd.DataFrame, path: Path) -> None:
+    """Write the figure as a PNG; least to largest of the noise draws as bars.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the figure needs matplotlib, which is missing: pip install 'countveil[demo]'"
+        ) from error
+    found = summary(fits)
+    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, (metric, label) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
+        _panel(axes, found, metric)
+        axes.set_ylabel(label)
+        axes.set_xlabel("epsilon/N (more noise to the left)")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    handles = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False
+    )
+    draws = int(found["draws"].max())
+    figure.suptitle(
+        f"What is recovered of the true counts; bars span {draws} noise draws" if draws > 1
+        else "What is recovered of the true counts; one noise draw",
+        fontsize=11,
+    )  # fmt: skip
+    figure.savefig(path, dpi=150, format="png")
+
+
+def _panel(axes: Any, found: pd.DataFrame, metric: str) -> None:
+    levels = [level for level in found["level"].unique() if level != NO_NOISE]
+    order = sorted(levels, key=float)
+    ticks = np.arange(len(order), dtype=float)
+    for place, (method, (colour, marker, line)) in enumerate(STYLES.items()):
+        rows = found[found["method"] == method].set_index("level").reindex(order)
+        mean = rows[f"{metric}_mean"].to_numpy()
+        if np.isnan(mean).all():
+            continue
+        ends = np.abs(np.stack([rows[f"{metric}_min"], rows[f"{metric}_max"]]) - mean)
+        axes.errorbar(
+            ticks + 0.05 * (place - 1.5), mean, yerr=ends, color=colour, marker=marker, linestyle=line,
+            capsize=3, markersize=6, linewidth=1.6, label=method,
+        )  # fmt: skip
+    for method, line in ((TRUE_COUNTS, "--"), (ZERO.name, ":")):
+        value = found.loc[(found["method"] == method) & (found["level"] == NO_NOISE), f"{metric}_mean"]
+        if len(value) and np.isfinite(value.iloc[0]):
+            axes.axhline(
+                value.iloc[0], color="black", linestyle=line, linewidth=1.2, label=f"{method} (no noise)"
+            )
+    axes.set_xticks(ticks, order)
+    axes.set_xlim(-0.4, len(order) - 0.6)

@@ -1,0 +1,71 @@
+"""The demo from beginning to end: run, print, and write its files."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from countveil.experiments import reuters
+from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS
+from countveil.experiments.demo import Plan, Study, run
+from countveil.experiments.exhibits import (
+    ProgressWatcher,
+    notes,
+    score_table,
+    summary,
+    verdict_lines,
+    words_table,
+)
+from countveil.experiments.figure import save_figure
+from countveil.experiments.reuters import Corpus
+from countveil.experiments.verdicts import verdicts
+from countveil.files import replacing
+
+LEAST_WIDTH = 110
+
+
+def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
+    """Run the demo on a corpus (None for Reuters), print its tables and write its files to ``output``.
+
+    Raises:
+        ModuleNotFoundError: a package of the extra ``demo`` is missing.
+        ValueError: as ``demo.run``.
+        OSError: ``output`` cannot be written to.
+    """
+    corpus = reuters.load_reuters() if corpus is None else corpus
+    output.mkdir(parents=True, exist_ok=True)
+    with ProgressWatcher(Console(stderr=True)) as watcher:
+        study = run(corpus, plan, watcher)
+        watcher.stage("scored; writing files")
+        written = write_files(study, output)
+    screen = console()
+    n_documents, n_words = corpus.counts.shape
+    screen.print(
+        f"{n_documents} documents x {n_words} words, {plan.sampling.n_topics} topics; exact noise on every cell, "
+        f"{plan.noise_draws} fresh draws a level.",
+        highlight=False,
+    )
+    screen.print(score_table(study.fits))
+    screen.print(notes(), highlight=False)
+    screen.print(words_table(study, corpus))
+    screen.print(verdict_lines(verdicts(study.fits, OURS.name, NAIVE.name, LEAST_SQUARES.name)))
+    screen.print("Wrote " + ", ".join(str(path) for path in written), highlight=False, soft_wrap=True)
+    return study
+
+
+def console() -> Console:
+    """Standard output, wide enough for the tables where it is no terminal."""
+    found = Console()
+    return found if found.is_terminal else Console(width=max(found.width, LEAST_WIDTH))
+
+
+def write_files(study: Study, output: Path) -> list[Path]:
+    """The release, the table, every fit's scores and the figure; each is replaced in one step."""
+    paths = [output / name for name in ("release.npz", "scores.csv", "fits.csv", "scores.png")]
+    study.release.save(paths[0])
+    with replacing(paths[1]) as path:
+        summary(study.fits).to_csv(path, index=False)
+    with replacing(paths[2]) as path:
+        study.fits.to_csv(path, index=False)
+    with replacing(paths[3]) as path:
+        save_figure(study.fits, path)
+    return paths

@@ -1,0 +1,48 @@
+"""395 Reuters news stories of 1996 and 1997, from the ``lda`` package (extra ``demo``)."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+N_WORDS = 1000
+N_DROPPED = 20
+
+
+class Corpus(NamedTuple):
+    """Word counts of documents, with names."""
+
+    counts: np.ndarray  # (D, V) int64
+    titles: list[str]  # D
+    words: list[str]  # V
+
+
+def load_reuters(n_words: int = N_WORDS, n_dropped: int = N_DROPPED) -> Corpus:
+    """The n_words most frequent words after the n_dropped most frequent; 395 documents.
+
+    Columns run from the most frequent word down; ties keep the order of the original vocabulary. The words
+    are chosen with the true counts, as if the vocabulary were public.
+
+    Raises:
+        ModuleNotFoundError: the ``lda`` package is missing.
+        ValueError: more words asked for than there are, or fewer than one.
+    """
+    try:
+        from lda import datasets
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the Reuters corpus comes with the lda package, which is missing: pip install 'countveil[demo]'"
+        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # lda leaves its files to be closed later
+        counts = datasets.load_reuters()
+        vocabulary, titles = datasets.load_reuters_vocab(), datasets.load_reuters_titles()
+    available = counts.shape[1] - n_dropped
+    if n_dropped < 0 or not 1 <= n_words <= available:
+        raise ValueError(f"n_words must be from 1 to {available} after dropping {n_dropped}, got {n_words}")
+    order = np.argsort(-counts.sum(axis=0), kind="stable")[n_dropped : n_dropped + n_words]
+    return Corpus(
+        np.ascontiguousarray(counts[:, order], dtype=np.int64),
+        list(titles),
+        [vocabulary[v] for v in order],
+    )

@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from countveil.evaluation import log_score, mean_absolute_error
+
+COUNTS = np.array([[0, 2, 1], [0, 0, 3]])
+RATE = np.array([[0.5, 1.5, 1.0], [0.1, 0.2, 4.0]])
+
+
+def slow_log_score(counts, rate):
+    total = 0.0
+    for y, mu in zip(counts.ravel(), rate.ravel(), strict=True):
+        total += y * math.log(mu) - mu - sum(math.log(i) for i in range(1, y + 1))
+    return total / counts.sum()
+
+
+def test_mean_absolute_error_by_hand():
+    assert mean_absolute_error(RATE, COUNTS) == pytest.approx((0.5 + 0.5 + 0 + 0.1 + 0.2 + 1) / 6)
+
+
+def test_log_score_by_hand():
+    """One cell, y = 2, mu = 1: log(1 e^-1 / 2!) over two tokens."""
+    assert log_score([[2]], [[1.0]]) == pytest.approx(-(1 + math.log(2)) / 2)
+
+
+def test_log_score_is_the_poisson_log_likelihood_with_its_factorials():
+    assert log_score(COUNTS, RATE) == pytest.approx(slow_log_score(COUNTS, RATE))
+    assert log_score(COUNTS, RATE) == pytest.approx(stats.poisson.logpmf(COUNTS, RATE).sum() / COUNTS.sum())
+
+
+def test_sparse_counts_score_as_dense_ones():
+    assert log_score(sp.csr_array(COUNTS), RATE) == log_score(COUNTS, RATE)
+    assert mean_absolute_error(RATE, sp.coo_array(COUNTS)) == mean_absolute_error(RATE, COUNTS)
+
+
+def test_a_zero_rate_is_right_for_a_zero_and_impossible_for_a_token():
+    assert log_score([[0, 1]], [[0.0, 1.0]]) == pytest.approx(-1.0)
+    assert log_score([[1, 1]], [[0.0, 1.0]]) == -math.inf
+
+
+def test_the_truth_scores_better_than_any_scaling_of_it():
+    rng = np.random.default_rng(3)
+    rate = rng.gamma(0.5, 2.0, (200, 50))
+    counts = rng.poisson(rate)
+    best = log_score(counts, rate)
+    assert all(log_score(counts, factor * rate) < best for factor in (0.5, 0.9, 1.1, 2.0))
+
+
+def test_all_zeros_can_beat_the_truth_on_absolute_error():
+    """The reason why the absolute error alone misleads on sparse counts."""
+    rng = np.random.default_rng(4)
+    rate = np.full((100, 100), 0.1)
+    counts = rng.poisson(rate)
+    assert mean_absolute_error(np.zeros_like(rate), counts) < mean_absolute_error(rate, counts)
+
+
+@pytest.mark.parametrize(
+    ("rate", "counts", "message"),
+    [
+        (RATE[:1], COUNTS, r"rate must have the shape of counts \(2, 3\), got \(1, 3\)"),
+        (-RATE, COUNTS, r"rate must be non-negative and finite, got -0.5 at index \(0, 0\)"),
+        (RATE * np.nan, COUNTS, "rate must be non-negative and finite, got nan"),
+        (RATE * np.inf, COUNTS, "rate must be non-negative and finite, got inf"),
+        (RATE, COUNTS - 1, r"counts must be non-negative and finite, got -1.0 at index \(0, 0\)"),
+        (np.empty((0, 3)), np.empty((0, 3)), "counts must not be empty"),
+    ],
+)
+def test_what_is_refused(rate, counts, message):
+    with pytest.raises(ValueError, match=message):
+        mean_absolute_error(rate, counts)
+    with pytest.raises(ValueError, match=message):
+        log_score(counts, rate)
+
+
+def test_a_score_per_token_needs_a_token():
+    with pytest.raises(ValueError, match="at least one token, got zeros only"):
+        log_score(np.zeros((2, 2)), np.ones((2, 2)))

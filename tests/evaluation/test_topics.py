@@ -1,0 +1,130 @@
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from countveil.evaluation import npmi, npmi_by_topic, relevant_words
+
+COUNTS = np.array(
+    [
+        [3, 1, 0, 1],
+        [1, 2, 0, 1],
+        [0, 1, 0, 1],
+        [0, 0, 5, 1],
+    ]
+)
+
+
+def slow_npmi(top_words, counts):
+    n_documents = len(counts)
+    topics = []
+    for words in top_words:
+        pairs = []
+        for v, w in combinations(words, 2):
+            p_v = sum(1 for row in counts if row[v] > 0) / n_documents
+            p_w = sum(1 for row in counts if row[w] > 0) / n_documents
+            both = sum(1 for row in counts if row[v] > 0 and row[w] > 0) / n_documents
+            if both == 0:
+                pairs.append(-1.0)
+            elif both == 1:
+                pairs.append(1.0)
+            else:
+                pairs.append(math.log(both / (p_v * p_w)) / -math.log(both))
+        topics.append(sum(pairs) / len(pairs))
+    return topics
+
+
+def test_npmi_of_one_pair_by_hand():
+    """Word 0 in 2 of 4 documents, word 1 in 3, both in 2: log(.5 / (.5 * .75)) / log 2."""
+    assert npmi([[0, 1]], COUNTS) == pytest.approx(math.log(4 / 3) / math.log(2))
+
+
+def test_pairs_at_the_ends():
+    never = npmi_by_topic([[0, 2]], COUNTS)
+    everywhere = npmi([[0, 1]], np.ones((3, 2)))
+    one_document = npmi([[0, 1]], np.diag([1, 1, 0]) + np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    assert never == [-1.0]
+    assert everywhere == 1.0
+    assert one_document == pytest.approx(1.0)
+
+
+def test_a_word_without_documents_scores_as_never_together():
+    assert npmi([[0, 1]], np.array([[1, 0], [1, 0]])) == -1.0
+
+
+def test_how_often_a_word_occurs_in_a_document_does_not_matter():
+    assert npmi([[0, 1, 3]], COUNTS) == npmi([[0, 1, 3]], np.minimum(COUNTS, 1))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array, sp.coo_array, sp.csc_matrix])
+def test_against_the_slow_version(wrap):
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(rng.gamma(0.2, 2.0, (40, 30)))
+    top_words = np.stack([rng.permutation(30)[:6] for _ in range(7)])
+    expected = slow_npmi(top_words, counts)
+    assert npmi_by_topic(top_words, wrap(counts)) == pytest.approx(expected)
+    assert npmi(top_words, wrap(counts)) == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(
+    ("top_words", "counts", "message"),
+    [
+        ([0, 1], COUNTS, "at least two words"),
+        ([[0], [1]], COUNTS, "at least two words"),
+        (np.empty((0, 3), dtype=int), COUNTS, "at least two words"),
+        ([[0.0, 1.0]], COUNTS, "column indices"),
+        ([[0, 4]], COUNTS, "4 columns of counts, got 4"),
+        ([[-1, 2]], COUNTS, "4 columns of counts, got -1"),
+        ([[0, 1], [2, 2]], COUNTS, "each word once, got one twice in topic 1"),
+        ([[0, 1]], COUNTS[0], "counts must be a matrix"),
+        ([[0, 1]], np.empty((0, 4)), "counts must be a matrix with rows and columns"),
+    ],
+)
+def test_npmi_refuses(top_words, counts, message):
+    with pytest.raises(ValueError, match=message):
+        npmi_by_topic(top_words, counts)
+
+
+TOPICS = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.0, 0.1, 0.4]])
+TOTALS = np.array([100.0, 30.0, 10.0, 50.0])
+
+
+def slow_relevance(phi, p, weight):
+    return weight * math.log(phi) + (1 - weight) * math.log(phi / p)
+
+
+def test_relevance_weights_probability_against_lift():
+    assert relevant_words(TOPICS, TOTALS, 3, weight=1.0).tolist() == [[0, 1, 2], [0, 3, 2]]
+    assert relevant_words(TOPICS, TOTALS, 3, weight=0.0).tolist() == [[2, 1, 0], [2, 3, 0]]
+
+
+def test_relevance_against_the_slow_version():
+    rng = np.random.default_rng(6)
+    topics, totals = rng.dirichlet(np.full(20, 0.5), 4), rng.gamma(1.0, 50.0, 20)
+    found = relevant_words(topics, totals, 5)
+    for k, phi in enumerate(topics):
+        scores = [slow_relevance(phi[v], totals[v] / totals.sum(), 0.6) for v in range(20)]
+        assert found[k].tolist() == sorted(range(20), key=lambda v: -scores[v])[:5]
+
+
+def test_words_of_probability_zero_come_last_in_order():
+    assert relevant_words([[0.0, 0.0, 1.0]], [1.0, 0.0, 1.0], 3).tolist() == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("topics", "totals", "options", "message"),
+    [
+        (TOPICS, TOTALS[:3], {}, "one entry for each column"),
+        (TOPICS[0], TOTALS, {}, "one entry for each column"),
+        (-TOPICS, TOTALS, {}, "topics must be non-negative"),
+        (TOPICS, TOTALS * np.nan, {}, "word_totals must be non-negative"),
+        (TOPICS, TOTALS, {"n": 5}, "n must be from 1 to the 4 columns of topics, got 5"),
+        (TOPICS, TOTALS, {"n": 0}, "got 0"),
+        (TOPICS, TOTALS, {"n": 2, "weight": 1.5}, r"weight must be in \[0, 1\], got 1.5"),
+    ],
+)
+def test_relevance_refuses(topics, totals, options, message):
+    with pytest.raises(ValueError, match=message):
+        relevant_words(topics, totals, **options)

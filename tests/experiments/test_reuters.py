@@ -1,0 +1,34 @@
+import sys
+
+import numpy as np
+import pytest
+
+from countveil.experiments.reuters import load_reuters
+
+
+def test_the_corpus_of_the_demo():
+    corpus = load_reuters()
+    assert corpus.counts.shape == (395, 1000)
+    assert corpus.counts.sum() == 48302
+    assert len(corpus.titles) == 395
+    assert corpus.words[:3] == ["since", "family", "king"]
+    totals = corpus.counts.sum(axis=0)
+    assert (np.diff(totals) <= 0).all()
+
+
+def test_fewer_words_are_the_first_of_more():
+    few, more = load_reuters(50), load_reuters(100)
+    assert few.words == more.words[:50]
+    assert np.array_equal(few.counts, more.counts[:, :50])
+
+
+@pytest.mark.parametrize("n_words", [0, 4239])
+def test_as_many_words_as_there_are(n_words):
+    with pytest.raises(ValueError, match=f"n_words must be from 1 to 4238 after dropping 20, got {n_words}"):
+        load_reuters(n_words)
+
+
+def test_without_lda_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lda", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[demo\]'"):
+        load_reuters()
