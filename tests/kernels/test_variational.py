@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from countveil.kernels import laws
 from countveil.kernels import variational as kernels
@@ -72,3 +73,24 @@ def test_score_and_ratio_are_those_of_the_laws(alpha):
             score, ratio = kernels.score_and_ratio(report, rate, alpha)
             np.testing.assert_allclose(score, laws.report_logpmf(report, rate, alpha), rtol=1e-13)
             np.testing.assert_allclose(ratio * rate, laws.expected_count(report, rate, alpha), rtol=1e-13)
+
+
+def test_digamma_is_scipys():
+    x = np.concatenate([np.geomspace(1e-6, 1e8, 200), np.linspace(0.5, 12.0, 50)])
+    found = np.array([kernels.digamma(value) for value in x])
+    np.testing.assert_allclose(found, special.digamma(x), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+@pytest.mark.parametrize("geometric", [True, False])
+def test_settled_rows_are_where_the_update_stays(kind, geometric):
+    (theta_g, theta_m, phi_g, phi_m), _, _, _, observations = scene(kind)
+    block, total = observations.block(slice(0, ROWS)), phi_m.sum(axis=0)
+    g, m = theta_g.copy(), theta_m.copy()
+    kernels.settle_rows(block, g, m, phi_g, phi_m, total, SHAPE, PRIOR_RATE, geometric, 1e-13, 100_000)
+    shape, rate = g.copy(), m.copy()
+    sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
+    kernels.update_rows(block, shape, rate, phi_g, phi_m, total, SHAPE, PRIOR_RATE, sums)
+    np.testing.assert_allclose(shape / rate, m, rtol=1e-6)
+    expected = np.exp(special.digamma(shape)) / rate if geometric else shape / rate
+    np.testing.assert_allclose(expected, g, rtol=1e-6, atol=1e-12)

@@ -17,8 +17,10 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
 from countveil.inference.ascent import Factor, Pass, pass_over_rows
 from countveil.inference.cavi import SMALLEST, factor_of, initial_hyper
-from countveil.inference.start import least_squares_start
+from countveil.inference.gibbs import row_blocks
+from countveil.inference.start import debiased, least_squares_start
 from countveil.inference.streams import START, Streams
+from countveil.kernels import variational as kernels
 from countveil.models.matrix import GammaPrior, MatrixModel
 from countveil.observations import Observations
 
@@ -26,6 +28,7 @@ DELAY = 1.0
 FORGETTING = 0.7
 LOCAL_ITERATIONS = 50
 LOCAL_TOLERANCE = 1e-3
+LOCAL_BLOCK = 32
 START_ROWS = 2000
 
 
@@ -76,19 +79,22 @@ def fit_rows(
     engine: ThreadEngine,
     expectation: str = "arithmetic",
 ) -> Pass:
-    """Q(theta) of the batch's rows with Q(phi) held, iterated until it settles."""
+    """Q(theta) of the batch's rows with Q(phi) held, iterated row by row until it settles."""
     phi = factor_of(state.phi_shape, state.phi_rate, expectation)
-    rate_k = state.theta_hyper[0] / state.theta_hyper[1]
-    start = np.repeat((model.row_prior.shape / rate_k)[None, :], batch.shape[0], axis=0)
-    theta = Factor(start, start)
-    for _ in range(LOCAL_ITERATIONS):
-        found = pass_over_rows(batch, theta, phi, model.row_prior.shape, rate_k, engine)
-        new = factor_of(found.theta_shape, found.theta_rate, expectation)
-        moved = np.abs(new.mean - theta.mean).sum() / new.mean.sum()
-        theta = new
-        if moved < LOCAL_TOLERANCE:
-            break
-    return found
+    rate_k, phi_total = state.theta_hyper[0] / state.theta_hyper[1], phi.mean.sum(axis=0)
+    s, bias_d = debiased(batch)
+    tokens_d = np.maximum(s.sum(axis=1) - batch.shape[1] * bias_d, 1.0)
+    start = np.outer(tokens_d, 1.0 / (phi_total.size * phi_total))
+    theta = Factor(start.copy(), start)
+
+    def settle_block(rows: slice) -> None:
+        kernels.settle_rows(
+            batch.block(rows), theta.geometric[rows], theta.mean[rows], phi.geometric, phi.mean, phi_total,
+            model.row_prior.shape, rate_k, expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS,
+        )  # fmt: skip
+
+    list(engine.map(settle_block, row_blocks(batch.shape[0], LOCAL_BLOCK)))
+    return pass_over_rows(batch, theta, phi, model.row_prior.shape, rate_k, engine)
 
 
 def learn(
