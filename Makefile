@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: demo test lint types check docs benchmark clean
+.PHONY: demo test lint types clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:

@@ -1,10 +1,10 @@
 """What the six methods make of the same data: quality, time and coverage. The tables of docs/methods.md.
 
-    python benchmarks/methods.py reuters            # sparse counts: log score, MAE, NPMI, five noise draws a level
-    python benchmarks/methods.py planted            # dense counts: topic error over six data sets
-    python benchmarks/methods.py big                # 1000 x 1000, rank 50: seconds to an error of the rates
-    python benchmarks/methods.py coverage           # do 90% intervals of the rates cover 90%?
-    python benchmarks/methods.py enron FOLDER       # 10,000 x 10,000 texts: svi against full-data fits
+python benchmarks/methods.py reuters            # sparse counts: log score, MAE, NPMI, five noise draws a level
+python benchmarks/methods.py planted            # dense counts: topic error over six data sets
+python benchmarks/methods.py big                # 1000 x 1000, rank 50: seconds to an error of the rates
+python benchmarks/methods.py coverage           # do 90% intervals of the rates cover 90%?
+python benchmarks/methods.py enron FOLDER       # 10,000 x 10,000 texts: svi against full-data fits
 """
 
 import resource
@@ -40,7 +40,9 @@ FITS = {
 }
 
 
-def fit(name: str, data: object, n_topics: int, seed: int = 1, **changes: object) -> tuple[cv.TopicModel, float]:
+def fit(
+    name: str, data: object, n_topics: int, seed: int = 1, **changes: object
+) -> tuple[cv.TopicModel, float]:
     """A fit by its name in ``FITS``, and its seconds."""
     started = time.perf_counter()
     with warnings.catch_warnings():
@@ -70,7 +72,10 @@ def reuters(draws: int = 5) -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     reference, seconds = fit("gibbs", cv.ExactCounts(counts), 20)
     found = scores(reference.rate().to_numpy(), reference.components_)
-    print("| - | true counts (gibbs) | " + " | ".join(f"{x:.3f}" for x in found) + f" | | {seconds:.1f} |", flush=True)
+    print(
+        "| - | true counts (gibbs) | " + " | ".join(f"{x:.3f}" for x in found) + f" | | {seconds:.1f} |",
+        flush=True,
+    )
     for level in (1, 2, 3):
         rows: dict[str, list[tuple[float, ...]]] = {}
         for draw in range(draws):
@@ -92,7 +97,10 @@ def reuters(draws: int = 5) -> None:
             columns = list(zip(*values, strict=True))
             cells = [spread(list(column)) for column in columns[:4]]
             share = "" if np.isnan(columns[4][0]) else f"{np.mean(columns[4]):.2f}"
-            print(f"| {level} | {name} | {' | '.join(cells)} | {share} | {np.median(columns[5]):.1f} |", flush=True)
+            print(
+                f"| {level} | {name} | {' | '.join(cells)} | {share} | {np.median(columns[5]):.1f} |",
+                flush=True,
+            )
 
 
 def planted() -> None:
@@ -110,7 +118,9 @@ def planted() -> None:
             rows.setdefault(name, []).append(topic_error(topics, model.components_))
         naive = fit("gibbs", cv.NaiveCounts(counts + noise), 5)[0]
         rows.setdefault("naive (gibbs)", []).append(topic_error(topics, naive.components_))
-        phi = least_squares((counts + noise).astype(float), np.zeros(500), 5, np.random.default_rng(1), 200)[1]
+        phi = least_squares((counts + noise).astype(float), np.zeros(500), 5, np.random.default_rng(1), 200)[
+            1
+        ]
         rows.setdefault("least squares, signed", []).append(topic_error(topics, (phi / phi.sum(axis=0)).T))
     print("| method | topic error, six data sets | largest |\n| --- | --- | --- |")
     for name, errors in rows.items():
@@ -123,7 +133,11 @@ def big(threads: int = 2) -> None:
     data, model = cv.PrivatizedCounts(reports, ALPHA), matrix_model(TOPICS, 0.1, 1.0, 1.0)
     print(f"{SIZE} x {SIZE}, K = {TOPICS}, {threads} threads\n| method | iterations | seconds | MAE of mu |")
     print("| --- | --- | --- | --- |")
-    for algorithm, marks in ((cavi, (0, 5, 10, 20, 50)), (em, (0, 5, 10, 20, 50)), (bessel_cavi, (0, 5, 20, 50))):
+    for algorithm, marks in (
+        (cavi, (0, 5, 10, 20, 50)),
+        (em, (0, 5, 10, 20, 50)),
+        (bessel_cavi, (0, 5, 20, 50)),
+    ):
         with ThreadEngine(threads) as engine:
             algorithm.step(algorithm.init(data, model, Streams.of_chain(0, 0)), data, model, None, engine)
             started = time.perf_counter()
@@ -164,7 +178,9 @@ def coverage(runs: int = 40) -> None:
 
 def enron(folder: str, n_topics: int = 50) -> None:
     """Two passes of svi over the privatized texts against full-data cavi and em; true counts only to score."""
-    counts = sp.csr_array(sp.load_npz(Path(folder) / "enron_text" / "enron_ham_10000x10000.npz")).astype(np.int64)
+    counts = sp.csr_array(sp.load_npz(Path(folder) / "enron_text" / "enron_ham_10000x10000.npz")).astype(
+        np.int64
+    )
     started = time.perf_counter()
     release = cv.privatize(counts, cv.PrivacyLevel(2, 1))
     print(f"privatized in {time.perf_counter() - started:.1f} s: {release.reports.nnz:,} positive reports")

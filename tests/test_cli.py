@@ -1,7 +1,10 @@
+import dataclasses
 import os
 import re
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from typer.testing import CliRunner
 
 import countveil as cv
 from countveil.cli import app
+from countveil.inference.methods import METHODS
 
 RNG = np.random.default_rng(11)
 WORDS = [f"word{v}" for v in range(8)]
@@ -73,6 +77,149 @@ def test_privatize_prints_no_count(here):
     (here / "counts.csv").write_text("a,b\n987,654\n321,987\n")
     said = privatized().output
     assert not re.search("987|654|321", said)
+
+
+@pytest.mark.parametrize("start", ["", "someone,"])
+def test_a_file_without_a_header_is_refused_and_nothing_of_it_is_written(here, start):
+    (here / "counts.csv").write_text(f"{start}70007,70009\n{start}70021,70027\n")
+    before = sorted(here.iterdir())
+    arguments = ["privatize", "counts.csv", "-o", "r.npz", "--epsilon", 1, "--precision", 2]
+    said = fails(*arguments)
+    assert "counts.csv must have names, not numbers, in its header row" in said
+    assert "--no-header" in said
+    assert not re.search("700|someone", said)
+    assert sorted(here.iterdir()) == before
+
+    shown = run(*arguments, "--no-header", "--no-row-labels").output
+    assert "2 columns of counts." in shown
+    assert not re.search("700|someone", shown)
+    release = cv.Release.load("r.npz")
+    assert release.labels == (None, None)
+    assert release.shape == (2, 2)
+    with zipfile.ZipFile("r.npz") as archive:
+        for name in archive.namelist():
+            assert not re.search(b"7000|7002|someone", archive.read(name))
+
+
+def test_row_labels_and_columns_are_told(here):
+    said = privatized().stdout
+    assert "8 columns of counts, from word0 to word7." in said
+    assert "20 row labels and 8 column labels are published as they are, without noise." in said
+    assert "doc1" not in said
+    said = privatized("--no-row-labels", "--force").stdout
+    assert "\n8 column labels are published" in said
+    assert cv.Release.load("r.npz").row_labels is None
+    (here / "counts.csv").write_text("id,a\n17,1\n18,2\n")
+    said = privatized("--row-labels", "id", "--force").stdout
+    assert "1 column of counts, from a to a." in said
+    assert cv.Release.load("r.npz").row_labels == ("17", "18")
+    assert cv.Release.load("r.npz").column_labels == ("a",)
+    assert "must have one column 'name', got 0" in fails(
+        "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1, "--row-labels", "name"
+    )
+    (here / "counts.csv").write_text("id;a\n17;1\n18;2\n")
+    assert "got semicolons" in fails(
+        "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "hidden"), [(5, None), ("5.1", "little"), (20, "little"), (21, "practically nothing")]
+)
+def test_a_weak_level_is_warned_of(here, epsilon, hidden):
+    found = run("privatize", "counts.csv", "-o", "r.npz", "--epsilon", epsilon, "--precision", "2")
+    if hidden is None:
+        assert found.stderr == ""
+    else:
+        assert found.stderr.startswith(f"warning: epsilon {epsilon} at N = 2 hides {hidden}; ")
+        assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_no_input_is_ever_overwritten(here, force):
+    (here / "words.txt").write_text("\n".join(WORDS))
+    (here / "link.csv").symlink_to("counts.csv")
+    (here / "hard.csv").hardlink_to(here / "counts.csv")
+    (here / "folder").mkdir()
+    before = {path.name: path.read_bytes() for path in here.iterdir() if path.is_file()}
+    level = ["--epsilon", 1, "--precision", 1, "--vocabulary", "words.txt", *force]
+    for output in ("counts.csv", "link.csv", "hard.csv", "words.txt", "folder/../counts.csv"):
+        said = fails("privatize", "counts.csv", "-o", output, *level)
+        assert "must be a file of its own, got" in said
+    assert "folder must be a file to write, got a directory" in fails(
+        "privatize", "counts.csv", "-o", "folder", *level
+    )
+    assert {path.name: path.read_bytes() for path in here.iterdir() if path.is_file()} == before
+    privatized()
+    (here / "same.nc").symlink_to("r.npz")
+    release = (here / "r.npz").read_bytes()
+    assert "must be a file of its own" in fails("fit", "topics", "r.npz", "-o", "same.nc", *force)
+    fit = ["fit", "topics", "r.npz", "-o", "f.nc", *force]
+    for taken in ("r.npz", "f.nc"):
+        assert "must be a file of its own" in fails(*fit, "--checkpoint", taken)
+    assert "no directory nowhere to write" in fails(*fit, "--checkpoint", "nowhere/c")
+    assert (here / "r.npz").read_bytes() == release
+
+
+def test_the_fit_is_a_netcdf_file(here):
+    privatized()
+    assert "output must end in .nc (netCDF), got f.npz" in fails("fit", "topics", "r.npz", "-o", "f.npz")
+
+
+def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
+    privatized()
+
+    def full(self, path):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(cv.TopicModel, "save", full)
+    found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, status=1)
+    assert found.stderr.strip().splitlines()[-1] == "error: no space left"
+    assert "Topics by share" in found.stdout
+    assert "word" in found.stdout
+    assert "Wrote" not in found.stdout
+
+
+def test_checkpoints_are_handed_on(here, monkeypatch):
+    privatized()
+    seen = {}
+
+    def fit(self, data, **options):
+        seen.update(options)
+        raise ValueError("enough")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cv.TopicModel, "fit", fit)
+        command = ["fit", "topics", "r.npz", "-o", "f.nc", "--checkpoint", "c.npz"]
+        fails(*command, "--checkpoint-minutes", "0.5", "--resume")
+    assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
+    assert "resume must come with" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
+    assert "checkpoint goes with one of" in fails(*command, "--method", "em")
+    (here / "c.npz").write_text("precious")
+    assert "c.npz" in fails(*command, *SHORT)
+    assert (here / "c.npz").read_text() == "precious"
+    (here / "c.npz").unlink()
+    run(*command, *SHORT)
+    assert cv.TopicModel.load("f.nc").seed_ == 1
+
+
+def test_a_simulated_release_is_called_so(here):
+    privatized()
+    release = cv.Release.load("r.npz")
+    assert "simulated" not in run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT).stdout
+    dataclasses.replace(release, simulated=True).save("s.npz")
+    assert "This release is simulated" in run("fit", "topics", "s.npz", "-o", "g.nc", *SHORT).stdout
+
+
+def test_help_names_the_methods_and_the_rules_of_a_csv(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    said = " ".join(run("fit", "topics", "--help").stdout.split())
+    for method in METHODS:
+        assert re.search(rf"\b{method}\b", said)
+    assert "tuning is lost without a checkpoint" in said
+    said = " ".join(run("privatize", "--help").stdout.split())
+    assert "Rules for a .csv" in said
+    assert "--no-header" in said
 
 
 def test_two_runs_differ_since_the_noise_is_real(here):
@@ -189,7 +336,7 @@ def test_demo_refuses_levels_that_are_none(here):
 def test_ctrl_c_exits_with_130(here, monkeypatch):
     privatized()
 
-    def interrupt(self, data):
+    def interrupt(self, data, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cv.TopicModel, "fit", interrupt)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+import countveil as cv
 from countveil import TopicModel
 from countveil.evaluation.alignment import match_topics, topic_error
 from countveil.inference import gibbs
@@ -432,3 +433,35 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
 def test_progress_can_be_shown(capsys):
     TopicModel(2, **{**SHORT, "progress": True}).fit(small_data())
     assert "40/40 sweeps" in capsys.readouterr().err
+
+
+def test_simulated_noise_is_remembered_by_the_fit():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(2.0, (6, 5))
+    simulated = cv.simulate_release(counts, cv.PrivacyLevel(1, 1), rng)
+    options = {"draws": 3, "tune": 2, "chains": 1, "seed": 2**63 + 1}
+    assert cv.TopicModel(2, **options).fit(simulated).posterior.attrs["simulated_noise"] == 1
+    real = cv.TopicModel(2, **options).fit(cv.privatize(counts, cv.PrivacyLevel(1, 1)))
+    assert real.posterior.attrs["simulated_noise"] == 0
+
+
+def test_a_seed_of_any_size_is_saved(tmp_path):
+    fit = cv.TopicModel(2, draws=3, tune=2, chains=1, seed=2**64 + 5).fit(
+        cv.PrivatizedCounts([[1, 2], [3, 4]], 0.5)
+    )
+    fit.save(tmp_path / "fit.nc")
+    assert cv.TopicModel.load(tmp_path / "fit.nc").seed_ == 2**64 + 5
+
+
+def test_a_refit_without_labels_forgets_the_old_ones():
+    options = {"draws": 3, "tune": 2, "chains": 1, "seed": 1}
+    fit = cv.TopicModel(2, **options).fit(cv.PrivatizedCounts([[1, 2]], 0.5, column_labels=["a", "b"]))
+    assert list(fit.feature_names_in_) == ["a", "b"]
+    assert not hasattr(fit.fit(cv.PrivatizedCounts([[1, 2]], 0.5)), "feature_names_in_")
+
+
+def test_a_true_count_is_never_shown_in_an_error():
+    for counts in ([[17.5]], [[-17]]):
+        with pytest.raises(ValueError, match="counts") as caught:
+            cv.ExactCounts(counts)
+        assert "17" not in str(caught.value)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import scipy.io
@@ -88,6 +90,12 @@ def test_csv_keeps_large_counts_exact(csv_file):
         (f"a,b\n1,{2**63}\n", "above 2\\*\\*63"),
         (",\n", "got 1 rows"),
         ("x\nname\n", "at least one column of counts"),
+        ("a,b\n1,2\n,3\n", "got 1 numbers in 2 rows; if they are labels"),
+        ("a,b\n1,2\nNA,3\n", "row labels or counts in its first column"),
+        ("name;a;b\nsecret;1;2\n", "separate its cells by commas, got semicolons; save it again"),
+        ("a;b\n1,0;2,0\n", "by commas, got semicolons"),
+        ("name\ta\nsecret\t1\n", "by commas, got tabs"),
+        ("x,,b\nsecret,1,2\n", "must name every column of counts in its header row"),
     ],
 )
 def test_csv_faults_name_the_place_and_no_value(csv_file, text, message):
@@ -96,6 +104,64 @@ def test_csv_faults_name_the_place_and_no_value(csv_file, text, message):
         read_counts(path)
     assert str(path) in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "70007,70009\n1,2\n",
+        "word,70009\n1,2\n",
+        "someone,70007,70009\nother,1,2\n",
+        ",70007\n,1\n",
+        " 70007 ,7.0e4\n1,2\n",
+        '"70,007","70 007"\n1,2\n',
+        "-70007,a\n1,2\n",
+    ],
+)
+def test_a_header_that_may_be_a_record_is_refused_and_not_shown(csv_file, text):
+    path = csv_file(text)
+    with pytest.raises(ValueError, match="must have names, not numbers, in its header row") as caught:
+        read_counts(path)
+    assert str(path) in str(caught.value)
+    assert "--no-header" in str(caught.value)
+    said = str(caught.value).replace(str(path), "")
+    assert not re.search("7000|7.0|70,|70 |someone|word", said)
+
+
+def test_words_that_python_takes_for_numbers_are_names(csv_file):
+    assert read_counts(csv_file("nan,inf,infinity\n1,2,3\n")).column_labels == ["nan", "inf", "infinity"]
+
+
+def test_csv_without_a_header(csv_file):
+    table = read_counts(csv_file("5,6\n7,8\n"), header=False)
+    assert (table.values.tolist(), table.row_labels, table.column_labels) == ([[5, 6], [7, 8]], None, None)
+    table = read_counts(csv_file("x,6\ny,8\n"), header=False)
+    assert (table.values.tolist(), table.row_labels, table.column_labels) == ([[6], [8]], ["x", "y"], None)
+    with pytest.raises(ValueError, match="got something that is no number in row 1, column 2"):
+        read_counts(csv_file("5,secret\n7,8\n"), header=False)
+    with pytest.raises(ValueError, match="a row of counts or more, got 0 rows"):
+        read_counts(csv_file(""), header=False)
+    with pytest.raises(ValueError, match="row labels must be named by a header cell"):
+        read_counts(csv_file("5,6\n"), header=False, row_labels="a")
+
+
+def test_csv_with_a_named_column_of_row_labels(csv_file):
+    path = csv_file("a,id,b\n1,17,2\n3,18,4\n")
+    table = read_counts(path, row_labels="id")
+    assert table.values.tolist() == [[1, 2], [3, 4]]
+    assert table.row_labels == ["17", "18"]
+    assert table.column_labels == ["a", "b"]
+    with pytest.raises(ValueError, match="must have one column 'ID', got 0"):
+        read_counts(path, row_labels="ID")
+    with pytest.raises(ValueError, match="must have one column 'x', got 2"):
+        read_counts(csv_file("x,x\n1,2\n"), row_labels="x")
+
+
+def test_only_a_csv_has_a_header(tmp_path):
+    np.save(tmp_path / "counts.npy", COUNTS)
+    for told in ({"header": False}, {"row_labels": "id"}):
+        with pytest.raises(ValueError, match=r"header and row labels must be told of a \.csv only"):
+            read_counts(tmp_path / "counts.npy", **told)
 
 
 def test_text_in_another_encoding(csv_file):

@@ -296,23 +296,23 @@ ERRORS = [
     ),
     (
         lambda: PrivatizedCounts([[1, -2]], 0.0),
-        "counts seen without noise (alpha = 0) must not be negative, got -2 at index (0, 1)",
+        "counts seen without noise (alpha = 0) must not be negative, got a negative one at index (0, 1)",
     ),
     (
         lambda: PrivatizedCounts([[-1, 2], [1, -3]], [0.5, 0.0]),
-        "counts seen without noise (alpha = 0) must not be negative, got -3 at index (1, 1)",
+        "counts seen without noise (alpha = 0) must not be negative, got a negative one at index (1, 1)",
     ),
     (
         lambda: PrivatizedCounts([[-1, 2], [1, -3]], [[0.5, 0.5], [0.5, 0.0]]),
-        "counts seen without noise (alpha = 0) must not be negative, got -3 at index (1, 1)",
+        "counts seen without noise (alpha = 0) must not be negative, got a negative one at index (1, 1)",
     ),
     (
         lambda: ExactCounts(sp.csr_array([[0, 1], [-4, 0]])),
-        "counts seen without noise (alpha = 0) must not be negative, got -4 at index (1, 0)",
+        "counts seen without noise (alpha = 0) must not be negative, got a negative one at index (1, 0)",
     ),
     (
         lambda: PrivatizedCounts(sp.csr_array([[-1, 2], [1, -3]]), [[0.5, 0.5], [0.5, 0.0]]),
-        "counts seen without noise (alpha = 0) must not be negative, got -3 at index (1, 1)",
+        "counts seen without noise (alpha = 0) must not be negative, got a negative one at index (1, 1)",
     ),
     (
         lambda: PrivatizedCounts([[1, 2]], 0.5, [[0, 1]]),

@@ -57,6 +57,10 @@ Version = Annotated[
     bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+METHOD_OPTION = typer.Option(
+    help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi (as "
+    "published) or svi (for very large data) approximate it; em finds one point estimate."
+)
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
 ]
@@ -85,6 +89,19 @@ def privatize(
             "--truncated/--signed", help="Cut reports at zero, or keep their sign [default: cut if sparse]."
         ),
     ] = None,
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", help="The first row of the .csv is a record: columns have no names."),
+    ] = False,
+    row_labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the .csv, by its name, that holds row labels, not counts."
+        ),
+    ] = None,
+    no_row_labels: Annotated[
+        bool, typer.Option("--no-row-labels", help="Leave the row labels out of the release.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Add exact two-sided geometric noise to counts and write the release.
@@ -92,21 +109,41 @@ def privatize(
     The noise comes from the operating system's entropy and cannot be seeded or repeated. Only epsilon/N matters
     to it: alpha = exp(-epsilon/N). Prints what is promised, and never a count.
 
+    Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of
+    them a number, unless --no-header is given. The first column holds row labels if its header cell is empty
+    or none of its cells is a number; --row-labels names another one, such as a column of numeric ids. All other
+    cells are non-negative whole numbers. Row labels and column names are published as they are.
+
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
     from countveil.io import read_counts, read_vocabulary
     from countveil.privacy import PrivacyLevel
     from countveil.privacy import privatize as privatize_counts
+    from countveil.privacy.level import hides, short
+    from countveil.privacy.release import describe_labels
 
-    check_free(output, force)
+    check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
-    table = read_counts(counts)
+    table = read_counts(counts, header=not no_header, row_labels=row_labels)
     words = table.column_labels if vocabulary is None else read_vocabulary(vocabulary)
     release = privatize_counts(
-        table.values, level, truncate=truncated, row_labels=table.row_labels, column_labels=words
+        table.values,
+        level,
+        truncate=truncated,
+        row_labels=None if no_row_labels else table.row_labels,
+        column_labels=words,
     )
     release.save(output)
+    if hidden := hides(level):
+        typer.echo(
+            f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
+            "a smaller epsilon/N hides more",
+            err=True,
+        )
     typer.echo(level.describe())
+    typer.echo(describe_columns(release.shape[1], release.column_labels))
+    if published := describe_labels(release.labels):
+        typer.echo(published)
     kind = "truncated at zero" if release.truncated else "signed"
     typer.echo(f"Wrote {output}: {release.shape[0]} x {release.shape[1]} reports, {kind}.")
 
@@ -117,7 +154,7 @@ def fit_topics(
     release: Annotated[Path, typer.Argument(help="A release written by `countveil privatize`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")],
     topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 10,
-    method: Annotated[str, typer.Option(help="Algorithm: gibbs samples the posterior.")] = "gibbs",
+    method: Annotated[str, METHOD_OPTION] = "gibbs",
     draws: Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")] = 500,
     tune: Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")] = 500,
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4,
@@ -126,16 +163,29 @@ def fit_topics(
     ] = None,
     threads: Threads = None,
     words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
+    ] = None,
+    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes from one saving to the next.")] = 5.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
     force: Force = False,
 ) -> None:
     """Sample the topics behind a release and write the fit.
 
     Prints every topic's share of all expected words and its most probable words with 90% intervals, and says
-    whether the chains agree. Ctrl-C stops early and keeps the draws so far.
+    whether the chains agree. Ctrl-C stops early: the draws so far are kept and written, and tuning is lost
+    without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
+    draws as without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    check_free(output, force)
+    if output.suffix.lower() != ".nc":
+        raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
+    check_free(output, force, release, checkpoint)
+    if resume and checkpoint is None:
+        raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
+    if checkpoint is not None:
+        check_free(checkpoint, True, release)  # whether it may exist, fit knows
     if not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
     from countveil.estimators import TopicModel
@@ -144,14 +194,17 @@ def fit_topics(
     model = TopicModel(
         topics, method=method, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads
     )
+    data = Release.load(release)
+    if data.simulated:
+        typer.echo("This release is simulated: its noise came from a seeded generator and protects nobody.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say is printed below
-        model.fit(Release.load(release))
-        model.save(output)
+        model.fit(data, checkpoint=checkpoint, checkpoint_minutes=checkpoint_minutes, resume=resume)
         print_topics(model, words)
         if model.interrupted_:
             typer.echo("Interrupted: the fit holds the draws made until then.")
         typer.echo(model.diagnostics().verdict)
+        model.save(output)  # last, so that a failing one takes nothing of the above with it
     typer.echo(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
 
 
@@ -193,12 +246,37 @@ def demo(
     present(plan, output)
 
 
-def check_free(path: Path, force: bool) -> None:
-    """Refuse an output that exists, unless forced, and one whose directory does not."""
+def check_free(path: Path, force: bool, *others: Path | None) -> None:
+    """Refuse an output that is another file of the command, is a directory, or has none to be written in.
+
+    One that exists is refused unless forced.
+    """
+    for other in others:
+        if other is not None and is_same(path, other):
+            raise ValueError(f"{path} must be a file of its own, got {other}, which this command needs")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} must be a file to write, got a directory")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists already; choose another name, or pass --force to replace it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or would once it is written."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:
+    """How many columns were taken for counts, and which, so that one that holds no counts is noticed."""
+    from countveil.privacy._counts import reads_as_number
+
+    said = f"{n_columns} column{'s' if n_columns > 1 else ''} of counts"
+    if names is None or reads_as_number(names[0]) or reads_as_number(names[-1]):
+        return f"{said}."
+    return f"{said}, from {names[0]} to {names[-1]}."
 
 
 def print_topics(model: "TopicModel", n_words: int) -> None:

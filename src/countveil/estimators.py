@@ -35,6 +35,8 @@ from countveil.inference.start import mean_rate_without_offsets
 from countveil.models.matrix import matrix_model
 from countveil.observations import Observations, ReleaseFiles, check_mask, observations_of
 
+FEWEST_DRAWS_TO_JUDGE = 50
+
 
 class TopicModel(TransformerMixin, BaseEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
@@ -188,6 +190,7 @@ class TopicModel(TransformerMixin, BaseEstimator):
         draws = tree["posterior"].dataset
         self.components_ = draws["phi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
         self.n_features_in_ = draws.sizes["word"]
+        self.__dict__.pop("feature_names_in_", None)
         if draws["word"].dtype.kind in "OUT":
             self.feature_names_in_ = np.asarray(draws["word"].to_numpy(), dtype=object)
 
@@ -196,7 +199,8 @@ class TopicModel(TransformerMixin, BaseEstimator):
             "library": f"countveil {__version__}",
             "estimator": type(self).__name__,
             "parameters": json.dumps(self.get_params(), default=np.generic.item),
-            "seed": self.seed_,
+            "method": self.method,
+            "seed": self.seed_ if self.seed_ < 2**63 else str(self.seed_),
             "interrupted": int(self.interrupted_),
             "seconds": self.fit_seconds_,
             "model": json.dumps(self.model_, default=np.generic.item),
@@ -228,10 +232,10 @@ class TopicModel(TransformerMixin, BaseEstimator):
         facts = self.posterior.attrs
         if facts.get("signal_share", 1.0) < SIGNAL_LEAST:
             warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=3)
-        trace = self.posterior["sample_stats"]["log_likelihood"].to_numpy()
-        if trace.shape[0] < 2 or trace.shape[1] < 100:
+        sizes = self.posterior["posterior"].sizes
+        if sizes["chain"] < 2 or sizes["draw"] < FEWEST_DRAWS_TO_JUDGE:
             return
-        found = diagnose({"log-likelihood": trace})
+        found = self.diagnostics()
         if found.table["r_hat"].max() > R_HAT_FAIR:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=3)
 
@@ -267,7 +271,10 @@ class TopicModel(TransformerMixin, BaseEstimator):
             return diagnose(posteriors.label_free(tree))
         found = tree["optimisation"]
         return diagnose_optimiser(
-            self.method, bool(found.attrs["converged"]), found.sizes["iteration"], tree.attrs["signal_share"]
+            tree.attrs["method"],
+            bool(found.attrs["converged"]),
+            found.sizes["iteration"],
+            tree.attrs["signal_share"],
         )
 
     def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:

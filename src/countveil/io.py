@@ -14,7 +14,10 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from countveil.privacy._counts import reads_as_number
+
 FLOAT_EXACT = 2**53
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, zipfile.BadZipFile)
 
 
@@ -26,16 +29,19 @@ class CountTable(NamedTuple):
     column_labels: list[str] | None
 
 
-def read_counts(path: str | Path) -> CountTable:
+def read_counts(path: str | Path, header: bool = True, row_labels: str | None = None) -> CountTable:
     """Read a matrix of counts, one record a row, by the file's extension.
 
     .npz: a matrix written by scipy.sparse.save_npz; .npy: an array written by numpy.save; .mtx: MatrixMarket;
-    .csv: a header row of column labels, then one row a record. The first column of a .csv holds row labels
-    if its header cell is empty or if one of its cells is no number. Nothing is ever unpickled.
+    .csv: a header row of column labels, then one row a record. Nothing is ever unpickled.
+
+    A header must hold no number, since it would be published: a .csv without one must be read with
+    ``header=False`` and has no column labels. Row labels are in the column whose header cell is
+    ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: an unknown extension, a file that cannot be read, or no matrix in it.
+        ValueError: an unknown extension, a file that cannot be read, no matrix in it, or a header of numbers.
     """
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
@@ -44,7 +50,12 @@ def read_counts(path: str | Path) -> CountTable:
         raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}")
     if not path.is_file():
         raise FileNotFoundError(f"no counts at {path}")
-    table = reader(path)
+    if reader is _read_csv:
+        table = _read_csv(path, header, row_labels)
+    elif header and row_labels is None:
+        table = reader(path)
+    else:
+        raise ValueError(f"header and row labels must be told of a .csv only, got {path}")
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
     return table
@@ -97,30 +108,88 @@ def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable
     return CountTable(values, None, None)
 
 
-def _read_csv(path: Path) -> CountTable:
+def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
     """Cells become integers one by one, so that large counts stay exact."""
-    try:
-        rows = [row for row in csv.reader(_text(path).splitlines()) if row]
-    except csv.Error as error:
-        raise ValueError(f"{path} must be comma-separated text, got {error}") from error
-    if len(rows) < 2 or not rows[0]:
-        raise ValueError(f"{path} must hold a header row and a row of counts or more, got {len(rows)} rows")
-    header, body = [cell.strip() for cell in rows[0]], rows[1:]
-    for number, row in enumerate(body, start=1):
-        if len(row) != len(header):
-            raise ValueError(
-                f"{path} must have {len(header)} cells in every row, got {len(row)} in row {number}"
-            )
-    labelled = header[0] == "" or not all(_is_number(row[0]) for row in body)
-    first = 1 if labelled else 0
-    if len(header) == first:
+    rows = _csv_rows(path, header)
+    names = [cell.strip() for cell in rows[0]] if header else None
+    body = rows[1:] if header else rows
+    labels = _label_column(path, names, body, row_labels)
+    kept = [column for column in range(len(rows[0])) if column != labels]
+    if not kept:
         raise ValueError(f"{path} must hold at least one column of counts, got row labels only")
+    if names is not None:
+        _check_header(path, [names[column] for column in kept])
     values = [
-        [_count(path, cell, number, header[column]) for column, cell in enumerate(row) if column >= first]
+        [_count(path, row[column], number, names[column] if names else column + 1) for column in kept]
         for number, row in enumerate(body, start=1)
     ]
-    row_labels = [row[0].strip() for row in body] if labelled else None
-    return CountTable(np.array(values, dtype=np.int64), row_labels, header[first:])
+    return CountTable(
+        np.array(values, dtype=np.int64),
+        None if labels is None else [row[labels].strip() for row in body],
+        None if names is None else [names[column] for column in kept],
+    )
+
+
+def _csv_rows(path: Path, header: bool) -> list[list[str]]:
+    """The cells of every row, header included, as many in each."""
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    for separator, name in SEPARATORS.items():
+        if len(lines) > 1 and "," not in lines[0] and all(separator in line for line in lines):
+            raise ValueError(
+                f"{path} must separate its cells by commas, got {name}; save it again with commas as separators"
+            )
+    try:
+        rows = [row for row in csv.reader(lines) if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} must be comma-separated text, got {error}") from error
+    if len(rows) < 1 + header:
+        wanted = "a header row and a row of counts or more" if header else "a row of counts or more"
+        raise ValueError(f"{path} must hold {wanted}, got {len(rows)} rows")
+    for number, row in enumerate(rows[header:], start=1):
+        if len(row) != len(rows[0]):
+            raise ValueError(
+                f"{path} must have {len(rows[0])} cells in every row, got {len(row)} in row {number}"
+            )
+    return rows
+
+
+def _label_column(
+    path: Path, names: list[str] | None, body: list[list[str]], wanted: str | None
+) -> int | None:
+    """Where the row labels are; a first column of which some cells only are numbers may be either: refused."""
+    if wanted is not None:
+        if names is None:
+            raise ValueError(f"row labels must be named by a header cell, got {path} read without a header")
+        if names.count(wanted.strip()) != 1:
+            raise ValueError(f"{path} must have one column {wanted!r}, got {names.count(wanted.strip())}")
+        return names.index(wanted.strip())
+    if names is not None and names[0] == "":
+        return 0
+    numbers = sum(reads_as_number(row[0]) for row in body)
+    if numbers == 0:
+        return 0 if any(row[0].strip() for row in body) else None
+    if numbers < len(body):
+        raise ValueError(
+            f"{path} must have row labels or counts in its first column, got {numbers} numbers in {len(body)} "
+            "rows; if they are labels, name the column with --row-labels, or leave its header cell empty"
+        )
+    return None
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    """Column labels are published as they are, so a record must never be taken for them."""
+    numbers = sum(reads_as_number(name) for name in names)
+    if numbers:
+        raise ValueError(
+            f"{path} must have names, not numbers, in its header row, got {numbers} numbers (not shown: they "
+            "may be counts); if the first row is a record, add a header row above it or pass --no-header; if "
+            "it is a header, put a letter before each number, as in y1990"
+        )
+    if "" in names:
+        raise ValueError(
+            f"{path} must name every column of counts in its header row, got an empty cell; name it, or pass "
+            "--no-header if the first row is a record"
+        )
 
 
 def _is_number(cell: str) -> bool:
@@ -131,7 +200,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _count(path: Path, cell: str, row: int, column: str) -> int:
+def _count(path: Path, cell: str, row: int, column: str | int) -> int:
     """A cell as a whole number; whether it may be a count is checked where the noise is added."""
     try:
         value = int(cell)
@@ -142,7 +211,7 @@ def _count(path: Path, cell: str, row: int, column: str) -> int:
     return value
 
 
-def _whole(path: Path, cell: str, row: int, column: str) -> int:
+def _whole(path: Path, cell: str, row: int, column: str | int) -> int:
     if not _is_number(cell):
         raise _bad(path, "an empty cell" if not cell.strip() else "something that is no number", row, column)
     value = float(cell)
@@ -153,7 +222,7 @@ def _whole(path: Path, cell: str, row: int, column: str) -> int:
     return int(value)
 
 
-def _bad(path: Path, what: str, row: int, column: str) -> ValueError:
+def _bad(path: Path, what: str, row: int, column: str | int) -> ValueError:
     rule = "must hold non-negative whole numbers"
     return ValueError(f"{path} {rule}, got {what} in row {row}, column {column!r}")
 
@@ -165,7 +234,7 @@ def _text(path: Path) -> str:
         raise ValueError(f"{path} must be UTF-8 text, got other bytes at {error.start}") from error
 
 
-_READERS: dict[str, Callable[[Path], CountTable]] = {
+_READERS: dict[str, Callable[..., CountTable]] = {
     ".npz": _read_sparse,
     ".npy": _read_dense,
     ".mtx": _read_matrix_market,

@@ -34,9 +34,11 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
+        simulated: whether a release says that its noise was simulated, and protects nobody.
     """
 
     kind: ClassVar[str] = "private"
+    simulated = False
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Observations:
         self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
         hidden = check_mask(mask, self.shape)
         alpha = check_alpha(alpha, self.shape)
-        values = whole_numbers(reports, hidden)
+        values = whole_numbers(reports, hidden, show=self.kind != "exact")
         check_exact_cells(values, alpha)
         self._store(values, alpha, hidden)
 
@@ -166,7 +168,8 @@ class Observations:
         low, high = float(alphas.min()), float(alphas.max())
         noise = f"alpha={low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
-        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {noise}{masked})"
+        simulated = ", simulated noise" if self.simulated else ""
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {noise}{masked}{simulated})"
 
 
 class PrivatizedCounts(Observations):
@@ -245,7 +248,7 @@ class ReleaseFiles:
         self.paths = [Path(path) for path in paths]
         if not self.paths:
             raise ValueError("paths must name at least one release, got none")
-        self._starts, alphas = [0], []
+        self._starts, alphas, self.simulated = [0], [], False
         labels: list[str] | None = []
         for path in self.paths:
             release = Release.load(path)
@@ -259,6 +262,7 @@ class ReleaseFiles:
                 None if labels is None or release.row_labels is None else labels + list(release.row_labels)
             )
             self._starts.append(self._starts[-1] + release.shape[0])
+            self.simulated |= release.simulated
             alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
         self.shape = (self._starts[-1], first.shape[1])
         self.row_labels, self.column_labels = (
@@ -283,7 +287,9 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        return PrivatizedCounts(data.reports, data.alpha, **release_labels(data))
+        found = PrivatizedCounts(data.reports, data.alpha, **release_labels(data))
+        found.simulated = data.simulated
+        return found
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
         f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
@@ -298,9 +304,12 @@ def release_labels(release: Release) -> dict[str, Any]:
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
     """Reports as an array with the labels of a DataFrame and the mask of a masked array taken off."""
     if hasattr(reports, "columns") and hasattr(reports, "to_numpy"):
+        frame_of_objects = reports
         rows = rows if rows is not None else axis_labels(reports.index)
         columns = columns if columns is not None else axis_labels(reports.columns)
         reports = reports.to_numpy()
+        if reports.dtype == object:
+            reports = frame_of_objects.to_numpy(dtype=np.float64, na_value=np.nan)
     if isinstance(reports, np.ma.MaskedArray):
         hidden, given = np.ma.getmaskarray(reports), check_mask(mask, reports.shape)
         mask = hidden if given is None else hidden | given
@@ -310,7 +319,8 @@ def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, 
 
 def axis_labels(index: pd.Index) -> list[str] | None:
     """A DataFrame's labels; pandas' default numbering is none."""
-    return None if isinstance(index, pd.RangeIndex) else [str(label) for label in index]
+    default = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+    return None if default else [str(label) for label in index]
 
 
 def check_matrix(reports: Any) -> tuple[int, int]:
@@ -364,7 +374,10 @@ def check_mask(mask: Any, shape: tuple[int, int]) -> np.ndarray | None:
 
 def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
     """Noise levels in [0, 1): (D,) where they are constant in each row, (D, V) otherwise."""
-    levels = np.asarray(alpha, dtype=np.float64)
+    try:
+        levels = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"alpha must be a number in [0, 1) or an array of them, got {alpha!r:.60}") from None
     bad = ~((levels >= 0.0) & (levels < 1.0))
     if bad.any():
         at = f" at index {tuple(int(i) for i in np.argwhere(bad)[0])}" if levels.ndim else ""
@@ -380,7 +393,7 @@ def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
     return levels[:, 0].copy() if (levels == levels[:, :1]).all() else levels
 
 
-def whole_numbers(reports: Any, hidden: np.ndarray | None) -> Any:
+def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) -> Any:
     """Reports as int64 (dense or CSR), zero where masked; fractional and NaN entries are refused."""
     if sp.issparse(reports):
         compressed = sp.csr_array(reports)
@@ -390,15 +403,15 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None) -> Any:
         if hidden is not None:
             cells = compressed.tocoo()
             compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
-        compressed.data = whole_values(compressed.data, compressed)
+        compressed.data = whole_values(compressed.data, compressed, show)
         return compressed
     if hidden is not None:
         reports = np.where(hidden, 0, reports)
-    return whole_values(reports, None)
+    return whole_values(reports, None, show)
 
 
-def whole_values(values: np.ndarray, compressed: Any) -> np.ndarray:
-    """Values as int64, or an error that names the first that is not a whole number."""
+def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
+    """Values as int64, or an error that names the first that is not a whole number; true counts are not shown."""
     if values.dtype.kind in "iub":
         if values.dtype == np.uint64 and values.max(initial=0) > np.iinfo(np.int64).max:
             raise ValueError("reports must be below 2^63")
@@ -412,6 +425,8 @@ def whole_values(values: np.ndarray, compressed: Any) -> np.ndarray:
         if compressed is not None:
             row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
             first = (row, int(compressed.indices[first[0]]))
+        if not show:
+            raise ValueError(f"counts must be whole numbers, got one that is not at index {first}")
         raise ValueError(f"reports must be whole numbers, got {value} at index {first}")
     return values.astype(np.int64)
 
@@ -431,7 +446,7 @@ def check_exact_cells(values: Any, alpha: np.ndarray) -> None:
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(
-            f"counts seen without noise (alpha = 0) must not be negative, got {entries[i]} "
+            "counts seen without noise (alpha = 0) must not be negative, got a negative one "
             f"at index ({rows[i]}, {columns[i]})"
         )
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import countveil as cv
 from countveil.inference import em, gibbs, methods
 from countveil.inference.run import Schedule
 from countveil.inference.streams import Streams
@@ -82,3 +83,17 @@ def test_masked_values_change_nothing():
     )
     np.testing.assert_array_equal(one[0], other[0])
     np.testing.assert_array_equal(one[1], other[1])
+
+
+@pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")
+@pytest.mark.parametrize("method", methods.METHODS)
+def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
+    options = {"draws": 5, "tune": 5, "chains": 1, "passes": 2, "seed": 1}
+    one = cv.TopicModel(1, method=method, **options).fit(PrivatizedCounts([[3]], 0.5))
+    assert np.isfinite(one.rate().to_numpy()).all()
+    hidden = PrivatizedCounts([[3, 1], [2, 4]], 0.5, np.ones((2, 2), dtype=bool))
+    assert np.isfinite(cv.TopicModel(2, method=method, **options).fit(hidden).rate().to_numpy()).all()
+    nothing = cv.TopicModel(2, method=method, **options).fit(
+        PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
+    )
+    assert "nan" not in nothing.diagnostics().verdict

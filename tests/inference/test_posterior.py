@@ -88,7 +88,7 @@ def test_the_tree_has_named_dims_labels_and_facts():
     assert posterior["doc"].values.tolist() == [f"d{d}" for d in range(D)]
     np.testing.assert_array_equal(found["sample_stats"]["log_likelihood"], draws.log_likelihood)
     np.testing.assert_array_equal(found["sample_stats"]["total_rate"], draws.total_rate)
-    assert found.attrs == {"seed": 3, "observations": "private"}
+    assert found.attrs == {"seed": 3, "observations": "private", "simulated_noise": 0}
     assert tree(labelled=False)[0]["posterior"]["word"].values.tolist() == list(range(V))
 
 

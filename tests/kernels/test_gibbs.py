@@ -105,11 +105,11 @@ def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
 def test_column_factors_given_counts_are_gamma():
     rng = np.random.default_rng(5)
     count_vk, exposure_vk = np.array([[0.0, 3.0, 40.0], [1.0, 0.0, 7.0]]), rng.normal(0.0, 0.2, (2, 3))
-    exposure_k = np.array([2.0, 1.0, 5.0])
+    exposure_k, prior_scale = np.array([2.0, 1.0, 5.0]), np.array([0.01, 3.0])
     draws = np.empty((3000, 2, 3))
     for phi in draws:
-        kernels.sweep_columns(phi, count_vk, exposure_vk, exposure_k, SHAPE, RATE, rng)
-    law = stats.gamma(SHAPE + count_vk, scale=1.0 / (RATE + exposure_k + exposure_vk))
+        kernels.sweep_columns(phi, count_vk, exposure_vk, exposure_k, prior_scale, SHAPE, RATE, rng)
+    law = stats.gamma(SHAPE + count_vk, scale=1.0 / (prior_scale[:, None] * RATE + exposure_k + exposure_vk))
     u = law.cdf(draws).reshape(-1, 6)
     assert all(stats.kstest(column, "uniform").pvalue > FALSE_ALARM / 6 for column in u.T)
 
@@ -118,7 +118,7 @@ def test_gamma_draws_of_tiny_shape_never_reach_zero():
     rng = np.random.default_rng(6)
     phi = np.empty((2000, 3))
     zeros = np.zeros((2000, 3))
-    kernels.sweep_columns(phi, zeros, zeros, np.zeros(3), 1e-3, RATE, rng)
+    kernels.sweep_columns(phi, zeros, zeros, np.zeros(3), np.ones(len(phi)), 1e-3, RATE, rng)
     assert phi.min() == kernels.SMALLEST
     assert (phi**2).min() > 0.0
 

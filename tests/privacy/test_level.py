@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countveil.privacy import PrivacyLevel
-from countveil.privacy.level import short
+from countveil.privacy.level import HIDES_LITTLE, HIDES_NOTHING, hides, short
 
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
 
@@ -127,6 +127,40 @@ def test_describe_says_both_things_in_two_sentences():
     for part in ("at most 2 in total", "e^1 (about 2.72) times as likely", "grows by 0.5", "Less protected"):
         assert part in text
     assert "e^1000 times" in PrivacyLevel(1000, 1).describe()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "precision", "said"),
+    [
+        ("5", 3, None),
+        ("5.001", "2.5", "little"),
+        (20, 2, "little"),
+        ("20.001", 2, "practically nothing"),
+        (100, 100, "practically nothing"),
+        (5, "0.5", "little"),
+        (5, "0.1", "practically nothing"),
+    ],
+)
+def test_a_weak_level_claims_no_protection(epsilon, precision, said):
+    level = PrivacyLevel(epsilon, precision)
+    text = level.describe()
+    assert len(re.findall(r"\.(?:\s|$)", text)) == 2
+    assert hides(level) == said
+    if said is None:
+        assert text.startswith("Protected: ")
+    else:
+        assert text.startswith(f"This level (N = {precision}) hides {said}: ")
+        assert "hard to tell apart" not in text
+
+
+@pytest.mark.parametrize(("epsilon", "threshold"), [(HIDES_LITTLE, 0.9), (HIDES_NOTHING, 0.9999)])
+@pytest.mark.parametrize("precision", [1, 2, 20])
+def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):
+    """The best guess between two cells that differ by N, from one report, is right this often."""
+    alpha = PrivacyLevel(epsilon, precision).alpha
+    reports = np.arange(-40 * precision, 42 * precision)
+    law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
+    assert np.maximum(*law).sum() / 2 > threshold
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import io
 import itertools
 import math
 import re
@@ -213,6 +214,41 @@ def test_labels_are_kept():
 
 
 # --- what is refused, without showing what is private ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["70007,70009\n1,2\n", "70007,70007\n1,2\n", '"70,007","70 009"\n1,2\n', "70007,,7e4\n1,2,3\n"],
+)
+def test_a_record_read_as_column_labels_is_refused_and_not_shown(text):
+    frame = pd.read_csv(io.StringIO(text))
+    with pytest.raises(ValueError, match=r"^column labels must be names, got text that reads as") as caught:
+        privatize(frame, LEVEL)
+    assert not re.search("7000|70,0|70 0|7e4", str(caught.value))
+    with pytest.raises(ValueError, match=r"^column labels must be names"):
+        privatize(pd.read_csv(io.StringIO("me,70007,70009\nyou,1,2"), index_col=0), LEVEL)
+    names = ["a", "b", "c"][: frame.shape[1]]
+    assert privatize(frame, LEVEL, column_labels=names).column_labels == tuple(names)
+
+
+def test_column_labels_with_some_numbers_or_of_integers_are_kept():
+    frame = pd.DataFrame([[1, 2]], columns=["1984", "nan"])
+    assert privatize(frame, LEVEL).column_labels == ("1984", "nan")
+    frame = pd.DataFrame([[1, 2]], columns=[1984, 1985])
+    assert privatize(frame, LEVEL).column_labels == ("1984", "1985")
+    assert privatize(pd.DataFrame([[1], [2]], index=["17", "18"]), LEVEL).row_labels == ("17", "18")
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "\0", "\ud800", "x\udfff"])
+def test_labels_that_cannot_be_written_are_refused(bad):
+    for axis, counts in (("row", [[1], [1]]), ("column", [[1, 1]])):
+        with pytest.raises(
+            ValueError, match=f"^{axis}_labels must be Unicode text .* got otherwise in entry 1$"
+        ):
+            privatize(counts, LEVEL, **{f"{axis}_labels": ["fine", bad]})
+    with pytest.raises(ValueError, match=r"^column_labels must be Unicode text"):
+        privatize({}, LEVEL, vocabulary=["fine", bad])
+
 
 BAD = {
     "negative": (-70007, "a negative value"),

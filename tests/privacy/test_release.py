@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
@@ -87,6 +88,17 @@ def test_describe_is_plain_and_complete():
     assert "SIMULATED" not in text
 
 
+def test_describe_counts_the_labels_and_shows_none():
+    text = small().describe()
+    assert text.endswith(" 2 row labels and 3 column labels are published as they are, without noise.")
+    assert not re.search(r"\bann\b|\bbo\b|é", text)
+    assert "published" not in privatize([[1]], LEVEL).describe()
+    one = privatize([[1]], LEVEL, row_labels=["a"])
+    assert one.describe().endswith(" 1 row label is published as it is, without noise.")
+    deep = Release([[[1, 2]]], LEVEL, False, (("a",), ("b",), ("c", "d")))
+    assert "1 row label, 1 column label and 2 labels of axis 2 are published" in deep.describe()
+
+
 def test_repr_never_shows_reports():
     release = privatize(np.full((100, 100), 777777), LEVEL)
     assert repr(release) == "<Release: 100 x 100 reports, signed, epsilon=0.1, precision=3>"
@@ -127,6 +139,14 @@ def test_repr_never_shows_reports():
             "labels of axis 0 must be a tuple of strings",
         ),
         ((np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "a"))), "labels of axis 1 must differ"),
+        (
+            (np.ones((1, 1), dtype=int), LEVEL, False, (("a\0",), None)),
+            "labels of axis 0 must be Unicode text",
+        ),
+        (
+            (np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "\ud800"))),
+            "labels of axis 1 must be Unicode",
+        ),
         ((np.ones((1, 2), dtype=int), LEVEL, 1), "truncated must be True or False, got 1"),
     ],
 )

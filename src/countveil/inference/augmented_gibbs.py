@@ -86,12 +86,12 @@ def step(
         total += block_total
 
     phi = np.empty_like(state.phi)
-    exposures += state.phi_rate * (observations.prior_scale_v[:, None] - 1.0)
 
     def draw_columns(number: int, columns: slice) -> None:
         sweep_columns(
             phi[columns], counts[columns], exposures[columns], total,
-            model.column_prior.shape, state.phi_rate, streams.generator(sweep, COLUMNS, number),
+            observations.prior_scale_v[columns], model.column_prior.shape, state.phi_rate,
+            streams.generator(sweep, COLUMNS, number),
         )  # fmt: skip
 
     columns = row_blocks(n_columns, COLUMNS_PER_BLOCK)

@@ -45,10 +45,11 @@ def worst(values: np.ndarray) -> tuple[float, float, float]:
     if values.shape[1] < 4:
         return float("nan"), float("nan"), float("nan")
     axes = {"chain_axis": 0, "draw_axis": 1}
-    r_hat = array_stats.rhat(values, **axes) if values.shape[0] > 1 else np.nan
-    bulk = array_stats.ess(values, method="bulk", **axes)
-    tail = array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
-    return float(np.max(r_hat)), float(np.min(bulk)), float(np.min(tail))
+    with np.errstate(all="ignore"):  # a quantity that never moves has no R-hat
+        r_hat = array_stats.rhat(values, **axes) if values.shape[0] > 1 else np.nan
+        bulk = array_stats.ess(values, method="bulk", **axes)
+        tail = array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
+    return float(np.fmax.reduce(np.ravel(r_hat))), float(np.min(bulk)), float(np.min(tail))
 
 
 def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
@@ -105,11 +106,18 @@ def diagnose_optimiser(method: str, converged: bool, iterations: int, share: flo
 
 def verdict_of_optimiser(method: str, converged: bool, iterations: int, share: float) -> str:
     """One or two plain sentences on a fit that no chain made."""
+    ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
+    if not np.isfinite(share):
+        return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
+    if share < SIGNAL_LEAST and method == "em":
+        return (
+            f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
+            'explain. Use method="gibbs".'
+        )
     if share < SIGNAL_LEAST:
         return (
             f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
             f"explain, so {method} has starved its components, as it does where counts are sparse and noise is "
-            'strong. Use method="gibbs", or "em" for a quick look, or expectation="arithmetic".'
+            'strong. Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
         )
-    ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
     return f"{ending}; the fit explains the positive reports (expected over observed {share:.2f})."

@@ -81,7 +81,9 @@ def data_tree(found: Fitted, observations: Observations | ReleaseFiles, facts: d
             },
             attrs={"converged": int(bool(found.converged))},
         )
-    tree.attrs.update({**facts, "observations": observations.kind})
+    tree.attrs.update(
+        {**facts, "observations": observations.kind, "simulated_noise": int(observations.simulated)}
+    )
     return tree
 
 
@@ -131,13 +133,21 @@ def top_words(tree: xr.DataTree, n: int, interval: float) -> pd.DataFrame:
 
 
 def label_free(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Quantities that do not depend on the order of topics, each (C, S) or (C, S, members)."""
+    """Quantities that do not depend on the order of topics, each (C, S) or (C, S, members).
+
+    Of very many documents or words, 200 are taken, evenly spread.
+    """
     stats, draws = tree["sample_stats"], tree["posterior"]
     theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
     sizes = theta.sum(axis=2)
     return {
         "log-likelihood": stats["log_likelihood"].to_numpy(),
         "total rate": stats["total_rate"].to_numpy(),
-        "rate of each document": theta.sum(axis=3),
-        "rate of each word": np.einsum("csk,cskv->csv", sizes, phi),
+        "rate of each document": theta[:, :, evenly(theta.shape[2])].sum(axis=3),
+        "rate of each word": np.einsum("csk,cskv->csv", sizes, phi[..., evenly(phi.shape[3])]),
     }
+
+
+def evenly(size: int, most: int = 200) -> np.ndarray:
+    """Up to ``most`` of the numbers below ``size``, evenly spread."""
+    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(int))

@@ -10,36 +10,20 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.gibbs import SMALLEST, excess_exposure
+from countveil.kernels.gibbs import SMALLEST, excess_exposure, inner
 from countveil.kernels.laws import censored_logpmf, expected_count_ratio, poisson_logpmf, weight_sums
 
 
 @njit(cache=True, nogil=True)
 def score_and_ratio(r, rate, alpha):
     """(log P(r | rate), E[y | r, rate] / rate) of a positive report, from one evaluation of its sums."""
+    rate = max(rate, SMALLEST)
     if alpha <= 0.0:
         return poisson_logpmf(r, rate), r / rate
     scale, below, at, above = weight_sums(r, rate, alpha)
     total = below + at + above
     score = math.log1p(-alpha) - math.log1p(alpha) + scale + math.log(total)
     return score, (below / alpha + alpha * (at + above)) / total
-
-
-@njit(cache=True, nogil=True)
-def inner(theta_dk, d, phi_vk, v):
-    """sum_k theta_dk phi_vk, in four interleaved parts and an order that no compiler flag may change."""
-    n_topics = theta_dk.shape[1]
-    s0 = s1 = s2 = s3 = 0.0
-    quads = n_topics // 4
-    for i in range(quads):
-        k = 4 * i
-        s0 += theta_dk[d, k] * phi_vk[v, k]
-        s1 += theta_dk[d, k + 1] * phi_vk[v, k + 1]
-        s2 += theta_dk[d, k + 2] * phi_vk[v, k + 2]
-        s3 += theta_dk[d, k + 3] * phi_vk[v, k + 3]
-    for k in range(4 * quads, n_topics):
-        s0 += theta_dk[d, k] * phi_vk[v, k]
-    return (s0 + s1) + (s2 + s3)
 
 
 @njit(cache=True, nogil=True)
@@ -102,6 +86,7 @@ def settle_rows(
 @njit(cache=True, nogil=True)
 def ratio_only(r, rate, alpha):
     """E[y | r, rate] / rate of a positive report."""
+    rate = max(rate, SMALLEST)
     return r / rate if alpha <= 0.0 else expected_count_ratio(r, rate, alpha)
 
 
@@ -148,7 +133,7 @@ def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, 
         for k in range(n_topics):
             bound -= theta_m_dk[d, k] * row_exposure_k[k]
             new_shape = shape + theta_g_dk[d, k] * ratio_k[k]
-            new_rate = rate_k[k] * prior_scale_d[d] + row_exposure_k[k]
+            new_rate = max(rate_k[k] * prior_scale_d[d] + row_exposure_k[k], SMALLEST)
             mean = new_shape / new_rate
             theta_g_dk[d, k] = new_shape
             theta_m_dk[d, k] = new_rate

@@ -5,17 +5,20 @@ and the rule.
 """
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from countveil.privacy import _npy
+from countveil.privacy import _format, _npy
 
 MAX_COUNT = 2**62
 
 _RULE = "counts must be non-negative whole numbers"
 _MAX_AXES = 32
+_SEPARATORS = str.maketrans("", "", " ,_'’\u00a0\u2009\u202f")
+_UNNAMED = re.compile(r"Unnamed: \d+")
 
 
 class Counts(NamedTuple):
@@ -44,7 +47,9 @@ def read(
     elif hasattr(counts, "iloc") and hasattr(counts, "index"):
         values, own_rows, own_columns = _from_pandas(counts)
         row_labels = own_rows if row_labels is None else row_labels
-        column_labels = own_columns if column_labels is None else column_labels
+        if column_labels is None:
+            _refuse_numbers(own_columns, counts)
+            column_labels = own_columns
     elif isinstance(counts, list | tuple):
         values = _from_lists(counts)
     elif hasattr(counts, "__array__"):
@@ -86,7 +91,22 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
         raise ValueError(f"{name} must have {length} entries, got {len(names)}")
     if name != "row_labels" and len(set(names)) != length:
         raise ValueError(f"{name} must differ from each other, got one twice")
+    place = _format.unwritable(names)
+    if place is not None:
+        raise ValueError(f"{name} must be {_format.WRITABLE}, got otherwise in entry {place}")
     return names
+
+
+def reads_as_number(text: str) -> bool:
+    """Whether a label could be a count: a number, with or without separators of thousands.
+
+    "nan" and "infinity" are words here.
+    """
+    try:
+        float(text.translate(_SEPARATORS))
+    except ValueError:
+        return False
+    return any(character.isdigit() for character in text)
 
 
 def _bad(what: str, index: tuple[int, ...]) -> ValueError:
@@ -229,6 +249,18 @@ def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
     for column in range(columns):
         values[:, column] = _checked(counts.iloc[:, column].to_numpy(), lambda i, j=column: (i, j))  # type: ignore[misc]
     return values, _names(counts.index), _names(counts.columns)
+
+
+def _refuse_numbers(names: list[str] | None, table: Any) -> None:
+    """Text that is all numbers is a record: what pandas makes of the first line of a file without a header."""
+    if names is None or table.ndim == 1 or not all(isinstance(label, str) for label in table.columns):
+        return
+    given = [name for name in names if not _UNNAMED.fullmatch(name)]
+    if given and all(reads_as_number(name) for name in given):
+        raise ValueError(
+            "column labels must be names, got text that reads as numbers in every column (not shown: they "
+            "may be counts); if the file has no header, read it with header=None, else pass column_labels"
+        )
 
 
 def _names(index: Any) -> list[str] | None:

@@ -21,6 +21,7 @@ FORMAT_VERSION = 1
 MECHANISM = "two-sided geometric"
 MECHANISM_VERSION = 1
 
+WRITABLE = "Unicode text without NUL and without lone surrogates"
 _META = "meta.json"
 _MAX_META = 1 << 28
 _KEYS = {
@@ -40,6 +41,14 @@ _KEYS = {
 }
 _FRACTION = re.compile(r"[1-9][0-9]{0,1299}(/[1-9][0-9]{0,1299})?", re.ASCII)
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
+
+
+def unwritable(names: tuple[str, ...]) -> int | None:
+    """The place of the first label that a text file cannot hold, if there is one."""
+    for place, name in enumerate(names):
+        if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+            return place
+    return None
 
 
 def canonical(value: Any) -> bytes:

@@ -15,6 +15,11 @@ from typing import SupportsFloat, TypeAlias, cast
 Exact: TypeAlias = SupportsFloat | Decimal | str
 """int, float, Fraction, Decimal, a NumPy scalar, or a decimal string."""
 
+HIDES_LITTLE = 5
+HIDES_NOTHING = 20
+"""Above these epsilons no protection is claimed: a shift by N goes unseen about once in e^(epsilon/2)."""
+LITTLE = "little"
+
 _MAX_BITS = 4096
 _MAX_DIGITS = 1200
 
@@ -86,14 +91,27 @@ class PrivacyLevel:
         return PrivacyLevel(self.epsilon + other.epsilon_at(self.precision), self.precision)
 
     def describe(self) -> str:
-        """Two plain sentences: what this level protects, and what it does not."""
-        epsilon, precision, rate = (short(x) for x in (self.epsilon, self.precision, self.rate))
-        factor = f"e^{epsilon}" + (f" (about {math.exp(self.epsilon):.3g})" if self.epsilon <= 20 else "")
+        """Two plain sentences: what this level protects, if anything, and what it does not."""
+        precision, rate = short(self.precision), short(self.rate)
+        hidden = hides(self)
+        exponent = self.epsilon if hidden is None else _felt(self)
+        factor = f"e^{short(exponent)}" + (f" (about {math.exp(exponent):.3g})" if exponent <= 20 else "")
+        if hidden is None:
+            first = (
+                f"Protected: any two sets of counts that differ by at most {precision} in total, summed over "
+                f"all cells, are hard to tell apart, because no conclusion drawn from the report becomes more "
+                f"than {factor} times as likely under one than under the other. Less protected: "
+            )
+        else:
+            first = (
+                f"This level (N = {precision}) hides {hidden}: two sets of counts that differ by "
+                f"{short(max(self.precision, Fraction(1)))} in a single cell can "
+                f"{'usually' if hidden == LITTLE else 'almost always'} be told apart, because conclusions drawn "
+                f"from the report become up to {factor} times as likely under one as under the other. "
+                f"Protected even less: "
+            )
         return (
-            f"Protected: any two sets of counts that differ by at most {precision} in total, summed over all "
-            f"cells, are hard to tell apart, because no conclusion drawn from the report becomes more than "
-            f"{factor} times as likely under one than under the other. "
-            f"Less protected: larger differences, sums over many counts, and counts that are reported more "
+            f"{first}larger differences, sums over many counts, and counts that are reported more "
             f"than once, because the exponent grows by {rate} for every further unit of difference and "
             f"adds up over reports."
         )
@@ -111,6 +129,19 @@ class PrivacyLevel:
 
     def __repr__(self) -> str:
         return f"PrivacyLevel(epsilon={short(self.epsilon)}, precision={short(self.precision)})"
+
+
+def hides(level: PrivacyLevel) -> str | None:
+    """How little a level hides where that must be said: "little", "practically nothing", or None."""
+    felt = _felt(level)
+    if felt <= HIDES_LITTLE:
+        return None
+    return LITTLE if felt <= HIDES_NOTHING else "practically nothing"
+
+
+def _felt(level: PrivacyLevel) -> Fraction:
+    """The epsilon at N, or at the smallest difference there is, one count, where N is less."""
+    return max(level.epsilon, level.rate)
 
 
 def short(value: Fraction) -> str:

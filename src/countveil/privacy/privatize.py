@@ -30,11 +30,14 @@ def privatize(
         reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
 
     ``counts``: non-negative whole numbers up to 2^62, rows first, as a NumPy array of any number of axes, a
-    pandas DataFrame (its labels are kept; a default numbering is none), a scipy.sparse array of any format
+    pandas DataFrame (its labels are kept; a default numbering is none, and columns all named by text that
+    reads as numbers are refused, since they may be a record), a scipy.sparse array of any format
     (every cell gets noise), nested lists, or one record as a mapping word -> count over ``vocabulary``, which
     gives a release with one row. A vector is one count a row; one record is a matrix with one row.
     ``level``: one PrivacyLevel, or one for each row. ``truncate``: True for max(0, report), False for signed
     reports, None for truncated if ``counts`` is sparse (signed noise is dense) and signed otherwise.
+
+    Labels are published as they are.
 
     Raises TypeError for another container, and ValueError for an empty array, a count that breaks the rule
     (it names the place, never the count: that is private) or levels that do not fit the rows.

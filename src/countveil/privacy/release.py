@@ -115,6 +115,7 @@ class Release:
             (warning if self.simulated else "")
             + f"{size} counts with {self.mechanism} noise (version {self.mechanism_version}), {kind}. "
             + self._describe_levels()
+            + (f" {published}" if (published := describe_labels(self.labels)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
         )
 
@@ -171,6 +172,25 @@ class Release:
         else:
             level = "one level per row"
         return f"<Release: {size} reports, {kind}, {level}>"
+
+
+def describe_labels(labels: Labels) -> str:
+    """One sentence that counts the labels, which no noise protects; empty where there are none."""
+    kinds = ["row label", "column label", *(f"label of axis {axis}" for axis in range(2, len(labels)))]
+    counted = [
+        f"{len(names)} {kind if len(names) == 1 else kind.replace('label', 'labels', 1)}"
+        for names, kind in zip(labels, kinds, strict=False)
+        if names is not None
+    ]
+    if not counted:
+        return ""
+    said = " and ".join(counted) if len(counted) < 3 else f"{', '.join(counted[:-1])} and {counted[-1]}"
+    verb = (
+        "is published as it is"
+        if said.startswith("1 ") and len(counted) == 1
+        else "are published as they are"
+    )
+    return f"{said} {verb}, without noise."
 
 
 def _frozen(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
@@ -244,3 +264,8 @@ def _check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
             raise ReleaseError(f"labels of axis {axis} must number {shape[axis]}, got {len(names)}")
         if axis > 0 and len(set(names)) != len(names):
             raise ReleaseError(f"labels of axis {axis} must differ from each other, got one twice")
+        place = _format.unwritable(names)
+        if place is not None:
+            raise ReleaseError(
+                f"labels of axis {axis} must be {_format.WRITABLE}, got otherwise in entry {place}"
+            )
