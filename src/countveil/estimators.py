@@ -32,8 +32,9 @@ from countveil.inference.predict import log_predictive, pointwise_log_likelihood
 from countveil.inference.project import project_rows
 from countveil.inference.run import STARTS, Checkpoint, Schedule
 from countveil.inference.start import mean_rate_without_offsets
+from countveil.matrices import check_mask
 from countveil.models.matrix import matrix_model
-from countveil.observations import Observations, ReleaseFiles, check_mask, observations_of
+from countveil.observations import Observations, ReleaseFiles, observations_of
 
 FEWEST_DRAWS_TO_JUDGE = 50
 

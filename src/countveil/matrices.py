@@ -1,0 +1,169 @@
+"""Matrices as people hand them over: their labels and masks taken off, their numbers checked."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+FLOAT_EXACT = 2.0**53
+
+
+def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
+    """Reports as an array with the labels of a DataFrame and the mask of a masked array taken off."""
+    if hasattr(reports, "columns") and hasattr(reports, "to_numpy"):
+        frame_of_objects = reports
+        rows = rows if rows is not None else axis_labels(reports.index)
+        columns = columns if columns is not None else axis_labels(reports.columns)
+        reports = reports.to_numpy()
+        if reports.dtype == object:
+            reports = frame_of_objects.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(reports, np.ma.MaskedArray):
+        hidden, given = np.ma.getmaskarray(reports), check_mask(mask, reports.shape)
+        mask = hidden if given is None else hidden | given
+        reports = reports.filled(0)
+    return reports if sp.issparse(reports) else np.asarray(reports), mask, rows, columns
+
+
+def axis_labels(index: pd.Index) -> list[str] | None:
+    """A DataFrame's labels; pandas' default numbering is none."""
+    default = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+    return None if default else [str(label) for label in index]
+
+
+def check_matrix(reports: Any) -> tuple[int, int]:
+    """The shape of a non-empty matrix."""
+    if reports.ndim != 2:
+        raise ValueError(f"reports must be a matrix (2 dimensions), got {reports.ndim}")
+    n_rows, n_columns = reports.shape
+    if n_rows == 0 or n_columns == 0:
+        raise ValueError(
+            f"reports must have at least one row and one column, got an empty matrix {n_rows} x {n_columns}"
+        )
+    return int(n_rows), int(n_columns)
+
+
+def check_labels(name: str, labels: Any, size: int) -> list[str] | None:
+    """Labels as strings, one per row or column."""
+    if labels is None:
+        return None
+    labels = [str(label) for label in labels]
+    if len(labels) != size:
+        raise ValueError(f"{name} must have {size} entries, got {len(labels)}")
+    return labels
+
+
+def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
+    """A positive number for each row or column; ones where nothing is given."""
+    if offset is None:
+        return np.ones(size)
+    values = np.asarray(offset, dtype=np.float64)
+    if values.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {values.shape}")
+    bad = ~((values > 0.0) & (values < np.inf))
+    if bad.any():
+        raise ValueError(
+            f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}"
+        )
+    return values
+
+
+def check_mask(mask: Any, shape: tuple[int, int]) -> np.ndarray | None:
+    """A boolean mask of the reports' shape, or None if nothing is masked."""
+    if mask is None:
+        return None
+    hidden = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
+    if hidden.dtype != np.bool_:
+        raise ValueError(f"mask must be boolean (True where a cell is held out), got dtype {hidden.dtype}")
+    if hidden.shape != shape:
+        raise ValueError(f"mask must have the shape of reports {shape}, got {hidden.shape}")
+    return hidden if hidden.any() else None
+
+
+def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Noise levels in [0, 1): (D,) where they are constant in each row, (D, V) otherwise."""
+    try:
+        levels = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"alpha must be a number in [0, 1) or an array of them, got {alpha!r:.60}") from None
+    bad = ~((levels >= 0.0) & (levels < 1.0))
+    if bad.any():
+        at = f" at index {tuple(int(i) for i in np.argwhere(bad)[0])}" if levels.ndim else ""
+        raise ValueError(f"alpha must be in [0, 1), got {levels[bad].flat[0]}{at}")
+    if levels.ndim == 0:
+        return np.full(shape[0], float(levels))
+    if levels.shape == (shape[0],) or levels.shape == (shape[0], 1):
+        return levels.reshape(shape[0])
+    if levels.shape != shape:
+        raise ValueError(
+            f"alpha must be a number, one per row ({shape[0]},) or one per cell {shape}, got shape {levels.shape}"
+        )
+    return levels[:, 0].copy() if (levels == levels[:, :1]).all() else levels
+
+
+def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) -> Any:
+    """Reports as int64 (dense or CSR), zero where masked; fractional and NaN entries are refused."""
+    if sp.issparse(reports):
+        compressed = sp.csr_array(reports)
+        if not compressed.has_canonical_format:
+            compressed = compressed.copy()
+            compressed.sum_duplicates()
+        if hidden is not None:
+            cells = compressed.tocoo()
+            compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
+        compressed.data = whole_values(compressed.data, compressed, show)
+        return compressed
+    if hidden is not None:
+        reports = np.where(hidden, 0, reports)
+    return whole_values(reports, None, show)
+
+
+def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
+    """Values as int64, or an error that names the first that is not a whole number; true counts are not shown."""
+    if values.dtype.kind in "iub":
+        if values.dtype == np.uint64 and values.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError("reports must be below 2^63")
+        return values.astype(np.int64)
+    if values.dtype.kind != "f":
+        raise ValueError(f"reports must be whole numbers, got dtype {values.dtype}")
+    bad = ~(np.abs(values) <= FLOAT_EXACT) | (values != np.floor(values))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        value = values[first]
+        if compressed is not None:
+            row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
+            first = (row, int(compressed.indices[first[0]]))
+        if not show:
+            raise ValueError(f"counts must be whole numbers, got one that is not at index {first}")
+        raise ValueError(f"reports must be whole numbers, got {value} at index {first}")
+    return values.astype(np.int64)
+
+
+def check_exact_cells(values: Any, alpha: np.ndarray) -> None:
+    """A negative report is impossible where alpha = 0."""
+    exact = alpha == 0.0
+    if not exact.any():
+        return
+    if sp.issparse(values):
+        coordinates = values.tocoo()
+        rows, columns, entries = coordinates.row, coordinates.col, coordinates.data
+    else:
+        rows, columns = np.nonzero(values < 0)
+        entries = values[rows, columns]
+    bad = (entries < 0) & (exact[rows] if alpha.ndim == 1 else exact[rows, columns])
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            "counts seen without noise (alpha = 0) must not be negative, got a negative one "
+            f"at index ({rows[i]}, {columns[i]})"
+        )
+
+
+def positive_part(values: Any) -> sp.csr_array:
+    """The positive entries of a matrix, as CSR without explicit zeros."""
+    if sp.issparse(values):
+        kept = sp.csr_array(values, copy=True)
+        kept.data = np.maximum(kept.data, 0)
+        kept.eliminate_zeros()
+        return kept
+    return sp.csr_array(np.maximum(values, 0))
