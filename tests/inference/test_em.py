@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.inference import em, gibbs, methods
+from countveil.inference import em, gibbs, methods, run
 from countveil.inference.run import Schedule
 from countveil.inference.streams import Streams
 from countveil.observations import ExactCounts, PrivatizedCounts
@@ -97,3 +97,20 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
         PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
     )
     assert "nan" not in nothing.diagnostics().verdict
+
+
+def test_chains_can_begin_where_em_leaves_off(monkeypatch):
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    seen, step = [], gibbs.step
+
+    def watched(state, *arguments):
+        seen.append(state)
+        return step(state, *arguments)
+
+    monkeypatch.setattr(gibbs, "step", watched)
+    options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
+    fit = cv.TopicModel(3, start="em", **options).fit(observations)
+    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0))
+    point = em.from_point(start.theta, start.phi, observations, fit.model_, SERIAL, run.EM_ITERATIONS)
+    np.testing.assert_array_equal(seen[0].theta, point.theta)
+    np.testing.assert_array_equal(seen[0].phi, point.phi)

@@ -5,6 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil.inference import cavi
+from countveil.inference.start import mean_rate_without_offsets
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import climb, largest_fall
 from tests.joint import SERIAL, batch_error, bound, draw_reports, run_chain, small_model
@@ -54,6 +55,13 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
     upright = model.fit(cv.PrivatizedCounts(counts, 0.5, mask, column_offset=offset)).rate().mean("doc")
     turned = model.fit(cv.PrivatizedCounts(counts.T, 0.5, mask.T, row_offset=offset)).rate().mean("word")
     np.testing.assert_allclose(upright, turned, rtol=0.1)
+
+
+def test_the_prior_has_the_size_of_the_rates_before_their_offsets():
+    reports = scene()[0]
+    plain = mean_rate_without_offsets(cv.PrivatizedCounts(reports, 0.5))
+    scaled = cv.PrivatizedCounts(reports, 0.5, row_offset=np.full(6, 8.0), column_offset=np.full(5, 0.5))
+    np.testing.assert_allclose(mean_rate_without_offsets(scaled), plain / 4.0, rtol=1e-12)
 
 
 def test_an_offset_of_one_is_none():

@@ -34,6 +34,20 @@ def test_a_step_is_a_weighted_mean_of_natural_parameters():
     np.testing.assert_allclose(new.phi_shape, (1 - weight) * state.phi_shape + weight * target, rtol=1e-12)
 
 
+def test_a_batch_speaks_for_all_rows_in_every_global_parameter():
+    observations, model = planted(60, 30, 3, 0.5, seed=1)[2], small_model(3, learned=True)
+    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)._replace(updates=4)
+    new, found = svi.step(state, observations.take(np.arange(20)), model, 60, SERIAL)
+    weight = (svi.DELAY + 4) ** -svi.FORGETTING
+    phi_b = state.phi_hyper[0] / state.phi_hyper[1]
+    rate = (1 - weight) * state.phi_rate + weight * (phi_b + 3.0 * found.phi_exposure)
+    np.testing.assert_allclose(new.phi_rate, rate, rtol=1e-12)
+    total = 1.0 / model.row_prior.rate + 3.0 * found.theta_total
+    hyper = (1 - weight) * state.theta_hyper[1] + weight * total
+    np.testing.assert_allclose(new.theta_hyper[1], hyper, rtol=1e-12)
+    np.testing.assert_allclose(new.theta_hyper[0], 1.0 + model.row_prior.shape * 60, rtol=1e-12)
+
+
 @pytest.mark.parametrize("expectation", cavi.EXPECTATIONS)
 def test_it_finds_planted_topics(expectation):
     mu, topics, observations, _ = planted(800, 60, 4, np.exp(-0.5), seed=2)
