@@ -1,21 +1,23 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 import countveil as cv
-from countveil.inference import em, gibbs, methods, run
+from countveil.evaluation.alignment import topic_error
+from countveil.inference import em, gibbs, held_out, methods, run
 from countveil.inference.run import Schedule
 from countveil.inference.streams import Streams
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.inference.test_cavi import largest_fall, problem
-from tests.joint import SERIAL, planted, small_model
+from tests.joint import FALSE_ALARM, SERIAL, planted, small_model, two_sided_geometric
 
 STREAMS = Streams.of_chain(1, 0)
 
 
-def climb(observations, model, steps):
-    state, objectives = em.init(observations, model, STREAMS), []
+def climb(observations, model, steps, streams=STREAMS):
+    state, objectives = em.init(observations, model, streams), []
     for _ in range(steps):
-        state, info = em.step(state, observations, model, STREAMS, SERIAL)
+        state, info = em.step(state, observations, model, streams, SERIAL)
         objectives.append(info.objective)
     return state, np.array(objectives)
 
@@ -53,13 +55,85 @@ def test_without_noise_it_is_multiplicative_kl_nmf():
     np.testing.assert_allclose(new.phi, phi, rtol=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_at_a_fixed_penalty_the_penalised_likelihood_never_decreases(seed):
+    observations, model = problem(seed)
+    state, objectives = em.init(observations, model, STREAMS)._replace(penalty=0.3), []
+    for _ in range(60):
+        new, info = em.step(state, observations, model, STREAMS, SERIAL)
+        objectives.append(info.objective - 0.3 * (state.theta @ state.phi.T).sum())
+        state = new
+    assert largest_fall(np.array(objectives)) < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_the_estimate_of_the_total_count_is_unbiased(kind):
+    rng = np.random.default_rng(8)
+    mu, mask = rng.gamma(0.3, 4.0, (20, 15)), rng.random((20, 15)) < 0.2
+    alpha = rng.choice([0.0, 0.4, 0.8], (20, 1) if kind == "row" else (20, 15))
+    counts = rng.poisson(mu)
+    noises = (two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng) for _ in range(2000))
+    found = np.array([em.total_count(PrivatizedCounts(counts + noise, alpha, mask)) for noise in noises])
+    z = (found.mean() - counts[~mask].sum()) / (found.std() / np.sqrt(found.size))
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
+
+
+def test_the_rates_add_up_to_the_estimate_of_the_total_count():
+    reports = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)[3]
+    mask = np.random.default_rng(1).random(reports.shape) < 0.3
+    observations = PrivatizedCounts(reports, np.exp(-0.5), mask)
+    algorithm, model = em.HeldTotal(observations), small_model(6)
+    state = algorithm.init(observations, model, STREAMS)
+    plain = em.step(state, observations, model, STREAMS, SERIAL)[0]
+    for _ in range(80):
+        state, _ = algorithm.step(state, observations, model, STREAMS, SERIAL)
+    total = em.total_count(observations)
+    assert (state.theta @ state.phi.T)[~mask].sum() == pytest.approx(total, rel=1e-3)
+    assert (plain.theta @ plain.phi.T)[~mask].sum() > 1.2 * total
+    assert state.penalty > 0.0
+
+
+def test_known_offsets_do_not_change_the_penalty():
+    reports = planted(60, 40, 3, 0.6, seed=3, tokens=60.0)[3]
+    start = np.random.default_rng(2).random((60, 3)), np.random.default_rng(3).random((40, 3))
+    found = [
+        em.step(em.State(*start, 0, 0.2), PrivatizedCounts(reports, 0.6, **offset), small_model(3), STREAMS, SERIAL)[0]
+        for offset in ({}, {"row_offset": np.linspace(0.1, 9.0, 60)})
+    ]  # fmt: skip
+    np.testing.assert_array_equal(found[0].theta, found[1].theta)
+    np.testing.assert_array_equal(found[0].phi, found[1].phi)
+
+
+def test_without_noise_nothing_is_held():
+    counts = np.random.default_rng(1).poisson(0.4, (30, 20))
+    found = methods.fit_em(ExactCounts(counts), small_model(4), settings())
+    plain, _ = climb(ExactCounts(counts), small_model(4), len(found.objective), Streams.of_chain(3, 0))
+    np.testing.assert_array_equal(found.means[0], plain.theta)
+    np.testing.assert_array_equal(found.means[1], plain.phi)
+
+
 def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    training, (rows, columns) = methods.hold_out(observations, np.random.default_rng(2))
-    assert rows.size > 30
-    assert (observations.cells(rows, columns)[0] >= 0).all()
-    assert (training.cells(rows, columns)[0] == -1).all()
-    assert training.n_masked == rows.size
+    folds = held_out.hold_out(observations, np.random.default_rng(2))
+    assert len(folds) == 5
+    for training, rows, columns in folds:
+        assert 30 < rows.size <= 60
+        assert (observations.cells(rows, columns)[0] >= 0).all()
+        assert (training.cells(rows, columns)[0] == -1).all()
+        assert training.n_masked == rows.size
+    cells = np.concatenate([fold.rows * 30 + fold.columns for fold in folds])
+    assert np.unique(cells).size == cells.size
+
+
+def test_large_data_have_fewer_held_out_cells(monkeypatch):
+    monkeypatch.setattr(held_out, "MOST_CELLS", 100)
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
+        True
+    ]
+    monkeypatch.setattr(held_out, "MOST_CELLS", 30)
+    folds = held_out.hold_out(observations, np.random.default_rng(2))
+    assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
 
 
 def test_it_stops_before_it_overfits_strong_noise():
@@ -74,15 +148,16 @@ def test_it_stops_before_it_overfits_strong_noise():
     assert stopped < full
 
 
-def test_masked_values_change_nothing():
-    reports = planted(30, 20, 3, 0.5, seed=4)[3]
-    mask = np.random.default_rng(5).random(reports.shape) < 0.1
-    one, other = (
-        methods.fit_em(PrivatizedCounts(values, 0.5, mask), small_model(3), settings(max_iter=20)).means
-        for values in (reports, np.where(mask, 999, reports))
-    )
-    np.testing.assert_array_equal(one[0], other[0])
-    np.testing.assert_array_equal(one[1], other[1])
+def test_under_strong_noise_the_size_of_its_rates_is_right():
+    """Where the unconstrained fit has them add up to far too much."""
+    mu, topics, observations, _ = planted(300, 150, 4, np.exp(-0.25), seed=3, tokens=200.0)
+    model = small_model(4)
+    found = methods.fit_em(observations, model, settings())
+    plain = climb(observations, model, len(found.objective))[0]
+    size = [theta.sum(axis=0) @ phi.sum(axis=0) / mu.sum() for theta, phi in (found.means, plain[:2])]
+    error = [topic_error(topics, (phi / phi.sum(axis=0)).T) for phi in (found.means[1], plain.phi)]
+    assert 0.9 < size[0] < 1.1 < 1.2 < size[1]
+    assert error[0] < error[1]
 
 
 @pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")

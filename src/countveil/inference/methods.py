@@ -12,6 +12,7 @@ import numpy as np
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
+from countveil.inference.held_out import Folds
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
 from countveil.models.matrix import MatrixModel
@@ -21,10 +22,6 @@ SAMPLERS = {"gibbs": "gibbs", "augmented-gibbs": "augmented_gibbs"}
 OPTIMISERS = {"cavi": "cavi", "bessel-cavi": "bessel_cavi", "svi": "svi", "em": "em"}
 METHODS = (*SAMPLERS, *OPTIMISERS)
 
-HELD_OUT_SHARE = 0.05
-HELD_OUT_MOST = 200_000
-PATIENCE = 5
-IMPROVEMENT = 1e-4
 Q_CHAIN = 2**30
 SMALLEST_DRAW = 1e-37  # the least that float32 holds in full
 
@@ -170,15 +167,13 @@ def batches(data: Observations | ReleaseFiles, size: int, rng: np.random.Generat
 def fit_em(observations: Observations, model: MatrixModel, settings: Settings) -> Fitted:
     """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
 
-    One fit without a twentieth of the cells finds the number of iterations; a second fit with all of them
-    makes as many.
+    Fits without a few random parts of the cells find the number of iterations; a fit with all cells then makes
+    as many.
     """
-    rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
-    training, cells = hold_out(observations, rng)
-    best = BestIteration(observations, cells)
-    search = climb(training, model, em, settings, best.rule)
-    short = settings._replace(max_iter=max(best.iteration, 1))
-    ascent = climb(observations, model, em, short, lambda state, objectives: False)
+    folds = Folds(observations, Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START))
+    search = climb(observations, model, folds, settings, folds.rule)
+    short = settings._replace(max_iter=max(folds.best_iteration, 1))
+    ascent = climb(observations, model, em.HeldTotal(observations), short, lambda state, objectives: False)
     draws = Draws.empty(Schedule(1, 0, 1, 1), observations.shape, model.n_components)
     theta, phi = ascent.state.theta, ascent.state.phi
     theta_rate = model.row_prior.shape / np.maximum(theta.mean(axis=0), em.SMALLEST)
@@ -191,41 +186,3 @@ def fit_em(observations: Observations, model: MatrixModel, settings: Settings) -
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
         ascent.objective, search.converged, (theta, phi),
     )  # fmt: skip
-
-
-class BestIteration:
-    """A stopping rule: the held-out log-likelihood has not improved for a few iterations."""
-
-    def __init__(self, observations: Observations, cells: tuple[np.ndarray, np.ndarray]) -> None:
-        self.cells, self.reported = cells, observations.cells(*cells)
-        self.iteration, self.best = 0, -np.inf
-
-    def rule(self, state: em.State, objectives: list[float]) -> bool:
-        """True once the best iteration lies a few back."""
-        rows, columns = self.cells
-        rate = np.einsum("ek,ek->e", state.theta[rows], state.phi[columns])
-        score = float(report_scores(*self.reported, rate).sum())
-        if score > self.best + IMPROVEMENT * abs(score) or self.iteration == 0:
-            self.iteration, self.best = state.sweep, score
-        return state.sweep - self.iteration >= PATIENCE
-
-
-def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """log P(max(report, 0) | rate) of each cell."""
-    from countveil.true_counts import log_likelihood
-
-    return np.asarray(log_likelihood(reports, np.maximum(rate, em.SMALLEST), alpha, truncated=True))
-
-
-def hold_out(
-    observations: Observations, rng: np.random.Generator
-) -> tuple[Observations, tuple[np.ndarray, np.ndarray]]:
-    """Observations with a random twentieth of their cells masked, and those cells (none that was masked already)."""
-    n_rows, n_columns = observations.shape
-    n = max(1, int(min(HELD_OUT_SHARE * n_rows * n_columns, HELD_OUT_MOST)))
-    rows, columns = rng.integers(n_rows, size=n), rng.integers(n_columns, size=n)
-    unique = np.unique(rows * n_columns + columns)
-    rows, columns = unique // n_columns, unique % n_columns
-    visible = observations.cells(rows, columns)[0] >= 0
-    rows, columns = rows[visible], columns[visible]
-    return observations.hide(rows, columns), (rows, columns)

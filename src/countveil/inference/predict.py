@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
-from countveil.inference.methods import report_scores
+from countveil.inference.held_out import report_scores
 from countveil.observations import Observations
 
 

@@ -1,0 +1,97 @@
+"""When to stop an iteration that overfits in the end: where held-out cells of the release are predicted best."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import em
+from countveil.inference.streams import Streams
+from countveil.models.matrix import MatrixModel
+from countveil.observations import Observations
+
+SHARE = 0.05
+MOST_FOLDS = 5
+MOST_CELLS = 200_000
+PATIENCE = 5
+IMPROVEMENT = 1e-4
+
+
+class Fold(NamedTuple):
+    """Observations without some cells, and those cells."""
+
+    training: Observations
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+class Info(NamedTuple):
+    """The held-out log-likelihood of the states that the step ended with, all folds together."""
+
+    objective: float
+
+
+class Folds:
+    """An algorithm for ``run.ascend``: ``em`` on every fold side by side, and a rule that says when to stop."""
+
+    def __init__(self, observations: Observations, rng: np.random.Generator) -> None:
+        self.folds = hold_out(observations, rng)
+        self.reported = [observations.cells(fold.rows, fold.columns) for fold in self.folds]
+        self.algorithms = [em.HeldTotal(fold.training) for fold in self.folds]
+        self.best_iteration, self.best = 0, -np.inf
+
+    def init(self, observations: Observations, model: MatrixModel, streams: Streams) -> tuple[em.State, ...]:
+        """The start of each fold."""
+        pairs = zip(self.algorithms, self.folds, strict=True)
+        return tuple(algorithm.init(fold.training, model, streams) for algorithm, fold in pairs)
+
+    def step(
+        self,
+        states: tuple[em.State, ...],
+        observations: Observations,
+        model: MatrixModel,
+        streams: Streams,
+        engine: ThreadEngine,
+    ) -> tuple[tuple[em.State, ...], Info]:
+        """One iteration of each fold."""
+        new, score = [], 0.0
+        for state, algorithm, fold, reported in zip(
+            states, self.algorithms, self.folds, self.reported, strict=True
+        ):
+            moved, _ = algorithm.step(state, fold.training, model, streams, engine)
+            rate = np.einsum("ek,ek->e", moved.theta[fold.rows], moved.phi[fold.columns])
+            score += float(report_scores(*reported, rate).sum())
+            new.append(moved)
+        return tuple(new), Info(score)
+
+    def rule(self, states: tuple[em.State, ...], objectives: list[float]) -> bool:
+        """True once the best iteration lies a few back."""
+        score, iteration = objectives[-1], states[0].sweep
+        if self.best_iteration == 0 or score > self.best + IMPROVEMENT * abs(score):
+            self.best_iteration, self.best = iteration, score
+        return iteration - self.best_iteration >= PATIENCE
+
+
+def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """log P(max(report, 0) | rate) of each cell."""
+    from countveil.true_counts import log_likelihood
+
+    return np.asarray(log_likelihood(reports, np.maximum(rate, em.SMALLEST), alpha, truncated=True))
+
+
+def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]:
+    """Up to five folds, each without another random twentieth of the cells (none that was masked already).
+
+    Fewer where they would hold more than 200,000 cells together.
+    """
+    n_rows, n_columns = observations.shape
+    n_cells = n_rows * n_columns
+    n_folds = int(np.clip(MOST_CELLS // (SHARE * n_cells), 1, MOST_FOLDS))
+    drawn = rng.integers(n_cells, size=max(1, int(min(n_folds * SHARE * n_cells, MOST_CELLS))))
+    cells = rng.permutation(np.unique(drawn))
+    cells = cells[observations.cells(cells // n_columns, cells % n_columns)[0] >= 0]
+    found = []
+    for part in np.array_split(cells, max(1, min(n_folds, cells.size))):
+        rows, columns = part // n_columns, part % n_columns
+        found.append(Fold(observations.hide(rows, columns), rows, columns))
+    return found
