@@ -200,20 +200,6 @@ def test_without_a_seed_one_is_taken_and_kept():
     np.testing.assert_array_equal(again.rate(), one.rate())
 
 
-def test_what_is_under_the_mask_changes_nothing():
-    reports = small_data().reports
-    mask = np.zeros(reports.shape, dtype=bool)
-    mask[2, 3] = mask[7, 0] = True
-    fits = [
-        TopicModel(2, **SHORT).fit(PrivatizedCounts(np.where(mask, value, reports), 0.5, mask))
-        for value in (0.0, 1e6, np.nan)
-    ]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(other.rate(), fits[0].rate())
-    unmasked = TopicModel(2, **SHORT).fit(PrivatizedCounts(reports, 0.5))
-    assert not np.array_equal(unmasked.rate(), fits[0].rate())
-
-
 def test_signed_and_truncated_reports_give_the_same_fit():
     reports = small_data().reports
     signed = TopicModel(2, **SHORT).fit(PrivatizedCounts(reports, 0.5))

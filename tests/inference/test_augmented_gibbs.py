@@ -276,16 +276,3 @@ def test_the_engine_does_not_change_a_bit(threads):
             )
     for one, other in zip(*finals, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_masked_reports_change_nothing():
-    reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
-    model, streams, finals = small_model(), Streams.of_chain(1, 0), []
-    for seen in (reports, np.where(MASK, 9, reports)):
-        observations = PrivatizedCounts(seen, ALPHA, MASK)
-        state = augmented_gibbs.init(observations, model, streams)
-        for _ in range(3):
-            state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
-        finals.append(state[:5])
-    for one, other in zip(*finals, strict=True):
-        np.testing.assert_array_equal(one, other)

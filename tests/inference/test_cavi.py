@@ -76,13 +76,11 @@ def test_without_noise_the_fit_is_that_of_exact_counts():
     np.testing.assert_allclose((one[0].theta_shape - model.row_prior.shape).sum(), counts.sum(), rtol=1e-12)
 
 
-def test_signed_and_truncated_reports_and_masked_values_change_nothing():
+def test_signed_and_truncated_reports_are_one():
     _, _, _, reports = planted(30, 20, 3, 0.5, seed=4)
-    mask = np.random.default_rng(5).random(reports.shape) < 0.1
-    altered = np.where(mask, 999, np.maximum(reports, 0))
     for expectation in cavi.EXPECTATIONS:
-        one = climb(PrivatizedCounts(reports, 0.5, mask), small_model(3), 5, expectation)[0]
-        other = climb(PrivatizedCounts(altered, 0.5, mask), small_model(3), 5, expectation)[0]
+        one = climb(PrivatizedCounts(reports, 0.5), small_model(3), 5, expectation)[0]
+        other = climb(PrivatizedCounts(np.maximum(reports, 0), 0.5), small_model(3), 5, expectation)[0]
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
 

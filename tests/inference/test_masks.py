@@ -1,0 +1,70 @@
+"""A masked cell leaves the likelihood: whatever stands under the mask, every method's fit is the same to the bit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+from tests.joint import draw_reports
+
+SHORT = {
+    "seed": 3,
+    "threads": 1,
+    "draws": 3,
+    "tune": 4,
+    "chains": 2,
+    "max_iter": 4,
+    "passes": 2,
+    "batch_rows": 7,
+}
+FITS = {
+    "gibbs": {"method": "gibbs"},
+    "augmented-gibbs": {"method": "augmented-gibbs"},
+    "cavi": {"method": "cavi"},
+    "cavi, arithmetic": {"method": "cavi", "expectation": "arithmetic"},
+    "bessel-cavi": {"method": "bessel-cavi"},
+    "bessel-cavi, mean": {"method": "bessel-cavi", "center": "mean"},
+    "svi": {"method": "svi"},
+    "svi, geometric": {"method": "svi", "expectation": "geometric"},
+    "em": {"method": "em"},
+    "gibbs from em": {"method": "gibbs", "start": "em"},
+}
+RNG = np.random.default_rng(1)
+ALPHAS = {
+    "one alpha a row": np.array([0.0, *RNG.choice([0.3, 0.6], 17)]),
+    "one alpha a cell": RNG.choice([0.0, 0.3, 0.6], (18, 12)),
+}
+MASK = RNG.random((18, 12)) < 0.15
+REPORTS = draw_reports(RNG.gamma(0.5, 4.0, (18, 12)), np.array(0.3), RNG)
+
+
+def arrays(fit):
+    """Everything that a fit holds, by name."""
+    return {
+        f"{group}/{name}": values.to_numpy()
+        for group, node in fit.posterior.children.items()
+        for name, values in node.dataset.data_vars.items()
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")
+@pytest.mark.parametrize("alpha", ALPHAS.values(), ids=ALPHAS)
+@pytest.mark.parametrize("options", FITS.values(), ids=FITS)
+def test_what_is_under_the_mask_changes_nothing(options, alpha):
+    exact = (alpha if alpha.ndim == 2 else alpha[:, None]) == 0.0
+    reports = np.where(exact, np.abs(REPORTS), REPORTS)
+
+    def fitted(values, mask=MASK):
+        model = cv.TopicModel(3, **SHORT | options)
+        return arrays(model.fit(cv.PrivatizedCounts(values, alpha, mask)))
+
+    first = fitted(reports)
+    assert {"posterior/theta", "posterior/phi"} <= first.keys()
+    alike = [np.where(MASK, value, reports) for value in (-(10**9), 0, 2**40)]
+    alike += [np.where(MASK, np.nan, reports), sp.csr_array(alike[0]), sp.csr_array(alike[1])]
+    for values in alike:
+        for name, found in fitted(values).items():
+            np.testing.assert_array_equal(found, first[name], err_msg=name)
+    seen = MASK.copy()
+    seen[np.unravel_index(np.argmax(MASK * reports), MASK.shape)] = False
+    assert not np.array_equal(fitted(reports, seen)["posterior/phi"], first["posterior/phi"])
