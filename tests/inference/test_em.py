@@ -9,7 +9,15 @@ from countveil.inference.run import Schedule
 from countveil.inference.streams import Streams
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.inference.test_cavi import largest_fall, problem
-from tests.joint import FALSE_ALARM, SERIAL, planted, small_model, two_sided_geometric
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    count_moments,
+    dense_exposures,
+    planted,
+    small_model,
+    two_sided_geometric,
+)
 
 STREAMS = Streams.of_chain(1, 0)
 
@@ -64,6 +72,19 @@ def test_at_a_fixed_penalty_the_penalised_likelihood_never_decreases(seed):
         objectives.append(info.objective - 0.3 * (state.theta @ state.phi.T).sum())
         state = new
     assert largest_fall(np.array(objectives)) < 1e-9
+
+
+def test_a_step_with_a_penalty_adds_it_to_every_exposure():
+    rng = np.random.default_rng(4)
+    reports, alpha = rng.integers(-3, 8, (9, 7)), rng.choice([0.3, 0.6], 9)[:, None]
+    state = em.State(rng.random((9, 2)), rng.random((7, 2)), 0, 0.4)
+    rate, penalised = state.theta @ state.phi.T, dense_exposures(reports, alpha) + 0.4
+    ratio = np.where(reports > 0, count_moments(reports, rate, alpha)[0] / rate, 0.0)
+    theta = state.theta * (ratio @ state.phi) / (penalised @ state.phi)
+    phi = state.phi * (ratio.T @ state.theta) / (penalised.T @ theta)
+    new = em.step(state, PrivatizedCounts(reports, alpha), small_model(2), STREAMS, SERIAL)[0]
+    np.testing.assert_allclose(new.theta, theta, rtol=1e-9)
+    np.testing.assert_allclose(new.phi, phi, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])
@@ -144,6 +165,7 @@ def test_it_stops_before_it_overfits_strong_noise():
         np.abs(theta @ phi.T - mu).mean()
         for theta, phi in (found.means, climb(observations, model, 400)[0][:2])
     )
+    assert found.converged
     assert len(found.objective) < 100
     assert stopped < full
 
