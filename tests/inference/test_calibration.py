@@ -1,16 +1,20 @@
 """Simulation-based calibration (Talts et al. 2018): a truth drawn from the prior has a uniform rank."""
 
 import numpy as np
+import pytest
 
-from countveil.inference import gibbs
+from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference.streams import Streams
+from countveil.models.matrix import GammaPrior
 from countveil.observations import NaiveCounts, PrivatizedCounts
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values, run_chain, small_model
+from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values, small_model
 
 SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
 RUNS, TUNE, DRAWS, THIN = 200, 80, 31, 8
+LEARNED = small_model(shape=1.5, rate=4.0, learned=True)
 
 
 def quantities(state, observations):
@@ -20,7 +24,13 @@ def quantities(state, observations):
     return [mu[0, 0], mu[3, 2], mu[6, 4], mu[2, 3], mu[5, 0], mu.sum(), mu.max(), log_likelihood]
 
 
-def ranks(kind, model, runs, seed):
+def quantities_with_rates(state, observations):
+    """Those, and what the data say of learned rates: theta's times phi's (each alone changes too slowly)."""
+    log_rates = np.log(state.theta_rate * state.phi_rate)
+    return [*quantities(state, observations), log_rates.sum(), log_rates.min(), log_rates.max()]
+
+
+def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
     """(runs, quantities) how many of a chain's draws lie below the truth."""
     rng, found = np.random.default_rng(seed), []
     for run in range(runs):
@@ -29,15 +39,14 @@ def ranks(kind, model, runs, seed):
         observations = (
             PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         )
-        true = quantities(truth, observations)
-        chain = run_chain(observations, model, TUNE + DRAWS * THIN, seed=seed + run)
-        kept = [
-            quantities(state, observations)
-            for state in chain
-            if state.sweep > TUNE and state.sweep % THIN == 0
-        ]
+        streams, kept = Streams.of_chain(seed + run, 0), []
+        state = algorithm.init(observations, model, streams)
+        for sweep in range(1, TUNE + DRAWS * THIN + 1):
+            state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+            if sweep > TUNE and sweep % THIN == 0:
+                kept.append(of(state, observations))
         assert len(kept) == DRAWS
-        found.append((np.array(kept) < true).sum(axis=0))
+        found.append((np.array(kept) < of(truth, observations)).sum(axis=0))
     return np.array(found)
 
 
@@ -50,3 +59,19 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
     p = rank_p_values(ranks("naive", small_model(shape=1.0, rate=0.6), 60, seed=100), DRAWS)
     noisiest_rate, total, log_likelihood = p[2], p[5], p[7]
     assert max(noisiest_rate, total, log_likelihood) < FALSE_ALARM / p.size
+
+
+@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
+def test_learned_rates_rank_uniformly_too(algorithm):
+    p = rank_p_values(ranks("private", LEARNED, 80, 100, algorithm, quantities_with_rates), DRAWS)
+    assert p.min() > FALSE_ALARM / p.size
+
+
+def test_calibration_shows_that_a_wrong_update_of_the_rates_is_wrong(monkeypatch):
+    def without_their_prior_shape(self, rate_k, size, total_k, rng):
+        return rng.standard_gamma(self.shape * size, size=rate_k.shape) / (1.0 / self.rate + total_k)
+
+    monkeypatch.setattr(GammaPrior, "draw_rates", without_their_prior_shape)
+    p = rank_p_values(ranks("private", LEARNED, 30, 100, gibbs, quantities_with_rates), DRAWS)
+    log_rates, largest = p[-3], p[-1]
+    assert max(log_rates, largest) < FALSE_ALARM / p.size
