@@ -3,20 +3,18 @@
 Heavy imports wait until a command runs, so that ``countveil --help`` answers at once.
 """
 
-import functools
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countveil import __version__
+from countveil.cli_studies import add_studies
+from countveil.shell import Force, check_free, plainly
 
 if TYPE_CHECKING:
     from countveil.estimators import TopicModel
-
-EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
 
 app = typer.Typer(
     help="Counts under local privacy: exact noise for their owner, posteriors from the noisy reports for an analyst.",
@@ -27,23 +25,7 @@ app = typer.Typer(
 )
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 app.add_typer(fit_app, name="fit")
-
-
-def plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with expected errors as one line on stderr and exit status 1, Ctrl-C as 130."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except EXPECTED as error:
-            typer.echo("error: " + " ".join(str(error).split()), err=True)
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
-
-    return wrapped
+add_studies(app)
 
 
 def show_version(wanted: bool) -> None:
@@ -56,7 +38,6 @@ def show_version(wanted: bool) -> None:
 Version = Annotated[
     bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 METHOD_OPTION = typer.Option(
     help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi (as "
     "published) or svi (for very large data) approximate it; em finds one point estimate."
@@ -244,29 +225,6 @@ def demo(
         threads=threads or available_threads(),
     )
     present(plan, output)
-
-
-def check_free(path: Path, force: bool, *others: Path | None) -> None:
-    """Refuse an output that is another file of the command, is a directory, or has none to be written in.
-
-    One that exists is refused unless forced.
-    """
-    for other in others:
-        if other is not None and is_same(path, other):
-            raise ValueError(f"{path} must be a file of its own, got {other}, which this command needs")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} must be a file to write, got a directory")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists already; choose another name, or pass --force to replace it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
-
-
-def is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, or would once it is written."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
 
 
 def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:

@@ -1,0 +1,98 @@
+"""Commands of a study: write its file, collect its reports, and audit the promise that it makes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from countveil.shell import Force, check_free, plainly
+
+if TYPE_CHECKING:
+    from countveil.privacy import PrivacyLevel
+
+study_app = typer.Typer(help="Write and read the file that a study publishes.", no_args_is_help=True)
+
+
+def add_studies(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    app.add_typer(study_app, name="study")
+
+
+@study_app.command("new")
+@plainly
+def new_study(
+    labels: Annotated[
+        list[Path],
+        typer.Argument(help="What is counted: a text file, one word a line; one file for each axis."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write (.json).")],
+    title: Annotated[str, typer.Option(help="What the study is called, in one line.")],
+    purpose: Annotated[str, typer.Option(help="What the reports are for, as participants read it.")],
+    contact: Annotated[str, typer.Option(help="Whom to send reports to and whom to ask.")],
+    level: Annotated[
+        list[str],
+        typer.Option(metavar="N:EPSILON", help="A level on offer: hide up to N at epsilon. Repeatable."),
+    ],
+    categories: Annotated[
+        bool,
+        typer.Option("--categories", help="Lines are categories that participants count, not words of text."),
+    ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Reports keep their sign; the models here do not need it.")
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
+
+    An axis is named by its file, `receiver.txt` being the axis `receiver`. Prints the study's id and what its
+    levels mean.
+
+    Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."
+    --contact me@example.org --level 10:1 --level 10:5`
+    """
+    from countveil.io import read_vocabulary
+    from countveil.privacy import study
+
+    check_free(output, force, *labels)
+    axes = [(path.stem, read_vocabulary(path)) for path in labels]
+    made = study.new(
+        title,
+        purpose,
+        contact,
+        [read_level(text) for text in level],
+        axes,
+        kind=study.CATEGORIES if categories else study.WORDS,
+        truncated=not signed,
+    )
+    write_text(output, made.to_json())
+    sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
+    typer.echo(f"Wrote {output}: study {made.id}, {sizes}.")
+    for place, meaning in enumerate(made.meanings(), start=1):
+        typer.echo(f"Level {place}: {meaning}")
+
+
+@study_app.command("show")
+@plainly
+def show_study(file: Annotated[Path, typer.Argument(help="A study file.")]) -> None:
+    """Check a study file, and show it as participants see it."""
+    from countveil.privacy.study import load
+
+    typer.echo(load(file).describe())
+
+
+def read_level(text: str) -> "PrivacyLevel":
+    """A level from N:EPSILON."""
+    from countveil.privacy import PrivacyLevel
+
+    precision, separator, epsilon = text.partition(":")
+    if not separator:
+        raise ValueError(f"level must be N:EPSILON, such as 10:1, got {text!r}")
+    return PrivacyLevel(epsilon, precision)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step."""
+    from countveil.files import replacing
+
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

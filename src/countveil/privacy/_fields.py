@@ -1,0 +1,163 @@
+"""Strict reading of JSON files that others wrote: exactly the fields, each of its type, or RefusedError.
+
+Every refusal names the file, the field and the rule.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.noise import MIN_RATE
+
+Kinds = Mapping[str, type]
+
+WHOLE_FILE = "the file"
+_FRACTION = re.compile(r"[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?", re.ASCII)
+_SHOWN = 40
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
+    """The bytes of a regular file of at most ``limit`` bytes.
+
+    A pipe or a device is refused, since it might never end. Raises RefusedError; FileNotFoundError if there is none.
+    """
+    name = os.fspath(path)
+    descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedError(
+                name, WHOLE_FILE, "must be a regular file, got a pipe, a device or a directory"
+            )
+        if status.st_size > limit:
+            raise RefusedError(
+                name, WHOLE_FILE, f"must have at most {limit} bytes, got a file of {status.st_size}"
+            )
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise RefusedError(name, WHOLE_FILE, f"must have at most {limit} bytes, got more")
+    return content
+
+
+def parse(content: bytes, name: str, private: bool = False) -> dict[str, Any]:
+    """A JSON object in UTF-8 with no key twice and no number that is not whole; raises RefusedError.
+
+    ``private`` content is not quoted in the refusal.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice = repeated([key for key, _ in pairs])
+        if twice is not None:
+            key = "a label" if private else shown(pairs[twice][0])
+            raise RefusedError(name, key, "must be given once, got it twice")
+        return dict(pairs)
+
+    def not_whole(text: str) -> NoReturn:
+        raise RefusedError(
+            name,
+            WHOLE_FILE,
+            f"must hold whole numbers and text, got {'another number' if private else shown(text)}",
+        )
+
+    try:
+        value = json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=unique,
+            parse_float=not_whole,
+            parse_constant=not_whole,
+        )
+    except RefusedError:
+        raise
+    except (ValueError, RecursionError) as error:
+        what = " ".join(str(error).split())[:80]
+        raise RefusedError(name, WHOLE_FILE, f"must be JSON in UTF-8, got {what}") from None
+    if type(value) is not dict:
+        raise RefusedError(name, WHOLE_FILE, f"must hold one JSON object, got {type(value).__name__}")
+    return value
+
+
+def check(value: Any, kinds: Kinds, name: str, field: str = "") -> dict[str, Any]:
+    """``value`` as an object with exactly these fields, each of exactly this type; raises RefusedError."""
+    if type(value) is not dict:
+        raise RefusedError(name, field, f"must be an object, got {_kind(value)}")
+    inner = f"{field}." if field else ""
+    for key in value:
+        if key not in kinds:
+            raise RefusedError(
+                name, inner + shown(key)[1:-1], f"must be a known field, one of {', '.join(kinds)}"
+            )
+    for key, kind in kinds.items():
+        if key not in value:
+            raise RefusedError(name, inner + key, "must be there, got no such field")
+        if type(value[key]) is not kind:
+            raise RefusedError(name, inner + key, f"must be {_NAMES[kind]}, got {_kind(value[key])}")
+    return value
+
+
+def fixed(value: dict[str, Any], wanted: Mapping[str, Any], name: str, field: str = "") -> None:
+    """Refuses fields that do not have the one value that they may have."""
+    for key, want in wanted.items():
+        if value[key] != want:
+            where = f"{field}.{key}" if field else key
+            raise RefusedError(name, where, f"must be {shown(want)}, got {shown(value[key])}")
+
+
+def text(value: str, name: str, field: str, most: int, lines: bool = False) -> str:
+    """Text that a terminal shows as it is: no control characters, no unseen ones, no blank ends."""
+    plain = value.replace("\n", "") if lines else value
+    if not 1 <= len(value) <= most or value != value.strip() or not plain.isprintable():
+        raise RefusedError(
+            name, field, f"must be 1 to {most} printable characters without blank ends, got otherwise"
+        )
+    return value
+
+
+def fraction(value: str, name: str, field: str) -> Fraction:
+    """A positive reduced fraction such as "1" or "1/10", the one spelling of that number."""
+    if not _FRACTION.fullmatch(value) or str(Fraction(value)) != value:
+        raise RefusedError(
+            name, field, f"must be a positive reduced fraction, as 1 or 1/10, got {shown(value)}"
+        )
+    return Fraction(value)
+
+
+def level(value: Mapping[str, Any], name: str, field: str) -> PrivacyLevel:
+    """The level of an object with epsilon and precision; raises RefusedError, also where noise cannot be drawn."""
+    epsilon = fraction(value["epsilon"], name, f"{field}.epsilon")
+    found = PrivacyLevel(epsilon, fraction(value["precision"], name, f"{field}.precision"))
+    if not MIN_RATE <= found.rate <= 1000:
+        raise RefusedError(
+            name, field, f"must have an epsilon/N from 2^-40 to 1000, got {float(found.rate):.6g}"
+        )
+    return found
+
+
+def repeated(values: Sequence[Any]) -> int | None:
+    """The place of the first value that was there before, if there is one."""
+    if len(set(values)) == len(values):
+        return None
+    seen: set[Any] = set()
+    for place, value in enumerate(values):
+        if value in seen:
+            return place
+        seen.add(value)
+    return None
+
+
+def shown(value: Any) -> str:
+    """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
+    said = ascii(value)
+    return said if len(said) <= _SHOWN else said[: _SHOWN - 3] + "..."
+
+
+_NAMES = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
+
+
+def _kind(value: Any) -> str:
+    return "nothing (null)" if value is None else _NAMES.get(type(value), type(value).__name__)

@@ -1,0 +1,145 @@
+"""Counts over a study's categories, on the device that holds the record.
+
+Text becomes words by one rule, TOKENISATION, which every study of words states. No message here shows a
+word or a count of the record.
+"""
+
+import csv
+import io
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from countveil.privacy import _fields
+from countveil.privacy._counts import MAX_COUNT, reads_as_number
+from countveil.privacy.errors import RefusedError
+
+TOKENISATION = "letters-digits-1"
+RULE = (
+    "Text is read as UTF-8, brought to Unicode form NFC and lower case. A word is a longest run of letters, "
+    "marks and digits; an apostrophe between two of them belongs to the word; everything else separates."
+)
+FORMATS = ("text", "csv", "json")
+
+_WHOLE = "must be a whole number from 0 to 2^62"
+
+
+class Counted(NamedTuple):
+    """Counts in the study's order, and how much fell outside the study: that stays on the device."""
+
+    values: list[int]
+    outside: int
+    outside_kinds: int
+
+
+class _Letters(dict[int, str]):
+    """What each character becomes before the text is split: itself, an apostrophe, or a space."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        kept = character.isalnum() or unicodedata.category(character).startswith("M")
+        self[code] = character if kept else "'" if character in "'\u2019" else " "
+        return self[code]
+
+
+_LETTERS = _Letters()
+
+
+def words(text: str) -> Iterator[str]:
+    """The words of a text, in their order, by RULE."""
+    lower = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower())
+    for run in lower.translate(_LETTERS).split():
+        if "'" in run:
+            yield from filter(None, (part.strip("'") for part in run.split("''")))
+        else:
+            yield run
+
+
+def count_text(text: str, labels: Iterable[str]) -> Counted:
+    """How often each label, a word, occurs in a text."""
+    found = Counter(words(text))
+    values = [found.pop(label, 0) for label in labels]
+    return Counted(values, found.total(), len(found))
+
+
+def count_csv(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
+    """Counts from rows ``label,...,count``, one label for each axis; a header may come first.
+
+    Rows of one cell add up. Raises RefusedError.
+    """
+    text = _decoded(content, name)
+    totals: dict[tuple[str, ...], int] = {}
+    try:
+        for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), strict=True), start=1):
+            if not row:
+                continue
+            if len(row) != len(axes) + 1:
+                rule = f"must have {len(axes) + 1} cells, a label for each axis and a count, got {len(row)}"
+                raise RefusedError(name, f"row {number}", rule)
+            if number == 1 and not reads_as_number(row[-1]):
+                continue
+            key = tuple(cell.strip() for cell in row[:-1])
+            totals[key] = totals.get(key, 0) + _whole(row[-1].strip(), name, f"row {number}")
+    except csv.Error as error:
+        raise RefusedError(name, _fields.WHOLE_FILE, f"must be comma-separated text, got {error}") from None
+    return _laid_out(totals, axes, name)
+
+
+def count_json(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
+    """Counts from an object label -> count, nested where there are more axes than one; raises RefusedError."""
+    totals: dict[tuple[str, ...], int] = {}
+
+    def walk(node: Any, labels: tuple[str, ...]) -> None:
+        if len(labels) < len(axes):
+            if type(node) is not dict:
+                raise RefusedError(name, "the counts", f"must be nested {len(axes)} deep, got less")
+            for label, inner in node.items():
+                walk(inner, (*labels, label))
+        elif type(node) is not int or not 0 <= node <= MAX_COUNT:
+            raise RefusedError(name, "a count", f"{_WHOLE}, got something else")
+        else:
+            totals[labels] = node
+
+    walk(_fields.parse(content, name, private=True), ())
+    return _laid_out(totals, axes, name)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        rule = f"must be UTF-8 text, got other bytes at {error.start}"
+        raise RefusedError(name, _fields.WHOLE_FILE, rule) from None
+
+
+def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
+    """Counts from the bytes of a record in one of FORMATS; raises RefusedError."""
+    if form == "text":
+        return count_text(_decoded(content, name), axes[0])
+    return (count_csv if form == "csv" else count_json)(content, axes, name)
+
+
+def _whole(cell: str, name: str, field: str) -> int:
+    if not cell.isascii() or not cell.isdecimal() or len(cell) > 19 or int(cell) > MAX_COUNT:
+        raise RefusedError(name, field, f"{_WHOLE} in its last cell, got something else")
+    return int(cell)
+
+
+def _laid_out(totals: Mapping[tuple[str, ...], int], axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
+    """The counts in the order of the axes, the last one fastest; what is on no axis is left out."""
+    places = [{label: place for place, label in enumerate(labels)} for labels in axes]
+    values = [0] * prod(len(labels) for labels in axes)
+    outside = outside_kinds = 0
+    for key, total in totals.items():
+        if total > MAX_COUNT:
+            raise RefusedError(name, "a count", f"{_WHOLE}, got a sum of rows that is more")
+        cell = 0
+        for label, place in zip(key, places, strict=True):
+            cell = cell * len(place) + place.get(label, -(1 << 62))
+        if cell < 0:
+            outside, outside_kinds = outside + total, outside_kinds + 1
+        else:
+            values[cell] = total
+    return Counted(values, outside, outside_kinds)

@@ -1,0 +1,268 @@
+"""The study file: what an analyst asks of participants, fixed and published before any data is seen.
+
+JSON, described by ``study.schema.json`` beside this module. Its ``id`` is the SHA-256 of everything else in
+it, so that a study whose file was changed anywhere is another study, or none.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from countveil.privacy import _fields, _format, counting
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import PrivacyLevel, hides, short
+
+FORMAT = "countveil-study"
+FORMAT_VERSION = 1
+SCHEMA_FILE = Path(__file__).with_name("study.schema.json")
+WORDS, CATEGORIES = "words", "categories"
+
+MAX_BYTES = 1 << 26
+MAX_CELLS = 1 << 21
+_MAX_TEXT, _MAX_LABEL, _MAX_LEVELS, _MAX_AXES = 4000, 200, 16, 8
+
+_KINDS = {
+    "format": str,
+    "format_version": int,
+    "id": str,
+    "title": str,
+    "purpose": str,
+    "contact": str,
+    "mechanism": dict,
+    "levels": list,
+    "reports": str,
+    "schema": dict,
+}
+_SCHEMA_KINDS = {"kind": str, "axes": list, "hash": str}
+_WORD_KINDS = {**_SCHEMA_KINDS, "tokenisation": str, "rule": str}
+_MECHANISM = {"name": _format.MECHANISM, "version": _format.MECHANISM_VERSION}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is asked, of whom to ask back, over which categories, at which levels.
+
+    ``axes`` holds one (name, labels) for each axis of the counts of one record; with ``kind`` "words" there is
+    one axis, and its labels are what text is counted over. ``truncated`` says whether reports are cut at zero
+    (max(0, report), which loses nothing to a Poisson model) or keep their sign.
+    Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
+    """
+
+    title: str
+    purpose: str
+    contact: str
+    levels: tuple[PrivacyLevel, ...]
+    kind: str
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    truncated: bool = True
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels of every axis."""
+        return tuple(labels for _, labels in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes: the shape of one record's counts."""
+        return tuple(len(labels) for labels in self.labels)
+
+    @property
+    def cells(self) -> int:
+        """How many numbers one report holds."""
+        return prod(self.shape)
+
+    @cached_property
+    def schema_hash(self) -> str:
+        """The schema hash of every release that is made of this study's reports."""
+        return _format.schema_hash((1, *self.shape), (None, *self.labels))
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the canonical JSON of all other fields."""
+        return hashlib.sha256(_format.canonical(self._described())).hexdigest()
+
+    def _described(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"kind": self.kind}
+        if self.kind == WORDS:
+            schema |= {"tokenisation": counting.TOKENISATION, "rule": counting.RULE}
+        schema["axes"] = [{"name": name, "labels": list(labels)} for name, labels in self.axes]
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "title": self.title,
+            "purpose": self.purpose,
+            "contact": self.contact,
+            "mechanism": _MECHANISM,
+            "levels": [
+                {
+                    "epsilon": str(level.epsilon),
+                    "precision": str(level.precision),
+                    "meaning": level.describe(),
+                }
+                for level in self.levels
+            ],
+            "reports": "truncated" if self.truncated else "signed",
+            "schema": {**schema, "hash": self.schema_hash},
+        }
+
+    def to_json(self) -> str:
+        """The study file's text."""
+        described = self._described()
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION, "id": self.id}
+        return json.dumps(head | described, indent=1, ensure_ascii=True) + "\n"
+
+    def meanings(self) -> list[str]:
+        """One line for each level: "hide up to 10 words at epsilon 1", and what is to be known about it."""
+        unit = "word" if self.kind == WORDS else "count"
+        lines = []
+        for level in self.levels:
+            weak, many = hides(level), "" if level.precision == 1 else "s"
+            lines.append(
+                f"hide up to {short(level.precision)} {unit}{many} at epsilon {short(level.epsilon)} "
+                f"(alpha {level.alpha:.3g}; a true zero is reported as positive in "
+                f"{level.false_positive_rate:.0%} of cells)" + (f"; hides {weak}" if weak else "")
+            )
+        return lines
+
+    def describe(self) -> str:
+        """What is asked and on offer, as a participant reads it: several lines."""
+        sizes = ", ".join(f"{name}: {len(labels)}" for name, labels in self.axes)
+        kind = "cut at zero" if self.truncated else "with their sign"
+        rule = [counting.RULE] if self.kind == WORDS else []
+        levels = [
+            f"  {place}. {meaning}\n     {level.describe()}"
+            for place, (level, meaning) in enumerate(zip(self.levels, self.meanings(), strict=True), start=1)
+        ]
+        holds = (
+            f"A report holds {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
+            "you; no name and no time."
+        )
+        head = [self.title, "", self.purpose, "", f"Contact: {self.contact}", f"Study {self.id}", ""]
+        return "\n".join([*head, holds, *rule, "", "Levels:", *levels])
+
+
+def new(
+    title: str,
+    purpose: str,
+    contact: str,
+    levels: Iterable[PrivacyLevel],
+    axes: Sequence[tuple[str, Sequence[str]]],
+    *,
+    kind: str = WORDS,
+    truncated: bool = True,
+) -> Study:
+    """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError."""
+    frozen = tuple((name, tuple(labels)) for name, labels in axes)
+    study = Study(title, purpose, contact, tuple(levels), kind, frozen, truncated)
+    if kind == WORDS and len(frozen) == 1:
+        bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
+        if bad:
+            listed = ", ".join(_fields.shown(label) for label in bad[:5])
+            raise RefusedError(
+                "the study",
+                "schema.axes[0].labels",
+                f"must be words as the tokenisation makes them, got {len(bad)} that it never makes, such as "
+                f"{listed}. {counting.RULE}",
+            )
+    return read(study.to_json().encode("ascii"), "the study")
+
+
+def load(path: str | os.PathLike[str]) -> Study:
+    """The study of a file; raises RefusedError, which names file, field and rule, or FileNotFoundError."""
+    return read(_fields.read_bytes(path, MAX_BYTES), os.fspath(path))
+
+
+def read(content: bytes, name: str) -> Study:
+    """The study that the bytes of a file hold; ``name`` is what refusals call the file."""
+    value = _fields.check(_fields.parse(content, name), _KINDS, name)
+    _fields.fixed(value, {"format": FORMAT, "format_version": FORMAT_VERSION}, name)
+    _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
+    _fields.fixed(value["mechanism"], _MECHANISM, name, "mechanism")
+    if value["reports"] not in ("truncated", "signed"):
+        got = _fields.shown(value["reports"])
+        raise RefusedError(name, "reports", f"must be 'truncated' or 'signed', got {got}")
+    kind, axes = _schema(value["schema"], name)
+    study = Study(
+        _fields.text(value["title"], name, "title", _MAX_LABEL),
+        _fields.text(value["purpose"], name, "purpose", _MAX_TEXT, lines=True),
+        _fields.text(value["contact"], name, "contact", _MAX_LABEL),
+        _levels(value["levels"], name),
+        kind,
+        axes,
+        value["reports"] == "truncated",
+    )
+    if value["schema"]["hash"] != study.schema_hash:
+        raise RefusedError(
+            name, "schema.hash", f"must be the hash of the axes, {study.schema_hash}, got another"
+        )
+    _check_id(value, name)
+    return study
+
+
+def _check_id(value: dict[str, Any], name: str) -> None:
+    """The id of what the file says, its words about levels included, which may be those of another version."""
+    described = {key: part for key, part in value.items() if key != "id"}
+    if value["id"] != hashlib.sha256(_format.canonical(described)).hexdigest():
+        raise RefusedError(
+            name, "id", "must be the SHA-256 of all other fields, got another: the file was changed"
+        )
+
+
+def _levels(entries: list[Any], name: str) -> tuple[PrivacyLevel, ...]:
+    if not 1 <= len(entries) <= _MAX_LEVELS:
+        raise RefusedError(name, "levels", f"must be 1 to {_MAX_LEVELS}, got {len(entries)}")
+    levels: list[PrivacyLevel] = []
+    for place, entry in enumerate(entries):
+        field = f"levels[{place}]"
+        _fields.check(entry, {"epsilon": str, "precision": str, "meaning": str}, name, field)
+        level = _fields.level(entry, name, field)
+        if entry["meaning"] != level.describe():
+            raise RefusedError(
+                name, f"{field}.meaning", f"must be what its two numbers mean, {level.describe()!r}, got else"
+            )
+        levels.append(level)
+    if len(set(levels)) != len(levels):
+        raise RefusedError(name, "levels", "must differ from each other, got one twice")
+    return tuple(levels)
+
+
+def _schema(value: dict[str, Any], name: str) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    if value.get("kind") not in (WORDS, CATEGORIES):
+        got = _fields.shown(value.get("kind"))
+        raise RefusedError(name, "schema.kind", f"must be '{WORDS}' or '{CATEGORIES}', got {got}")
+    of_words = value["kind"] == WORDS
+    _fields.check(value, _WORD_KINDS if of_words else _SCHEMA_KINDS, name, "schema")
+    if of_words:
+        wanted = {"tokenisation": counting.TOKENISATION, "rule": counting.RULE}
+        _fields.fixed(value, wanted, name, "schema")
+    most = 1 if of_words else _MAX_AXES
+    if not 1 <= len(value["axes"]) <= most:
+        raise RefusedError(name, "schema.axes", f"must number 1 to {most}, got {len(value['axes'])}")
+    axes = tuple(_axis(axis, name, f"schema.axes[{i}]") for i, axis in enumerate(value["axes"]))
+    if prod(len(labels) for _, labels in axes) > MAX_CELLS:
+        raise RefusedError(name, "schema.axes", f"must span at most {MAX_CELLS} cells, got more")
+    return value["kind"], axes
+
+
+def _axis(value: Any, name: str, field: str) -> tuple[str, tuple[str, ...]]:
+    _fields.check(value, {"name": str, "labels": list}, name, field)
+    labels = value["labels"]
+    if not labels:
+        raise RefusedError(name, f"{field}.labels", "must hold one label or more, got none")
+    for place, label in enumerate(labels):
+        if type(label) is not str:
+            raise RefusedError(name, f"{field}.labels[{place}]", f"must be text, got {type(label).__name__}")
+        _fields.text(label, name, f"{field}.labels[{place}]", _MAX_LABEL)
+    twice = _fields.repeated(labels)
+    if twice is not None:
+        got = _fields.shown(labels[twice])
+        raise RefusedError(
+            name, f"{field}.labels[{twice}]", f"must differ from those before, got {got} again"
+        )
+    return _fields.text(value["name"], name, f"{field}.name", _MAX_LABEL), tuple(labels)

@@ -1,0 +1,304 @@
+import json
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countveil.privacy import PrivacyLevel, Release, counting, study
+from countveil.privacy.errors import RefusedError
+
+LEVELS = [PrivacyLevel(1, 10), PrivacyLevel("0.5", "2.5")]
+GOLDEN = "2f0322942bf7d3b4ea476c70c6448246e6b74cdca90b62dd2e4479b408f2797e"
+
+
+def words(**changes):
+    parts = {
+        "title": "Surprises",
+        "purpose": "To learn what e-mail is about.\nNobody reads yours.",
+        "contact": "someone@example.org",
+        "levels": LEVELS,
+        "axes": [("word", ["surprise", "party", "it's", "café"])],
+    }
+    return study.new(**(parts | changes))
+
+
+def categories():
+    axes = [("receiver", ["ann", "bob the 2nd"]), ("day", ["Mon", "Tue", "Wed"])]
+    return words(axes=axes, kind="categories", truncated=False)
+
+
+@pytest.mark.parametrize("made", [words(), categories()])
+def test_a_study_reads_back_the_same(tmp_path, made):
+    path = tmp_path / "study.json"
+    path.write_text(made.to_json())
+    again = study.load(path)
+    assert again == made
+    assert again.id == made.id
+    shape = (1, *made.shape)
+    release = Release(zeros(shape), LEVELS[0], True, (None, *made.labels))
+    assert release.schema_hash == made.schema_hash
+
+
+def zeros(shape):
+    return [0] * shape[0] if len(shape) == 1 else [zeros(shape[1:]) for _ in range(shape[0])]
+
+
+def test_the_words_of_version_1_are_frozen():
+    """Participants refuse a study whose words differ from theirs: another wording is another format version."""
+    assert words().id == GOLDEN
+
+
+def test_sizes_and_levels_in_words():
+    assert (words().cells, categories().cells, categories().shape) == (4, 6, (2, 3))
+    assert words().meanings()[0].startswith("hide up to 10 words at epsilon 1 (alpha 0.905; a true zero")
+    assert categories().meanings()[1].startswith("hide up to 2.5 counts at epsilon 0.5 ")
+    assert words(levels=[PrivacyLevel(20, 1)]).meanings()[0].endswith("cells); hides little")
+    assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": " x"}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"purpose": "red \x1b[31m"}, "purpose"),
+        ({"contact": "a\u202eb"}, "contact"),
+        ({"levels": []}, "levels"),
+        ({"levels": [PrivacyLevel(1, 10), PrivacyLevel(1, 10)]}, "levels"),
+        ({"levels": [PrivacyLevel(1, 2**41)]}, "levels[0]"),
+        ({"levels": [PrivacyLevel(1, 1), PrivacyLevel(1001, 1)]}, "levels[1]"),
+        ({"kind": "letters"}, "schema.kind"),
+        ({"axes": [("word", [])]}, "schema.axes[0].labels"),
+        ({"axes": [("word", ["a", "b", "a"])]}, "schema.axes[0].labels[2]"),
+        ({"axes": [("", ["a"])]}, "schema.axes[0].name"),
+        ({"axes": [("word", ["a"]), ("other", ["b"])]}, "schema.axes"),
+        ({"axes": [("a", ["x"])] * 9, "kind": "categories"}, "schema.axes"),
+        ({"axes": [(n, [str(i) for i in range(1500)]) for n in "ab"], "kind": "categories"}, "schema.axes"),
+        ({"axes": [("word", ["Party", "don't", "e-mail", "x'"])]}, "schema.axes[0].labels"),
+    ],
+)
+def test_a_study_that_breaks_a_rule_is_not_made(changes, field):
+    with pytest.raises(RefusedError) as refused:
+        words(**changes)
+    assert refused.value.field == field
+    assert str(refused.value).startswith(f"the study: {field} must ")
+
+
+def test_words_that_are_never_counted_are_named():
+    with pytest.raises(RefusedError, match=r"got 2 that it never makes, such as 'Party', 'e-mail'\. Text is"):
+        words(axes=[("word", ["Party", "surprise", "e-mail"])])
+
+
+CHANGES = [
+    ("format", "study", "format"),
+    ("format_version", 2, "format_version"),
+    ("format_version", True, "format_version"),
+    ("format_version", "1", "format_version"),
+    ("mechanism", {"name": "Laplace", "version": 1}, "mechanism.name"),
+    ("mechanism", {"name": "two-sided geometric", "version": 2}, "mechanism.version"),
+    ("mechanism", {"name": "two-sided geometric", "version": 1, "seed": 3}, "mechanism.seed"),
+    ("mechanism", None, "mechanism"),
+    ("reports", "rounded", "reports"),
+    ("levels", {}, "levels"),
+    ("levels", ["strong"], "levels[0]"),
+    ("levels", [{"epsilon": "1", "precision": "10"}], "levels[0].meaning"),
+    ("levels", [{"epsilon": 1, "precision": "10", "meaning": ""}], "levels[0].epsilon"),
+    ("levels", [{"epsilon": "0", "precision": "10", "meaning": ""}], "levels[0].epsilon"),
+    ("levels", [{"epsilon": "2/4", "precision": "10", "meaning": ""}], "levels[0].epsilon"),
+    ("levels", [{"epsilon": "1", "precision": "1e1", "meaning": ""}], "levels[0].precision"),
+    ("levels", [{"epsilon": "1", "precision": "10", "meaning": "Perfect secrecy."}], "levels[0].meaning"),
+    ("schema", {"kind": "words"}, "schema.axes"),
+    ("schema", [], "schema"),
+    ("id", "0" * 64, "id"),
+    ("title", "Another", "id"),
+    ("title", 5, "title"),
+    ("added", 1, "added"),
+    ("purpose", ..., "purpose"),
+]
+BY_US_ALONE = {"id", "levels[0].meaning", "levels[0].epsilon"}
+"""Fields with rules that JSON Schema cannot say: hashes, what a level means, reduced fractions."""
+
+
+def changed(key, value):
+    described = json.loads(words().to_json())
+    described[key] = value
+    if value is ...:
+        del described[key]
+    return described
+
+
+@pytest.mark.parametrize(("key", "value", "field"), CHANGES)
+def test_a_file_that_breaks_a_rule_is_refused(tmp_path, key, value, field):
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps(changed(key, value)))
+    with pytest.raises(RefusedError) as refused:
+        study.load(path)
+    assert (refused.value.file, refused.value.field) == (str(path), field)
+
+
+def test_hashes_and_labels_are_checked():
+    for change, field in [
+        (lambda schema: schema["axes"][0]["labels"].reverse(), "schema.hash"),
+        (lambda schema: schema["axes"][0]["labels"].append("veil"), "schema.hash"),
+        (lambda schema: schema["axes"][0]["labels"].append(3), "schema.axes[0].labels[4]"),
+        (lambda schema: schema["axes"][0]["labels"].append("a\tb"), "schema.axes[0].labels[4]"),
+        (lambda schema: schema.update(hash="0" * 64), "schema.hash"),
+        (lambda schema: schema.update(rule="As you like it."), "schema.rule"),
+        (lambda schema: schema["axes"][0].update(name="mot"), "id"),
+    ]:
+        described = json.loads(words().to_json())
+        change(described["schema"])
+        with pytest.raises(RefusedError) as refused:
+            study.read(json.dumps(described).encode(), "s")
+        assert refused.value.field == field
+
+
+def test_the_published_schema_agrees():
+    jsonschema = pytest.importorskip("jsonschema")
+    described = json.loads(study.SCHEMA_FILE.read_text())
+    jsonschema.Draft202012Validator.check_schema(described)
+    referee = jsonschema.Draft202012Validator(described)
+    for made in (words(), categories()):
+        referee.validate(json.loads(made.to_json()))
+    for key, value, field in CHANGES:
+        fits = referee.is_valid(changed(key, value))
+        assert not fits or field in BY_US_ALONE, field
+
+
+def test_the_schema_names_every_field_that_a_study_has():
+    described = json.loads(study.SCHEMA_FILE.read_text())
+    written = json.loads(words().to_json())
+    assert set(described["properties"]) == set(described["required"]) == set(written)
+    assert set(described["properties"]["schema"]["oneOf"][0]["properties"]) == set(written["schema"])
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"", "must be JSON in UTF-8"),
+        (b"\xff{}", "must be JSON in UTF-8"),
+        (b"[" * 200_000, "must be JSON in UTF-8"),
+        (b"[]", "must hold one JSON object, got list"),
+        (b'{"format": 1, "format": 1}', "must be given once, got it twice"),
+        (b'{"format": 1.0}', "must hold whole numbers and text, got '1.0'"),
+        (b'{"format": NaN}', "must hold whole numbers and text, got 'NaN'"),
+        (b'{"format": ' + b"9" * 5000 + b"}", "must be JSON in UTF-8"),
+    ],
+)
+def test_what_is_no_json_object_is_refused(content, rule):
+    with pytest.raises(RefusedError) as refused:
+        study.read(content, "s")
+    assert rule in refused.value.rule
+    assert len(str(refused.value)) < 200
+
+
+def test_only_files_of_a_bearable_size_are_read(tmp_path, monkeypatch):
+    import os
+
+    with pytest.raises(FileNotFoundError):
+        study.load(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(RefusedError, match="must be a regular file, got a pipe"):
+            study.load(path)
+    monkeypatch.setattr(study, "MAX_BYTES", 100)
+    (tmp_path / "large").write_text(words().to_json())
+    with pytest.raises(RefusedError, match="must have at most 100 bytes, got a file of"):
+        study.load(tmp_path / "large")
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(TEXT.filter(bool), min_size=1, max_size=6, unique=True), TEXT)
+def test_any_study_is_kept_or_refused(labels, title):
+    try:
+        made = words(axes=[("label", labels)], kind="categories", title=title)
+    except RefusedError:
+        assert (
+            any(not s.isprintable() or s != s.strip() for s in labels)
+            or not title.isprintable()
+            or (title != title.strip() or not title)
+        )
+        return
+    assert study.read(made.to_json().encode(), "s") == made
+    described = deepcopy(json.loads(made.to_json()))
+    described["schema"]["axes"][0]["labels"][0] += "x"
+    with pytest.raises(RefusedError):
+        study.read(json.dumps(described).encode(), "s")
+
+
+# --- counting ---
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Surprise, party!", ["surprise", "party"]),
+        ("it's It\u2019s 'quoted' rock'n'roll", ["it's", "it's", "quoted", "rock'n'roll"]),
+        ("a''b x''' '' '", ["a", "b", "x"]),
+        ("e-mail 3.14 snake_case x2", ["e", "mail", "3", "14", "snake", "case", "x2"]),
+        ("cafe\u0301 CAFÉ", ["café", "café"]),
+        ("हिन्दी ΑΣ", ["हिन्दी", "ας"]),
+        ("\ufeff\x00\n\t", []),
+    ],
+)
+def test_the_tokenisation(text, found):
+    assert list(counting.words(text)) == found
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_words_are_words(text):
+    for word in counting.words(text):
+        assert list(counting.words(word)) == [word]
+        assert word
+        assert not set(word) & set(" ,.-_\u2019")
+
+
+def test_text_is_counted_over_the_labels_and_the_rest_is_told():
+    text = "Surprise party! A surprise PARTY, it\u2019s a party."
+    found = counting.count(text.encode(), "text", words().labels, "t")
+    assert found == ([2, 3, 1, 0], 2, 1)
+
+
+def test_csv_and_json_are_laid_out_over_the_axes():
+    axes = categories().labels
+    table = b"receiver,day,count\nann,Mon,3\nbob the 2nd,Wed,4\n\nann,Mon,1\nbob the 2nd,Sun,5\neve,Mon,1\n"
+    assert counting.count(table, "csv", axes, "t") == ([4, 0, 0, 0, 0, 4], 6, 2)
+    nested = b'{"ann": {"Mon": 4}, "bob the 2nd": {"Wed": 4, "Sun": 5}, "eve": {"Mon": 1}}'
+    assert counting.count(nested, "json", axes, "t") == ([4, 0, 0, 0, 0, 4], 6, 2)
+    assert counting.count(b"party,7\n", "csv", words().labels, "t") == ([0, 7, 0, 0], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "rule"),
+    [
+        ("text", b"\xff", "must be UTF-8 text, got other bytes at 0"),
+        ("csv", b"zebra\n", "must have 2 cells"),
+        ("csv", b"zebra,-7\n", "must be a whole number from 0 to 2^62 in its last cell"),
+        ("csv", b"word,count\nzebra,7.5\n", "must be a whole number from 0 to 2^62"),
+        ("csv", b"word,count\nzebra,\xd9\xa7\n", "must be a whole number"),
+        ("csv", b"word,count\nzebra,99999999999999999999\n", "must be a whole number"),
+        ("csv", b"zebra,4611686018427387904\nzebra,7\n", "got a sum of rows that is more"),
+        ("csv", b'zebra,"7\n', "must be comma-separated text"),
+        ("json", b"[7]", "must hold one JSON object"),
+        ("json", b'{"zebra": -7}', "must be a whole number"),
+        ("json", b'{"zebra": 7.0}', "got another number"),
+        ("json", b'{"zebra": true}', "must be a whole number"),
+        ("json", b'{"zebra": {"x": 7}}', "must be a whole number"),
+        ("json", b'{"zebra": 7, "zebra": 7}', "must be given once"),
+        ("json", b'{"zebra": 7', "must be JSON"),
+    ],
+)
+def test_counts_that_are_none_are_refused_and_not_shown(form, content, rule):
+    with pytest.raises(RefusedError) as refused:
+        counting.count(content, form, words().labels, "counts")
+    assert rule in str(refused.value)
+    assert "zebra" not in str(refused.value)
+    assert "7" not in str(refused.value)
+    with pytest.raises(RefusedError, match="must be nested 2 deep, got less"):
+        counting.count(b'{"ann": 3}', "json", categories().labels, "counts")
