@@ -33,9 +33,13 @@ _DAMAGE = (
 
 def write(path: str | os.PathLike[str], members: dict[str, bytes]) -> None:
     """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays."""
+    put(path, _pack(members))
+
+
+def put(path: str | os.PathLike[str], content: bytes) -> None:
+    """Writes ``content`` to ``path`` in one step."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
-    content = _pack(members)
     try:
         with open(temporary, "xb") as file:
             file.write(content)

@@ -1,0 +1,269 @@
+"""The participant's command line, for a device with nothing installed but Python.
+
+python -m countveil.privacy show STUDY               what a study asks, and the levels to choose from
+python -m countveil.privacy report STUDY RECORD      count, add noise, show, and write the report file
+python -m countveil.privacy ledger                   what was released so far
+python -m countveil.privacy limit                    what may be released about one record in all
+"""
+
+import argparse
+import io
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from countveil import __version__
+from countveil.privacy import _archive, _fields, counting, report
+from countveil.privacy.counting import Counted
+from countveil.privacy.ledger import Entry, Ledger, default_path
+from countveil.privacy.level import PrivacyLevel, short
+from countveil.privacy.study import WORDS, Study, load
+
+MAX_RECORD_BYTES = 1 << 28
+EXAMPLE = """\
+worked example: nobody should be able to tell from your report that you wrote "surprise party" five times.
+Without the two words' five uses, your counts differ by 5 x 2 = 10. So choose a level that hides up to N = 10
+words; at epsilon = 1 the noise has alpha = exp(-1/10), about 0.9, and no conclusion drawn from the report
+becomes more than e (about 2.7) times as likely because you wrote it.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns 0, 1 where something is refused, 3 where the person says no."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (ValueError, TypeError, OSError, OverflowError) as error:
+        print("refused: " + " ".join(str(error).split()), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m countveil.privacy",
+        description="Take part in a study without handing over your counts: exact random noise is added to "
+        "every one of them on this device, and only the noisy report leaves it.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"countveil {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    show = commands.add_parser("show", help="what a study asks, and the levels to choose from")
+    show.add_argument("study", help="the study file")
+    show.set_defaults(run=_show)
+
+    make = commands.add_parser(
+        "report",
+        help="count, add noise, show what would leave, and write the report file",
+        description="Counts a record over the study's words or categories, adds noise to every count, shows the "
+        "report and writes it once you agree. Asking again gives the same report: its noise is drawn once.",
+        epilog=f"{counting.RULE}\n\nA .csv holds rows label,count; a .json holds label: count. Counts of what "
+        f"the study does not list are dropped on this device.\n\n{EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    make.add_argument("study", help="the study file")
+    make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
+    make.add_argument("-o", "--output", help="the report file to write [report-<start of its token>.json]")
+    make.add_argument("--level", type=int, metavar="K", help="the K-th level that the study offers")
+    make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
+    make.add_argument(
+        "--as", dest="form", choices=counting.FORMATS, help="what the record is [by its ending]"
+    )
+    make.add_argument("--anew", action="store_true", help="fresh noise on purpose: adds to what is known")
+    make.add_argument("--yes", action="store_true", help="write the report without asking")
+    make.add_argument("--full", action="store_true", help="show the whole report before it is written")
+    _with_ledger(make)
+    make.set_defaults(run=_report)
+
+    listed = commands.add_parser("ledger", help="what was released so far")
+    listed.add_argument("--name", help="only this record")
+    _with_ledger(listed)
+    listed.set_defaults(run=_ledger)
+
+    limit = commands.add_parser("limit", help="show or set what may be released about one record in all")
+    limit.add_argument("--epsilon", help="what all releases of one record may come to, at N; a decimal")
+    limit.add_argument("--precision", metavar="N", help="a decimal")
+    _with_ledger(limit)
+    limit.set_defaults(run=_limit)
+    return parser
+
+
+def _with_ledger(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ledger", type=Path, help="your ledger [$COUNTVEIL_LEDGER or ~/.countveil/ledger.sqlite3]"
+    )
+
+
+def _show(options: argparse.Namespace) -> int:
+    print(load(options.study).describe())
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    study = load(options.study)
+    level = _level(options, study)
+    with Ledger(options.ledger or default_path()) as ledger:
+        output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}.json")
+        _check_output(output, options)
+        entry = _obtained(options, study, level, ledger)
+        _preview(entry, study, ledger, options)
+        question = f"Write it to {output}? (yes/no) "
+        if not options.yes and _asked(question, options).lower() not in ("y", "yes"):
+            print(
+                "Nothing was written. The report stays in your ledger, and asking again gives the same one."
+            )
+            return 3
+        _archive.put(output, ledger.hand_over(entry))
+    print(f"Wrote {output}: this file, and nothing else, is for {study.contact}.")
+    return 0
+
+
+def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry:
+    """The stored report, or one made of the record now and stored."""
+    stored = ledger.find(study, options.name, level)
+    if stored is not None and not (options.anew and stored.gone):
+        print(
+            f"A report about the record {options.name!r} was made on {stored.made} and is given again: the "
+            "record is not read, and no noise drawn. --name tells another record."
+        )
+        return stored
+    counted = _count(options, study)
+    return ledger.obtain(
+        study,
+        options.name,
+        level,
+        lambda token: report.encode(report.privatized(counted.values, study, level, token), study),
+        options.anew,
+    )
+
+
+def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:
+    """The level asked for, the only one, or the one that is chosen from the list."""
+    place, count = options.level, len(study.levels)
+    if place is None and count == 1:
+        place = 1
+    if place is None and not options.yes:
+        print(f"{study.title}. Choose how much to hide:")
+        for number, meaning in enumerate(study.meanings(), start=1):
+            print(f"  {number}. {meaning}")
+        answer = _asked(f"Level (1 to {count}): ", options)
+        place = int(answer) if answer.isascii() and answer.isdecimal() else 0
+    if place is None or not 1 <= place <= count:
+        raise ValueError(f"level must be one that the study offers, 1 to {count}, got {place}")
+    return study.levels[place - 1]
+
+
+def _asked(question: str, options: argparse.Namespace) -> str:
+    """The answer from standard input; none where that holds the record, or is at its end."""
+    if options.record == "-":
+        return ""
+    try:
+        return input(question).strip()
+    except EOFError:
+        print()
+        return ""
+
+
+def _check_output(output: Path, options: argparse.Namespace) -> None:
+    """Never writes over the study, the record or the ledger, or where no directory is."""
+    for other in (options.study, options.record, options.ledger or default_path()):
+        if output.exists() and os.path.exists(other) and output.samefile(other):
+            raise ValueError(f"{output} must be a file of its own, got one that this command needs")
+    if output.is_dir() or not output.parent.is_dir():
+        raise ValueError(f"{output} must be a file in a directory that exists, got otherwise")
+
+
+def _count(options: argparse.Namespace, study: Study) -> Counted:
+    """The record's counts, and a line about what they leave out; the line is for this screen alone."""
+    name = options.record
+    form = options.form or {".csv": "csv", ".json": "json"}.get(Path(name).suffix.lower(), "text")
+    if form == "text" and study.kind != WORDS:
+        raise ValueError(
+            f"{name} must be a .csv or .json of counts, since the study counts no words, got text"
+        )
+    if name == "-":
+        content = sys.stdin.buffer.read(MAX_RECORD_BYTES + 1)
+        if len(content) > MAX_RECORD_BYTES:
+            raise ValueError(f"the record must have at most {MAX_RECORD_BYTES} bytes, got more")
+    else:
+        content = _fields.read_bytes(name, MAX_RECORD_BYTES)
+    counted = counting.count(content, form, study.labels, name)
+    unit = "words" if form == "text" else "counts"
+    print(
+        f"Dropped here, and never leaving this device: {counted.outside} {unit} "
+        f"({counted.outside_kinds} different) that the study does not list."
+    )
+    return counted
+
+
+def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Namespace) -> None:
+    """What would leave: the level in words, the noisy counts, the size, and what it adds up to."""
+    made = report.decode(entry.report, study, f"report {entry.number} in {ledger.path}")
+    values, level = made.values, made.level
+    positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
+    print(f"\n{study.title}. {level.describe()}\n")
+    print(
+        f"What would leave: {study.cells} noisy counts, {len(positive)} of them above zero, under the random "
+        f"token {made.participant}. The largest, which may be noise alone:"
+    )
+    print("  " + ", ".join(f"{_label(study, place)} {values[place]}" for place in positive[:8]))
+    if options.full:
+        print(f"The whole file, {len(entry.report)} bytes:\n{entry.report.decode('ascii')}", end="")
+    else:
+        print(f"The whole file has {len(entry.report)} bytes; --full shows it.")
+    spent = ledger.spent(options.name) + (Fraction(0) if entry.gone else level.rate)
+    total, hidden = short(spent * level.precision), short(level.precision)
+    print(f"With it, what left about this record adds up to epsilon {total} at N = {hidden}.")
+
+
+def _label(study: Study, place: int) -> str:
+    names = []
+    for labels in reversed(study.labels):
+        place, within = divmod(place, len(labels))
+        names.append(labels[within])
+    return "/".join(reversed(names))
+
+
+def _ledger(options: argparse.Namespace) -> int:
+    with Ledger(options.ledger or default_path()) as ledger:
+        known = ledger.entries(options.name)
+        for entry in known:
+            level = f"epsilon {short(entry.level.epsilon)} at N = {short(entry.level.precision)}"
+            left = f"left {entry.gone}" if entry.gone else "did not leave"
+            print(
+                f"{entry.number}. {entry.title} ({entry.study[:8]}), record {entry.record.hex()[:8]}, {level}, {left}"
+            )
+        if not known:
+            print("Nothing was released.")
+        if options.name is not None:
+            print(f"epsilon/N of what left about it: {short(ledger.spent(options.name))} per count.")
+    return 0
+
+
+def _limit(options: argparse.Namespace) -> int:
+    with Ledger(options.ledger or default_path()) as ledger:
+        if (options.epsilon is None) != (options.precision is None):
+            raise ValueError("a limit must have an epsilon and a precision N, got one of them")
+        if options.epsilon is not None:
+            ledger.set_limit(PrivacyLevel(options.epsilon, options.precision))
+        limit = ledger.limit()
+        if limit is None:
+            print("No limit is set: each record can be released once, in one study.")
+        else:
+            print(
+                f"All releases of one record may come to epsilon {short(limit.epsilon)} "
+                f"at N = {short(limit.precision)}."
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

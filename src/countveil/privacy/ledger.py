@@ -1,0 +1,283 @@
+"""What was released about which record, kept on the device of the person whom it is about.
+
+One SQLite file. It holds the reports, which are noisy already, and no true count; records are kept under a
+keyed digest of their names, so that the file alone tells nobody what they are called. (The key is in the file:
+somebody who has it can try out a name that they guess.)
+
+    asking again       gives the stored report, byte for byte: the noise of a record is drawn once
+    anew, on purpose   draws fresh noise; the rates epsilon/N of all that left about a record add up
+    the limit          what may leave about any one record, in all studies together; no second release without one
+
+A report is committed here before it can leave, and marked as gone before it is written out: a crash in between
+counts as a release. Writers take turns (BEGIN IMMEDIATE), so that two processes cannot draw twice.
+"""
+
+import hmac
+import os
+import secrets
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from countveil.privacy.errors import LimitError, RefusedError
+from countveil.privacy.level import PrivacyLevel, short
+from countveil.privacy.study import Study
+
+_APPLICATION = 0x56454C31
+_VERSION = 1
+_WAIT_SECONDS = 60
+_TABLES = (
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE releases (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        record BLOB NOT NULL,
+        study TEXT NOT NULL,
+        title TEXT NOT NULL,
+        epsilon TEXT NOT NULL,
+        precision TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        anew INTEGER NOT NULL,
+        made TEXT NOT NULL,
+        gone TEXT,
+        report BLOB NOT NULL,
+        UNIQUE (record, study, epsilon, precision, turn)
+    )""",
+)
+_COLUMNS = "number, record, study, title, epsilon, precision, turn, anew, made, gone, report"
+
+
+class Entry(NamedTuple):
+    """One report in the ledger; ``gone`` is when it left the device, or None if it did not."""
+
+    number: int
+    record: bytes  # keyed digest of its name
+    study: str
+    title: str
+    level: PrivacyLevel
+    turn: int  # 1 for the first report of this record under this study and level
+    anew: int  # 1 where fresh noise was asked for on purpose
+    made: str
+    gone: str | None
+    report: bytes
+
+
+def default_path() -> Path:
+    """Where the ledger is unless told otherwise: $COUNTVEIL_LEDGER, or ~/.countveil/ledger.sqlite3."""
+    told = os.environ.get("COUNTVEIL_LEDGER")
+    return Path(told) if told else Path.home() / ".countveil" / "ledger.sqlite3"
+
+
+class Ledger:
+    """The ledger in a file, which is made, readable by its owner alone, if there is none.
+
+    Raises RefusedError if the file is no ledger, is damaged, or stays locked by another process for a minute.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        folder = Path(self.path).absolute().parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._plainly():
+            self._connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+            try:
+                self._open()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def close(self) -> None:
+        """Closes the file; what was committed stays."""
+        self._connection.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        for pragma in ("journal_mode = DELETE", "synchronous = EXTRA", "fullfsync = 1", "trusted_schema = 0"):
+            self._connection.execute(f"PRAGMA {pragma}").close()
+        with self._turn():
+            known = self._one("PRAGMA application_id")[0], self._one("PRAGMA user_version")[0]
+            tables = self._one("SELECT count(*) FROM sqlite_master")[0]
+            if known == (0, 0) and tables == 0:
+                for statement in _TABLES:
+                    self._connection.execute(statement)
+                self._set("secret", secrets.token_bytes(32))
+                self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            elif known != (_APPLICATION, _VERSION):
+                raise RefusedError(
+                    self.path, "the ledger", f"must be a ledger of version {_VERSION}, got other data"
+                )
+            self._secret = self._setting("secret") or b""
+            if len(self._secret) != 32:
+                raise RefusedError(
+                    self.path, "secret", "must be 32 bytes, got otherwise: the ledger is damaged"
+                )
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+            rule = (
+                "must be free within a minute, got it locked" if busy else f"must be readable, got: {error}"
+            )
+            raise RefusedError(self.path, "the ledger", rule) from error
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One transaction that no other process writes in; on disk when it is over."""
+        with self._plainly():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _one(self, query: str, *values: object) -> tuple:
+        with closing(self._connection.execute(query, values)) as cursor:
+            return cursor.fetchone()
+
+    def _setting(self, name: str) -> bytes | None:
+        row = self._one("SELECT value FROM settings WHERE name = ?", name)
+        return None if row is None else row[0]
+
+    def _set(self, name: str, value: bytes) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def _entries(self, where: str, *values: object) -> list[Entry]:
+        query = f"SELECT {_COLUMNS} FROM releases WHERE {where} ORDER BY number"
+        with closing(self._connection.execute(query, values)) as cursor:
+            rows = cursor.fetchall()
+        return [
+            Entry._make((*row[:4], PrivacyLevel(Fraction(row[4]), Fraction(row[5])), *row[6:]))
+            for row in rows
+        ]
+
+    def _digest(self, purpose: str, *parts: str) -> bytes:
+        message = "\0".join([purpose, *(unicodedata.normalize("NFC", part) for part in parts)])
+        return hmac.digest(self._secret, message.encode("utf-8", "surrogatepass"), "sha256")
+
+    def participant(self, study: Study, record: str) -> str:
+        """The token that stands for a record in a study: a function of its name and this ledger's key alone."""
+        return self._digest("participant", study.id, record)[:16].hex()
+
+    def find(self, study: Study, record: str, level: PrivacyLevel) -> Entry | None:
+        """The last report about a record under a study and level, if there is one."""
+        with self._plainly():
+            return self._last(self._digest("record", record), study, level)
+
+    def _last(self, record: bytes, study: Study, level: PrivacyLevel) -> Entry | None:
+        found = self._entries(
+            "record = ? AND study = ? AND epsilon = ? AND precision = ?",
+            *(record, study.id, str(level.epsilon), str(level.precision)),
+        )
+        return found[-1] if found else None
+
+    def obtain(
+        self,
+        study: Study,
+        record: str,
+        level: PrivacyLevel,
+        make: Callable[[str], bytes],
+        anew: bool = False,
+    ) -> Entry:
+        """The report about a record: the stored one, or else what ``make`` returns for its token, stored.
+
+        ``anew`` asks for fresh noise although a report left; one that never left is given first. On return the
+        report is on disk. Raises LimitError where the limit, or its absence, forbids a release.
+        """
+        key = self._digest("record", record)
+        with self._turn():
+            last = self._last(key, study, level)
+            if last is not None and not (anew and last.gone):
+                return last
+            turn = 1 if last is None else last.turn + 1
+            self._check(key, study.id, level, anew)
+            content = make(self.participant(study, record))
+            told = (study.id, study.title, str(level.epsilon), str(level.precision), turn, int(anew), _now())
+            row = self._connection.execute(
+                f"INSERT INTO releases ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
+                (key, *told, content),
+            )
+            (made,) = self._entries("number = ?", row.lastrowid)
+        return made
+
+    def hand_over(self, entry: Entry) -> bytes:
+        """The report's bytes, once it is on disk that they left; raises LimitError where they may not."""
+        with self._turn():
+            (stored,) = self._entries("number = ?", entry.number)
+            if stored.gone is None:
+                self._check(stored.record, stored.study, stored.level, bool(stored.anew))
+                self._connection.execute(
+                    "UPDATE releases SET gone = ? WHERE number = ?", (_now(), stored.number)
+                )
+        return stored.report
+
+    def _check(self, record: bytes, study: str, level: PrivacyLevel, anew: bool) -> None:
+        """Refuses one more release about a record at a level: without purpose, or past the limit."""
+        gone = self._entries("record = ? AND gone IS NOT NULL", record)
+        if not anew and any(entry.study == study for entry in gone):
+            raise LimitError(
+                "this record must be released once under this study, got a request for another release of it; "
+                "what was released can be had again at the level it has; fresh noise must be asked for anew, "
+                "and adds to what is known about the record"
+            )
+        spent = sum((entry.level.rate for entry in gone), Fraction(0))
+        limit = self.limit()
+        if limit is None:
+            if gone:
+                raise LimitError(
+                    f"a limit must be set before a record is released again, got none and {len(gone)} "
+                    "earlier release(s) of this record; set one with the command limit"
+                )
+            return
+        total = (spent + level.rate) * limit.precision
+        if total > limit.epsilon:
+            raise LimitError(
+                f"releases of one record must not exceed your limit, epsilon {short(limit.epsilon)} at "
+                f"N = {short(limit.precision)}, got {short(total)} with this one, "
+                f"{short(spent * limit.precision)} without"
+            )
+
+    def limit(self) -> PrivacyLevel | None:
+        """What all releases of any one record may come to, or None if that was not set."""
+        with self._plainly():
+            value = self._setting("limit")
+        if value is None:
+            return None
+        epsilon, precision = value.decode("ascii").split()
+        return PrivacyLevel(Fraction(epsilon), Fraction(precision))
+
+    def set_limit(self, limit: PrivacyLevel) -> None:
+        """Sets the limit; what was released already stays released, also where it is more."""
+        with self._turn():
+            self._set("limit", f"{limit.epsilon} {limit.precision}".encode("ascii"))
+
+    def spent(self, record: str) -> Fraction:
+        """The sum of epsilon/N over all reports of a record that left."""
+        return sum((entry.level.rate for entry in self.entries(record) if entry.gone), Fraction(0))
+
+    def entries(self, record: str | None = None) -> list[Entry]:
+        """All reports, or those about one record, in the order in which they were made."""
+        with self._plainly():
+            if record is None:
+                return self._entries("TRUE")
+            return self._entries("record = ?", self._digest("record", record))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

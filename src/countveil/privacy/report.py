@@ -1,0 +1,127 @@
+"""One participant's report file: the noisy counts, what was done to them, and nothing else.
+
+Canonical JSON in one line, so that its bytes are a function of what it says: neither its length nor its
+layout tells more than the noisy counts themselves, and it holds no name and no time. It ends with the SHA-256
+of every byte before, which detects damage and casual changes; it is no signature.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from countveil.privacy import _fields, _format, noise
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.study import Study
+
+FORMAT = "countveil-report"
+FORMAT_VERSION = 1
+LOWEST, HIGHEST = -(2**62) + 1, 2**63 - 1
+"""Where a count up to 2^62 plus noise below 2^62 in size can lie."""
+
+_TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_SEAL = b',"sha256":"%s"}\n'
+_SEAL_LENGTH = len(_SEAL % (b"0" * 64))
+_KINDS = {
+    "format": str,
+    "format_version": int,
+    "study": str,
+    "schema_hash": str,
+    "mechanism": str,
+    "mechanism_version": int,
+    "level": dict,
+    "truncated": bool,
+    "participant": str,
+    "reports": list,
+    "sha256": str,
+}
+
+
+class Report(NamedTuple):
+    """What one participant hands over about one record: a random token, a level, noisy counts."""
+
+    participant: str
+    level: PrivacyLevel
+    values: list[int]  # in the study's order, the last axis fastest
+
+
+def privatized(counts: Sequence[int], study: Study, level: PrivacyLevel, participant: str) -> Report:
+    """Exact noise on every count, zeros included, cut at zero if the study says so.
+
+    Raises OverflowError with probability below exp(-2^21) for each count.
+    """
+    noisy = [count + tau for count, tau in zip(counts, noise.draw(level.rate, study.cells), strict=True)]
+    return Report(participant, level, [max(value, 0) for value in noisy] if study.truncated else noisy)
+
+
+def encode(report: Report, study: Study) -> bytes:
+    """The report file's bytes: the same for the same report under the same study."""
+    head = _format.canonical(
+        {
+            **_fixed(study),
+            "level": {"epsilon": str(report.level.epsilon), "precision": str(report.level.precision)},
+            "participant": report.participant,
+            "reports": report.values,
+        }
+    )
+    body = head[:-1]
+    return body + _SEAL % hashlib.sha256(body).hexdigest().encode("ascii")
+
+
+def _fixed(study: Study) -> dict[str, Any]:
+    """What every report of a study says."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "study": study.id,
+        "schema_hash": study.schema_hash,
+        "mechanism": _format.MECHANISM,
+        "mechanism_version": _format.MECHANISM_VERSION,
+        "truncated": study.truncated,
+    }
+
+
+def most_bytes(study: Study) -> int:
+    """A bound on the size of any report of this study."""
+    return 2048 + 21 * study.cells
+
+
+def load(path: str | os.PathLike[str], study: Study) -> Report:
+    """The report of a file; raises RefusedError (file, field, rule), FileNotFoundError or another OSError."""
+    return decode(_fields.read_bytes(path, most_bytes(study)), study, os.fspath(path))
+
+
+def decode(content: bytes, study: Study, name: str) -> Report:
+    """The report that a file's bytes hold, if it is one of this study; raises RefusedError.
+
+    What it claims to be is checked before its seal, so that a report of another study or version is called so.
+    """
+    value = _fields.check(_fields.parse(content, name), _KINDS, name)
+    _fields.fixed(value, _fixed(study), name)
+    _fields.check(value["level"], {"epsilon": str, "precision": str}, name, "level")
+    level = _fields.level(value["level"], name, "level")
+    if level not in study.levels:
+        raise RefusedError(name, "level", "must be one that the study offers, got another")
+    if not _TOKEN.fullmatch(value["participant"]):
+        raise RefusedError(name, "participant", "must be 32 hexadecimal digits, got otherwise")
+    _check_values(value["reports"], study, name)
+    body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
+    if seal != _SEAL % hashlib.sha256(body).hexdigest().encode("ascii"):
+        raise RefusedError(
+            name, "sha256", "must be the SHA-256 of all before it, got another: the file was changed"
+        )
+    return Report(value["participant"], level, value["reports"])
+
+
+def _check_values(values: list[Any], study: Study, name: str) -> None:
+    if len(values) != study.cells:
+        raise RefusedError(name, "reports", f"must number {study.cells}, got {len(values)}")
+    lowest = 0 if study.truncated else LOWEST
+    if set(map(type, values)) == {int} and min(values) >= lowest and max(values) <= HIGHEST:
+        return
+    for place, value in enumerate(values):
+        if type(value) is not int or not lowest <= value <= HIGHEST:
+            rule = f"must be a whole number from {lowest} to {HIGHEST}, got {_fields.shown(value)}"
+            raise RefusedError(name, f"reports[{place}]", rule)

@@ -1,0 +1,299 @@
+import json
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from countveil.privacy import PrivacyLevel, study
+from countveil.privacy.errors import LimitError, RefusedError
+from countveil.privacy.ledger import Ledger, default_path
+
+SOURCE = Path(__file__).parents[2] / "src"
+WEAK, STRONG = PrivacyLevel(1, 2), PrivacyLevel(1, 10)
+KILLS = int(os.environ.get("COUNTVEIL_KILLS", "12"))
+"""How many processes are killed; in minutes of leisure, COUNTVEIL_KILLS=200."""
+
+
+def planned(title="Surprises"):
+    axes = [("word", ["surprise", "party", "five", "times"])]
+    return study.new(title, "To learn.", "a@b.org", [WEAK, STRONG], axes)
+
+
+STUDY, OTHER = planned(), planned("Other")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "folder" / "ledger.sqlite3"
+
+
+class Maker:
+    """Makes reports that differ, and remembers how many it made."""
+
+    def __init__(self):
+        self.made = 0
+
+    def __call__(self, token):
+        self.made += 1
+        return f"{token} {self.made}".encode()
+
+
+def release(ledger, *asked, anew=False, make=None):
+    return ledger.hand_over(ledger.obtain(*asked, make or Maker(), anew))
+
+
+def test_asking_again_gives_the_stored_report(path):
+    make = Maker()
+    with Ledger(path) as ledger:
+        assert ledger.find(STUDY, "me", WEAK) is None
+        first = ledger.obtain(STUDY, "me", WEAK, make)
+        assert ledger.hand_over(first) == first.report
+    with Ledger(path) as ledger:
+        assert ledger.find(STUDY, "me", WEAK).report == first.report
+        assert release(ledger, STUDY, "me", WEAK, make=make) == first.report
+        assert ledger.entries() == ledger.entries("me") == [ledger.find(STUDY, "me", WEAK)]
+    assert make.made == 1
+
+
+def test_a_report_is_on_disk_before_it_can_be_had(path):
+    def make(token):
+        with (
+            sqlite3.connect(path, timeout=0) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+        return b"report"
+
+    with Ledger(path) as ledger, Ledger(path) as witness:
+        entry = ledger.obtain(STUDY, "me", WEAK, make)
+        assert witness.find(STUDY, "me", WEAK) == entry
+        assert entry.gone is None
+        assert ledger.hand_over(entry) == b"report"
+        assert witness.find(STUDY, "me", WEAK).gone
+
+
+def test_a_failure_while_making_leaves_nothing(path):
+    with Ledger(path) as ledger:
+        with pytest.raises(ZeroDivisionError):
+            ledger.obtain(STUDY, "me", WEAK, lambda token: bytes(1 // 0))
+        assert ledger.entries() == []
+        assert release(ledger, STUDY, "me", WEAK)
+
+
+def test_tokens_stand_for_a_record_in_a_study(path, tmp_path):
+    with Ledger(path) as ledger, Ledger(tmp_path / "another") as another:
+        tokens = {
+            ledger.participant(STUDY, "me"),
+            ledger.participant(OTHER, "me"),
+            ledger.participant(STUDY, "you"),
+            another.participant(STUDY, "me"),
+        }
+        assert len(tokens) == 4
+        assert ledger.participant(STUDY, "caf\u00e9") == ledger.participant(STUDY, "cafe\u0301")
+    with Ledger(path) as ledger:
+        assert ledger.participant(STUDY, "me") in tokens
+
+
+def test_names_and_counts_are_not_in_the_file(path):
+    with Ledger(path) as ledger:
+        release(ledger, STUDY, "my diary", WEAK, make=lambda token: b"noisy")
+    assert b"diary" not in path.read_bytes()
+    assert b"noisy" in path.read_bytes()
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_second_release_needs_purpose_and_a_limit(path):
+    make = Maker()
+    with Ledger(path) as ledger:
+        release(ledger, STUDY, "me", WEAK, make=make)
+        with pytest.raises(LimitError, match="must be released once under this study"):
+            ledger.obtain(STUDY, "me", STRONG, make)
+        for asked in [(STUDY, "me", WEAK), (STUDY, "me", STRONG)]:
+            with pytest.raises(LimitError, match="a limit must be set before"):
+                ledger.obtain(*asked, make, anew=True)
+        with pytest.raises(LimitError, match="a limit must be set before"):
+            ledger.obtain(OTHER, "me", WEAK, make)
+        assert make.made == 1
+        assert release(ledger, OTHER, "you", WEAK, make=make)
+
+
+def test_releases_add_up_to_the_limit_and_no_further(path):
+    """m releases cost m epsilon at the same N."""
+    make = Maker()
+    with Ledger(path) as ledger:
+        ledger.set_limit(PrivacyLevel(3, 2))
+        reports = {release(ledger, STUDY, "me", WEAK, anew=True, make=make) for _ in range(3)}
+        assert len(reports) == 3
+        assert ledger.spent("me") == WEAK.repeated(3).rate
+        for asked in [(STUDY, "me", WEAK), (STUDY, "me", STRONG), (OTHER, "me", STRONG)]:
+            with pytest.raises(
+                LimitError, match=r"your limit, epsilon 3 at N = 2, got (4|3\.2) with this one, 3"
+            ):
+                ledger.obtain(*asked, make, anew=True)
+        assert make.made == 3
+        assert release(ledger, STUDY, "me", WEAK, make=make) in reports
+        assert release(ledger, STUDY, "you", WEAK, make=make)
+        ledger.set_limit(PrivacyLevel("3.2", 2))
+        assert release(ledger, OTHER, "me", STRONG, make=make)
+        assert ledger.spent("me") == Fraction(3, 2) + Fraction(1, 10)
+        assert [entry.turn for entry in ledger.entries("me")] == [1, 2, 3, 1]
+    with Ledger(path) as ledger:
+        assert ledger.limit() == PrivacyLevel("3.2", 2)
+
+
+def test_a_limit_below_one_release_refuses_it(path):
+    with Ledger(path) as ledger:
+        ledger.set_limit(PrivacyLevel("0.9", 2))
+        with pytest.raises(LimitError, match="got 1 with this one, 0 without"):
+            ledger.obtain(STUDY, "me", WEAK, Maker())
+
+
+def test_what_did_not_leave_costs_nothing_and_is_given_before_anything_new(path):
+    make = Maker()
+    with Ledger(path) as ledger:
+        kept = ledger.obtain(STUDY, "me", WEAK, make)
+        assert ledger.obtain(STUDY, "me", WEAK, make, anew=True) == kept
+        assert ledger.spent("me") == 0
+        assert release(ledger, STUDY, "me", STRONG, make=make)
+        with pytest.raises(LimitError, match="must be released once"):
+            ledger.hand_over(kept)
+        assert ledger.spent("me") == STRONG.rate
+        assert ledger.find(STUDY, "me", WEAK).gone is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"no ledger at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000, "other table", "other version"],
+)
+def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path, damage):
+    path = tmp_path / "l"
+    if isinstance(damage, bytes):
+        path.write_bytes(damage)
+    else:
+        with Ledger(path):
+            pass
+        statement = "PRAGMA user_version = 2"
+        if damage == "other table":
+            path.unlink()
+            statement = "CREATE TABLE mine (x)"
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.close()
+    before = path.read_bytes()
+    with pytest.raises(RefusedError, match="l: the ledger must be"):
+        Ledger(path)
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_without_its_key_is_refused(path):
+    with Ledger(path) as ledger:
+        release(ledger, STUDY, "me", WEAK)
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM settings WHERE name = 'secret'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(RefusedError, match="secret must be 32 bytes"):
+        Ledger(path)
+
+
+def test_a_ledger_that_stays_locked_is_refused(path, monkeypatch):
+    monkeypatch.setattr("countveil.privacy.ledger._WAIT_SECONDS", 0)
+    with Ledger(path):
+        pass
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(RefusedError, match="must be free within a minute"):
+        Ledger(path)
+    connection.close()
+
+
+def test_where_the_ledger_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("COUNTVEIL_LEDGER", str(tmp_path / "mine"))
+    assert default_path() == tmp_path / "mine"
+    monkeypatch.delenv("COUNTVEIL_LEDGER")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert default_path() == tmp_path / ".countveil" / "ledger.sqlite3"
+
+
+# --- processes that are killed ---
+
+DRIVER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from countveil.privacy.__main__ import main
+print("ready", flush=True)
+sys.stdout = sys.stderr = open(os.devnull, "w")
+for name in sys.argv[2].split():
+    status = main(["report", "study.json", "text.txt", "--name", name, "-o", f"{name}.{sys.argv[3]}.json",
+                   "--ledger", "ledger", "--level", "1", "--yes"])
+    if status:
+        sys.exit(status)
+"""
+
+
+def ready(folder):
+    folder.mkdir()
+    (folder / "study.json").write_text(STUDY.to_json())
+    (folder / "text.txt").write_text("surprise party")
+    return folder
+
+
+def driver(folder, names, mark):
+    command = [sys.executable, "-I", "-S", "-c", DRIVER, str(SOURCE), " ".join(names), mark]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def finished(process):
+    process.stdout.close()
+    return process.wait(120)
+
+
+def test_processes_killed_at_any_moment_never_make_two_reports_of_one_record(tmp_path):
+    """Two at a time begin one ledger and are killed; what they left is whole, and is what is given later."""
+    moments, running, cut_short = random.Random(5), 0, 0
+    names = [f"r{i}" for i in range(15)]
+    for pair in range(KILLS // 2):
+        folder = ready(tmp_path / str(pair))
+        for process in [driver(folder, names, mark) for mark in ("a", "b")]:
+            time.sleep(moments.uniform(0, 0.06))
+            running += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+            finished(process)
+        written = sorted(folder.glob("r*.json"))
+        cut_short += len(written) < 2 * len(names)
+        with Ledger(folder / "ledger") as ledger:
+            for path in written:
+                (entry,) = ledger.entries(path.name.partition(".")[0])
+                assert path.read_bytes() == entry.report
+                assert entry.gone
+        assert finished(driver(folder, names, "later")) == 0
+        for name in names:
+            assert len({path.read_bytes() for path in folder.glob(f"{name}.*.json")}) == 1
+        with Ledger(folder / "ledger") as ledger:
+            tokens = [json.loads(entry.report)["participant"] for entry in ledger.entries()]
+        assert len(set(tokens)) == len(tokens) == len(names)
+    assert running > KILLS / 2
+    assert cut_short > KILLS / 4
+
+
+def test_processes_at_once_agree_on_one_report(tmp_path):
+    folder = ready(tmp_path / "crowd")
+    names = [f"n{i}" for i in range(5)]
+    crowd = [driver(folder, names, str(mark)) for mark in range(4)]
+    assert [finished(process) for process in crowd] == [0] * 4
+    for name in names:
+        assert len({path.read_bytes() for path in folder.glob(f"{name}.*.json")}) == 1
+        assert len(list(folder.glob(f"{name}.*.json"))) == 4

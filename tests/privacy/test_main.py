@@ -1,0 +1,196 @@
+"""The participant's command, in processes in which nothing but the standard library can be imported."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from countveil.privacy import PrivacyLevel, report, study
+from countveil.privacy.__main__ import main
+from countveil.privacy.ledger import Ledger
+
+SOURCE = Path(__file__).parents[2] / "src"
+LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(4, 1)]
+WORDS = ["surprise", "party", "five", "times", "it's"]
+TEXT = "It\u2019s a surprise party! SURPRISE party, says Zebulon. Zebulon says party."
+COUNTS = [2, 3, 0, 0, 1]
+
+
+def planned(**changes):
+    parts = {"levels": LEVELS, "axes": [("word", WORDS)]} | changes
+    return study.new("Surprises", "To learn.", "a@b.org", **parts)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a study and a text in it, and a ledger of its own."""
+    (tmp_path / "study.json").write_text(planned().to_json())
+    (tmp_path / "mail.txt").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COUNTVEIL_LEDGER", str(tmp_path / "ledger"))
+    return tmp_path
+
+
+def alone(*arguments, said="", status=0):
+    """The command as a device runs it on which nothing is installed."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    command = [sys.executable, "-S", "-s", "-W", "error", "-m", "countveil.privacy", *arguments]
+    environment |= {"PYTHONPATH": str(SOURCE), "PYTHONUTF8": "1"}
+    done = subprocess.run(command, env=environment, input=said, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def fails(capsys, *arguments):
+    """The one line on stderr of a command that is refused."""
+    assert main(list(arguments)) == 1
+    found = capsys.readouterr().err.strip().splitlines()
+    assert len(found) == 1
+    assert found[0].startswith("refused: ")
+    return found[0]
+
+
+def test_nothing_else_is_importable_there():
+    code = "import sys\ntry:\n import numpy\nexcept ImportError:\n print('alone', sys.prefix)"
+    environment = {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-S", "-s", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("alone")
+
+
+def test_the_whole_journey_of_one_participant(here):
+    shown = alone("show", "study.json").stdout
+    assert "1. hide up to 10 words at epsilon 1 (alpha 0.905;" in shown
+    assert LEVELS[1].describe() in shown
+
+    first = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
+    assert "Dropped here, and never leaving this device: 5 words (3 different)" in first
+    assert LEVELS[0].describe() in first
+    assert "What would leave: 5 noisy counts" in first
+    assert first.index("What would leave") < first.index("Write it to r.json?") < first.index("Wrote r.json")
+    assert "adds up to epsilon 1 at N = 10" in first
+    made = report.load("r.json", planned())
+    assert made.level == LEVELS[0]
+
+    (here / "mail.txt").unlink()
+    again = alone("report", "study.json", "mail.txt", "-o", "again.json", "--level", "1", "--yes").stdout
+    assert "is given again" in again
+    assert (here / "again.json").read_bytes() == (here / "r.json").read_bytes()
+    assert re.search(r"1\. Surprises .* epsilon 1 at N = 10, left 20", alone("ledger").stdout)
+
+
+def test_the_counts_of_the_text_are_what_is_reported(here):
+    """At a level that hides nothing, the noise is zero but for once in e^499."""
+    quiet = planned(levels=[PrivacyLevel(500, 1)])
+    (here / "study.json").write_text(quiet.to_json())
+    assert main(["report", "study.json", "mail.txt", "-o", "r.json", "--yes"]) == 0
+    assert report.load("r.json", quiet).values == COUNTS
+    (here / "c.csv").write_text("word,count\nparty,7\nzebra,1\n")
+    assert main(["report", "study.json", "c.csv", "-o", "c.json", "--yes", "--name", "table"]) == 0
+    assert report.load("c.json", quiet).values == [0, 7, 0, 0, 0]
+
+
+def test_no_name_and_no_word_of_the_text_leaves(here):
+    alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes", "--name", "diary")
+    said = (here / "r.json").read_text().lower()
+    assert not re.search("zebulon|says|party|mail|diary|ledger", said)
+
+
+@pytest.mark.parametrize("answers", ["1\nno\n", "1\n", "1\n\n"])
+def test_nothing_leaves_without_a_yes(here, answers):
+    said = alone("report", "study.json", "mail.txt", "-o", "r.json", said=answers, status=3).stdout
+    assert "Nothing was written" in said
+    assert not (here / "r.json").exists()
+    assert "did not leave" in alone("ledger", "--name", "me").stdout
+    with Ledger("ledger") as ledger:
+        assert ledger.spent("me") == 0
+        (kept,) = ledger.entries()
+    alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes")
+    assert (here / "r.json").read_bytes() == kept.report
+
+
+def test_a_record_from_standard_input(here):
+    alone("report", "study.json", "-", "-o", "r.json", "--level", "1", said=TEXT, status=3)
+    alone("report", "study.json", "-", "-o", "r.json", "--level", "1", "--yes", said=TEXT)
+    assert report.load("r.json", planned()).level == LEVELS[0]
+
+
+def test_fresh_noise_is_had_on_purpose_and_within_the_limit(here, capsys):
+    command = ["report", "study.json", "mail.txt", "--level", "1", "--yes"]
+    assert main([*command, "-o", "a.json"]) == 0
+    assert main(["limit"]) == 0
+    assert "No limit is set" in capsys.readouterr().out
+    assert "a limit must be set" in fails(capsys, *command, "-o", "b.json", "--anew")
+    assert "must be released once" in fails(
+        capsys, "report", "study.json", "mail.txt", "--level", "2", "--yes", "-o", "b.json"
+    )
+    assert "must have an epsilon and a precision" in fails(capsys, "limit", "--epsilon", "2")
+    assert main(["limit", "--epsilon", "2", "--precision", "10"]) == 0
+    assert main([*command, "-o", "b.json", "--anew"]) == 0
+    said = capsys.readouterr().out
+    assert "adds up to epsilon 2 at N = 10" in said
+    first, second = (report.load(name, planned()) for name in ("a.json", "b.json"))
+    assert first.participant == second.participant
+    assert (here / "a.json").read_bytes() != (here / "b.json").read_bytes() or first == second
+    assert "epsilon 2 at N = 10, got 3 with this one" in fails(capsys, *command, "-o", "c.json", "--anew")
+    assert not (here / "c.json").exists()
+
+
+def test_the_preview_can_show_the_whole_file(here, capsys):
+    assert main(["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes", "--full"]) == 0
+    assert (here / "r.json").read_text() in capsys.readouterr().out
+
+
+def test_the_file_is_named_after_its_token(here):
+    alone("report", "study.json", "mail.txt", "--level", "1", "--yes")
+    (found,) = here.glob("report-*.json")
+    assert report.load(found, planned()).participant.startswith(found.stem.removeprefix("report-"))
+
+
+def test_labels_of_several_axes_are_shown(here, capsys):
+    axes = [("receiver", ["ann", "bob"]), ("day", ["Mon", "Tue"])]
+    quiet = planned(levels=[PrivacyLevel(500, 1)], axes=axes, kind="categories")
+    (here / "study.json").write_text(quiet.to_json())
+    (here / "c.json").write_text('{"bob": {"Mon": 9}}')
+    assert main(["report", "study.json", "c.json", "-o", "r.json", "--yes"]) == 0
+    assert "bob/Mon 9" in capsys.readouterr().out
+    assert "the study counts no words" in fails(
+        capsys, "report", "study.json", "mail.txt", "-o", "x.json", "--yes", "--name", "other"
+    )
+
+
+def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
+    make = ["report", "study.json", "mail.txt", "--yes"]
+    assert "level must be one that the study offers, 1 to 2, got None" in fails(capsys, *make)
+    assert "1 to 2, got 3" in fails(capsys, *make, "--level", "3")
+    monkeypatch.setattr("sys.stdin", io.StringIO("many\n"))
+    assert "1 to 2, got 0" in fails(capsys, "report", "study.json", "mail.txt")
+    make += ["--level", "1"]
+    for taken in ("study.json", "mail.txt", "ledger"):
+        before = (here / taken).read_bytes() if taken != "ledger" else b""
+        assert f"{taken} must be a file of its own" in fails(capsys, *make, "-o", taken)
+        assert taken == "ledger" or (here / taken).read_bytes() == before
+    assert "must be a file in a directory that exists" in fails(capsys, *make, "-o", "nowhere/r.json")
+    assert "No such file" in fails(capsys, "report", "none.json", "mail.txt")
+    assert "No such file" in fails(capsys, "report", "study.json", "none.txt", "--level", "1")
+    (here / "broken.json").write_text((here / "study.json").read_text().replace("learn", "spy!!"))
+    assert "broken.json: id must be the SHA-256" in fails(capsys, "show", "broken.json")
+    assert "must be a ledger that" in fails(capsys, *make, "--ledger", "mail.txt").replace(
+        "readable", "a ledger that"
+    )
+
+
+def test_help_has_the_worked_example(capsys):
+    for command in (["--help"], ["report", "--help"]):
+        with pytest.raises(SystemExit):
+            main(command)
+        said = " ".join(capsys.readouterr().out.split())
+        assert '"surprise party" five times' in said
+        assert "5 x 2 = 10" in said
+        assert "alpha = exp(-1/10), about 0.9" in said
+    assert "A word is a longest run of letters" in said
