@@ -1,5 +1,6 @@
 """Commands of a study: write its file, collect its reports, and audit the promise that it makes."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ study_app = typer.Typer(help="Write and read the file that a study publishes.", 
 def add_studies(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     app.add_typer(study_app, name="study")
+    app.command("collect")(collect_reports)
 
 
 @study_app.command("new")
@@ -78,6 +80,48 @@ def show_study(file: Annotated[Path, typer.Argument(help="A study file.")]) -> N
     from countveil.privacy.study import load
 
     typer.echo(load(file).describe())
+
+
+@plainly
+def collect_reports(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    reports: Annotated[list[Path], typer.Argument(help="Report files, or directories full of them.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write (.npz).")],
+    table: Annotated[
+        Path | None,
+        typer.Option(help="What became of every file, and why [default: the output with the ending .csv]."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Merge the reports of a study into one release.
+
+    Files that are no report of this study, were changed, hold impossible values or come from a participant who
+    was there before are refused one by one; the table says why. Rows keep their own noise level and are labelled
+    with the participants' random tokens.
+
+    Example: `countveil collect study.json reports/ -o release.npz`
+    """
+    from countveil.collect import collect, report_files
+    from countveil.privacy.study import load
+
+    table = output.with_suffix(".csv") if table is None else table
+    check_free(output, force, study, *reports)
+    check_free(table, force, study, output, *reports)
+    found = report_files(reports)
+    done = collect(load(study), counted(found), output, table)
+    typer.echo(f"Accepted {done.accepted} of {len(found)} reports.")
+    for field, times in done.fields.most_common():
+        typer.echo(f"Refused for {field}: {times}")
+    typer.echo(f"Wrote {output}, and {table} with what became of every file.")
+
+
+def counted(files: list[str]) -> Iterable[str]:
+    """The files, with a progress bar on a terminal where there are many."""
+    from rich.progress import track
+
+    from countveil.experiments.present import console
+
+    return track(files, "Collecting", console=console(), transient=True, disable=len(files) < 1000)
 
 
 def read_level(text: str) -> "PrivacyLevel":

@@ -11,13 +11,16 @@ import os
 import struct
 import zipfile
 import zlib
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from countveil.privacy.errors import ReleaseError
 
 _SEAL = b"countveil-sha256:"
 _SEAL_LENGTH = len(_SEAL) + 64
+_PIECE = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -31,18 +34,55 @@ _DAMAGE = (
 )
 
 
-def write(path: str | os.PathLike[str], members: dict[str, bytes]) -> None:
-    """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays."""
-    put(path, _pack(members))
+class Streamed(NamedTuple):
+    """A member that is too large to hold: its size in bytes, and its bytes in pieces."""
+
+    size: int
+    pieces: Iterable[bytes]
+
+
+def write(path: str | os.PathLike[str], members: Mapping[str, bytes | Streamed]) -> None:
+    """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays.
+
+    The bytes are the same for the same members, and silent about when and where they were written.
+    """
+    with _replacing(path) as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.create_system = 3
+                info.external_attr = 0o644 << 16
+                info.file_size = content.size if isinstance(content, Streamed) else len(content)
+                with archive.open(info, "w") as member:
+                    for piece in content.pieces if isinstance(content, Streamed) else (content,):
+                        member.write(piece)
+            archive.comment = b" " * _SEAL_LENGTH
+        size = file.seek(0, os.SEEK_END) - _SEAL_LENGTH
+        file.seek(0)
+        digest, left = hashlib.sha256(), size
+        while left:
+            piece = file.read(min(left, _PIECE))
+            digest.update(piece)
+            left -= len(piece)
+        file.seek(size)
+        file.write(_SEAL + digest.hexdigest().encode("ascii"))
 
 
 def put(path: str | os.PathLike[str], content: bytes) -> None:
     """Writes ``content`` to ``path`` in one step."""
+    with _replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write that takes its name at the end, unless an error came first."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
+        with open(temporary, "x+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -50,21 +90,6 @@ def put(path: str | os.PathLike[str], content: bytes) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
-
-
-def _pack(members: dict[str, bytes]) -> bytes:
-    """The file's bytes: the same for the same members, and silent about when and where they were written."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.create_system = 3
-            info.external_attr = 0o644 << 16
-            archive.writestr(info, content)
-        archive.comment = b" " * _SEAL_LENGTH
-    body = buffer.getvalue()[:-_SEAL_LENGTH]
-    return body + _seal(body)
 
 
 def _seal(body: bytes) -> bytes:

@@ -29,12 +29,11 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     """
     name = os.fspath(path)
     descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise RefusedError(name, WHOLE_FILE, "must be a regular file, got a pipe, a device or a directory")
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(
-                name, WHOLE_FILE, "must be a regular file, got a pipe, a device or a directory"
-            )
         if status.st_size > limit:
             raise RefusedError(
                 name, WHOLE_FILE, f"must have at most {limit} bytes, got a file of {status.st_size}"

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ MECHANISM = "two-sided geometric"
 MECHANISM_VERSION = 1
 
 WRITABLE = "Unicode text without NUL and without lone surrogates"
-_META = "meta.json"
+META = "meta.json"
 _MAX_META = 1 << 28
 _KEYS = {
     "format": str,
@@ -63,29 +63,51 @@ def schema_hash(shape: tuple[int, ...], labels: "Labels") -> str:
     return hashlib.sha256(canonical({"columns": axes})).hexdigest()
 
 
+def description(
+    shape: tuple[int, ...],
+    levels: Sequence[PrivacyLevel],
+    labels: "Labels",
+    *,
+    stored: int | None,
+    truncated: bool,
+    simulated: bool,
+    per_row: bool,
+) -> dict[str, Any]:
+    """What meta.json says; ``stored`` is the number of positive reports, or None for a dense layout."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "mechanism": MECHANISM,
+        "mechanism_version": MECHANISM_VERSION,
+        "layout": "dense" if stored is None else "csr",
+        "shape": list(shape),
+        "stored": prod(shape) if stored is None else stored,
+        "truncated": truncated,
+        "simulated": simulated,
+        "levels": [{"epsilon": str(level.epsilon), "precision": str(level.precision)} for level in levels],
+        "level_per_row": per_row,
+        "labels": labels,
+        "schema_hash": schema_hash(shape, labels),
+    }
+
+
 def members(release: "Release") -> dict[str, bytes]:
     """The members of the file, in their order."""
     sparse = hasattr(release.reports, "indptr")
     per_row = not isinstance(release.levels, PrivacyLevel)
     levels = (release.levels,) if isinstance(release.levels, PrivacyLevel) else release.levels
     known = {level: place for place, level in enumerate(dict.fromkeys(levels))}
-    meta = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "mechanism": release.mechanism,
-        "mechanism_version": release.mechanism_version,
-        "layout": "csr" if sparse else "dense",
-        "shape": list(release.shape),
-        "stored": int(release.reports.nnz) if sparse else prod(release.shape),
-        "truncated": release.truncated,
-        "simulated": release.simulated,
-        "levels": [{"epsilon": str(level.epsilon), "precision": str(level.precision)} for level in known],
-        "level_per_row": per_row,
-        "labels": release.labels,
-        "schema_hash": release.schema_hash,
-    }
-    content = {_META: canonical(meta)}
-    for name, shape in _arrays(meta).items():
+    meta = description(
+        release.shape,
+        tuple(known),
+        release.labels,
+        stored=int(release.reports.nnz) if sparse else None,
+        truncated=release.truncated,
+        simulated=release.simulated,
+        per_row=per_row,
+    )
+    content = {META: canonical(meta)}
+    for name, shape in array_shapes(meta).items():
         if name == "level_of_row":
             values: Any = [known[level] for level in levels]
         else:
@@ -102,7 +124,7 @@ def _flat(reports: Any, ndim: int) -> Any:
     return reports
 
 
-def _arrays(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The arrays that belong in the file, and their shapes."""
     shape, stored = tuple(meta["shape"]), meta["stored"]
     if meta["layout"] == "dense":
@@ -117,8 +139,8 @@ def _arrays(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 def read(reader: Reader) -> dict[str, Any]:
     """The arguments of Release, from a file whose seal holds; raises ReleaseError naming file and rule."""
     meta = _read_meta(reader)
-    arrays = _arrays(meta)
-    wanted = {_META, *(f"{name}.npy" for name in arrays)}
+    arrays = array_shapes(meta)
+    wanted = {META, *(f"{name}.npy" for name in arrays)}
     if reader.names != wanted:
         raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
     values = {}
@@ -144,14 +166,14 @@ def read(reader: Reader) -> dict[str, Any]:
 
 def _read_meta(reader: Reader) -> dict[str, Any]:
     """meta.json, with every key present, of its type, and within the rules that need no other member."""
-    if _META not in reader.names or reader.size(_META) > _MAX_META:
-        raise reader.fault(f"must hold a {_META} of at most {_MAX_META} bytes, got none or a larger one")
-    content = reader.read(_META)
+    if META not in reader.names or reader.size(META) > _MAX_META:
+        raise reader.fault(f"must hold a {META} of at most {_MAX_META} bytes, got none or a larger one")
+    content = reader.read(META)
     try:
         meta = json.loads(content.decode("ascii"))
         unchanged = canonical(meta) == content
     except (ValueError, RecursionError) as error:
-        raise reader.fault(f"must hold valid JSON in {_META}, got {error}") from error
+        raise reader.fault(f"must hold valid JSON in {META}, got {error}") from error
     if not isinstance(meta, dict) or set(meta) != set(_KEYS):
         raise reader.fault(f"must describe itself with the keys {sorted(_KEYS)}, got others")
     for key, kind in _KEYS.items():

@@ -1,0 +1,162 @@
+"""Many report files into one release: one at a time, and what is refused is told one by one."""
+
+import csv
+import os
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from countveil.files import replacing
+from countveil.privacy import PrivacyLevel, _archive, _format, _npy, report
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.report import Report
+from countveil.privacy.study import Study
+
+COLUMNS = ("file", "outcome", "participant", "epsilon", "precision", "field", "rule")
+ACCEPTED, REFUSED = "accepted", "refused"
+
+_PIECE = 1 << 20
+
+
+class Collected(NamedTuple):
+    """How many report files were taken and refused, and how often for which field."""
+
+    accepted: int
+    refused: int
+    fields: Counter[str]
+
+
+def collect(
+    study: Study,
+    files: Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    table: str | os.PathLike[str],
+) -> Collected:
+    """Merges the reports of a study into the release at ``output``, a row each in the order of ``files``.
+
+    A file is refused, and the rest goes on, if it is no report of this study, schema and mechanism, was
+    changed, holds an impossible value, or comes from a participant who was there before. ``table`` is a CSV
+    file with COLUMNS that says of every file what became of it and why. Rows are labelled with the participants'
+    tokens and keep their own level. Nothing grows with the number of reports but their tokens, levels and
+    row lengths; the counts wait in temporary files beside ``output``.
+
+    Raises ValueError if no report is accepted, after writing the table; OSError if a file cannot be written.
+    """
+    with ExitStack() as stack:
+        rows = Rows(study, Path(output).parent, stack)
+        seen: dict[bytes, str] = {}
+        fields: Counter[str] = Counter()
+        sheet = stack.enter_context(replacing(table))
+        writer = csv.writer(stack.enter_context(open(sheet, "w", encoding="utf-8", newline="")))
+        writer.writerow(COLUMNS)
+        for file in files:
+            name = os.fspath(file)
+            try:
+                found = report.load(name, study)
+                _refuse_again(found, seen, name)
+            except RefusedError as error:
+                fields[error.field.partition("[")[0]] += 1
+                writer.writerow((name, REFUSED, "", "", "", error.field, error.rule))
+                continue
+            except OSError as error:
+                fields["the file"] += 1
+                writer.writerow(
+                    (name, REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
+                )
+                continue
+            rows.add(found)
+            level = found.level
+            writer.writerow((name, ACCEPTED, found.participant, level.epsilon, level.precision, "", ""))
+        if rows.tokens:
+            rows.write(output)
+    if not rows.tokens:
+        raise ValueError(f"reports must hold at least one that is accepted, got none; {table} says why")
+    return Collected(len(rows.tokens), fields.total(), fields)
+
+
+def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
+    """Refuses a second report with a token that was accepted; the first one stays."""
+    token = bytes.fromhex(found.participant)
+    if token in seen:
+        raise RefusedError(name, "participant", f"must be new, got the participant of {seen[token]} again")
+    seen[token] = name
+
+
+def report_files(paths: Iterable[Path]) -> list[str]:
+    """The files themselves, and in the place of a directory all that is in it, by name, but for hidden ones."""
+    found: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                found += sorted(entry.path for entry in entries if not entry.name.startswith("."))
+        else:
+            found.append(os.fspath(path))
+    return found
+
+
+class Rows:
+    """The accepted reports on their way into a release file: counts on disk, the rest in memory.
+
+    Reports cut at zero with one axis become a sparse matrix of the positive ones; others stay dense.
+    """
+
+    def __init__(self, study: Study, folder: Path, stack: ExitStack) -> None:
+        self._study = study
+        self._sparse = study.truncated and len(study.shape) == 1
+        names = ("data", "indices") if self._sparse else ("reports",)
+        self._spools: dict[str, BinaryIO] = {
+            name: stack.enter_context(tempfile.TemporaryFile(dir=folder, prefix=".collect"))  # noqa: SIM115
+            for name in names
+        }
+        self._ends = array("q", [0])
+        self._levels: dict[PrivacyLevel, int] = {}
+        self._level_of_row = array("q")
+        self.tokens: list[str] = []
+
+    def add(self, found: Report) -> None:
+        """Appends one report as a row."""
+        values = np.array(found.values, dtype="<i8")
+        if self._sparse:
+            places = np.flatnonzero(values)
+            self._spools["data"].write(values[places].tobytes())
+            self._spools["indices"].write(places.astype("<i8").tobytes())
+            self._ends.append(self._ends[-1] + places.size)
+        else:
+            self._spools["reports"].write(values.tobytes())
+        self._level_of_row.append(self._levels.setdefault(found.level, len(self._levels)))
+        self.tokens.append(found.participant)
+
+    def write(self, output: str | os.PathLike[str]) -> None:
+        """Writes the release file, the same bytes as Release.save would write."""
+        shape = (len(self.tokens), *self._study.shape)
+        meta = _format.description(
+            shape,
+            tuple(self._levels),
+            (tuple(self.tokens), *self._study.labels),
+            stored=self._ends[-1] if self._sparse else None,
+            truncated=self._study.truncated,
+            simulated=False,
+            per_row=len(self._levels) > 1,
+        )
+        held = {"indptr": self._ends, "level_of_row": self._level_of_row}
+        members: dict[str, bytes | _archive.Streamed] = {_format.META: _format.canonical(meta)}
+        for name, lengths in _format.array_shapes(meta).items():
+            if name in held:
+                members[f"{name}.npy"] = _npy.encode(held[name], lengths)
+            else:
+                pieces = _pieces(_npy.header(lengths), self._spools[name])
+                members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths), pieces)
+        _archive.write(output, members)
+
+
+def _pieces(header: bytes, spool: BinaryIO) -> Iterator[bytes]:
+    yield header
+    spool.seek(0)
+    while piece := spool.read(_PIECE):
+        yield piece

@@ -1,0 +1,221 @@
+import csv
+import dataclasses
+import json
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+from countveil.collect import COLUMNS, collect, report_files
+from countveil.observations import observations_of
+from countveil.privacy import PrivacyLevel, report, study
+from countveil.privacy.report import Report
+from tests.test_cli import fails, run
+
+LEVELS = [PrivacyLevel(1, 2), PrivacyLevel(1, 10), PrivacyLevel(4, 1)]
+WORDS = ["surprise", "party", "five", "times", "veil"]
+RNG = np.random.default_rng(3)
+
+
+def planned(title="Surprises", **changes):
+    return study.new(title, "To learn.", "a@b.org", LEVELS, **({"axes": [("word", WORDS)]} | changes))
+
+
+STUDY = planned()
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reports").mkdir()
+    return tmp_path
+
+
+def made(number, level=LEVELS[0], under=STUDY):
+    counts = RNG.poisson(1.0, under.cells).tolist()
+    return report.privatized(counts, under, level, f"{number:032x}")
+
+
+def put(folder, name, content, under=STUDY):
+    path = folder / "reports" / name
+    path.write_bytes(report.encode(content, under) if isinstance(content, Report) else content)
+    return path
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_reports_become_the_release_that_the_fits_take(here):
+    reports = [made(i, LEVELS[i % 2]) for i in range(30)]
+    for i, each in enumerate(reports):
+        put(here, f"{i:02}.json", each)
+    done = collect(STUDY, report_files([here / "reports"]), "r.npz", "t.csv")
+    assert done == (30, 0, {})
+    release = cv.Release.load("r.npz")
+    assert sp.issparse(release.reports)
+    assert release.reports.toarray().tolist() == [each.values for each in reports]
+    assert release.levels == tuple(each.level for each in reports)
+    assert release.alpha.tolist() == [each.level.alpha for each in reports]
+    assert release.labels == (tuple(each.participant for each in reports), tuple(WORDS))
+    assert release.schema_hash == STUDY.schema_hash
+    assert (release.truncated, release.simulated) == (True, False)
+    assert observations_of(release).shape == (30, 5)
+    release.save("again.npz")
+    assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
+    assert [row["outcome"] for row in rows("t.csv")] == ["accepted"] * 30
+    assert rows("t.csv")[1]["precision"] == "10"
+    assert sorted(path.name for path in here.iterdir()) == ["again.npz", "r.npz", "reports", "t.csv"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"truncated": False},
+        {"axes": [("to", ["ann", "bob"]), ("day", ["Mon", "Tue", "Wed"])], "kind": "categories"},
+    ],
+)
+def test_signed_reports_and_several_axes_stay_dense(here, changes):
+    under = planned(**changes)
+    reports = [made(i, LEVELS[1], under) for i in range(8)]
+    files = [put(here, f"{i}", each, under) for i, each in enumerate(reports)]
+    collect(under, files, "r.npz", "t.csv")
+    release = cv.Release.load("r.npz")
+    assert release.reports.reshape(8, -1).tolist() == [each.values for each in reports]
+    assert release.shape == (8, *under.shape)
+    assert release.levels == LEVELS[1]
+    assert release.truncated == under.truncated
+    assert release.schema_hash == under.schema_hash
+    release.save("again.npz")
+    assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
+
+
+def test_what_cannot_be_merged_is_refused_one_by_one_with_the_reason(here):
+    other = planned("Other")
+    elsewhere = planned(axes=[("word", WORDS[:4])])
+    good = made(1)
+    content = report.encode(good, STUDY)
+    huge = json.dumps(good.values).replace(" ", "").encode()
+    files = {
+        "01": good,
+        "02 same": content,
+        "03 again": made(1, LEVELS[1]),
+        "04 other study": report.encode(made(4), other),
+        "05 other words": report.encode(made(5, under=elsewhere), elsewhere),
+        "06 version": content.replace(b'"mechanism_version":1', b'"mechanism_version":2'),
+        "07 schema": content.replace(STUDY.schema_hash.encode(), b"0" * 64),
+        "08 changed": content.replace(f"{1:032x}".encode(), f"{2:032x}".encode()),
+        "09 impossible": content.replace(huge, b"[1,2,3,4,-5]"),
+        "10 short": content[:-30],
+        "11 empty": b"",
+        "12 binary": bytes(range(256)),
+        "13": made(2, LEVELS[2]),
+        "14 level": content.replace(b'"precision":"2"', b'"precision":"3"'),
+    }
+    for name, each in files.items():
+        put(here, name, each)
+    (here / "reports" / "15 folder").mkdir()
+    (here / "reports" / ".hidden").write_text("nothing")
+    missing = here / "reports" / "16 missing"
+    done = collect(STUDY, [*report_files([here / "reports"]), str(missing)], "r.npz", "t.csv")
+    assert (done.accepted, done.refused) == (2, 14)
+    assert cv.Release.load("r.npz").row_labels == (f"{1:032x}", f"{2:032x}")
+    table = rows("t.csv")
+    assert tuple(table[0]) == COLUMNS
+    told = {os.path.basename(row["file"])[:2]: (row["field"], row["rule"]) for row in table if row["rule"]}
+    assert {number: field for number, (field, _) in told.items()} == {
+        "02": "participant",
+        "03": "participant",
+        "04": "study",
+        "05": "study",
+        "06": "mechanism_version",
+        "07": "schema_hash",
+        "08": "sha256",
+        "09": "reports[4]",
+        "10": "the file",
+        "11": "the file",
+        "12": "the file",
+        "14": "level",
+        "15": "the file",
+        "16": "the file",
+    }
+    assert told["02"][1] == f"must be new, got the participant of {here}/reports/01 again"
+    assert "must be a regular file" in told["15"][1]
+    assert told["16"][1] == "must be readable, got No such file or directory"
+    assert done.fields["reports"] == 1
+
+
+def test_a_refused_report_does_not_take_the_place_of_a_good_one(here):
+    good = made(1)
+    broken = put(here, "a", report.encode(good, STUDY)[:-9])
+    assert collect(STUDY, [broken, put(here, "b", good)], "r.npz", "t.csv")[:2] == (1, 1)
+
+
+def test_nothing_accepted_is_no_release_but_a_table(here):
+    with pytest.raises(
+        ValueError, match=r"must hold at least one that is accepted, got none; t\.csv says why"
+    ):
+        collect(STUDY, [put(here, "a", b"")], "r.npz", "t.csv")
+    assert not (here / "r.npz").exists()
+    assert len(rows("t.csv")) == 1
+
+
+def test_a_failure_leaves_nothing_behind(here, monkeypatch):
+    monkeypatch.setattr("countveil.privacy._archive.write", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        collect(STUDY, [put(here, "a", made(1))], "r.npz", "t.csv")
+    assert [path.name for path in here.iterdir()] == ["reports"]
+
+
+def test_memory_does_not_grow_with_the_counts(here, monkeypatch):
+    """Ten times the reports, the same memory but for tokens, names and lengths."""
+    monkeypatch.setattr("countveil.collect._PIECE", 4096)
+    monkeypatch.setattr("countveil.privacy._archive._PIECE", 4096)
+    wide = planned(axes=[("word", [f"w{i}" for i in range(1000)])])
+    for i in range(100):
+        put(here, f"{i:03}", made(i, LEVELS[1], wide), wide)
+    files = report_files([here / "reports"])
+    peaks = []
+    for number in (10, 10, 100):
+        tracemalloc.start()
+        collect(wide, files[:number], "r.npz", "t.csv")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] - peaks[1] < cv.Release.load("r.npz").reports.nnz * 16 / 3
+
+
+def test_the_command(here):
+    (here / "study.json").write_text(STUDY.to_json())
+    for i in range(5):
+        put(here, f"{i}.json", made(i))
+    put(here, "5.json", b"{}")
+    said = run("collect", "study.json", "reports", "-o", "r.npz").stdout
+    assert said.splitlines() == [
+        "Accepted 5 of 6 reports.",
+        "Refused for format: 1",
+        "Wrote r.npz, and r.csv with what became of every file.",
+    ]
+    assert cv.Release.load("r.npz").levels == LEVELS[0]
+    assert "r.npz exists already" in fails("collect", "study.json", "reports", "-o", "r.npz")
+    assert "must be a file of its own" in fails(
+        "collect", "study.json", "reports/0.json", "-o", "reports/0.json", "--force"
+    )
+    assert "s.csv must be a file of its own" in fails(
+        "collect", "study.json", "reports", "-o", "s.csv", "--force"
+    )
+    assert "id must be" in fails("collect", changed(here), "reports", "-o", "s.npz")
+    assert not (here / "s.npz").exists()
+
+
+def changed(here):
+    described = json.loads((here / "study.json").read_text())
+    (here / "changed.json").write_text(json.dumps(described | {"contact": "eve"}))
+    return "changed.json"
+
+
+def test_another_release_of_a_study_has_another_id():
+    assert dataclasses.replace(STUDY, contact="eve").id != STUDY.id
