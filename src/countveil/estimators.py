@@ -18,7 +18,7 @@ from countveil.engines.threads import available_threads
 from countveil.files import replacing
 from countveil.inference import methods
 from countveil.inference import posterior as posteriors
-from countveil.inference.cavi import EXPECTATIONS
+from countveil.inference.continuing import Stream, restore, store
 from countveil.inference.diagnostics import (
     R_HAT_FAIR,
     SIGNAL_LEAST,
@@ -32,6 +32,7 @@ from countveil.inference.predict import log_predictive, pointwise_log_likelihood
 from countveil.inference.project import project_rows
 from countveil.inference.run import STARTS, Checkpoint, Schedule
 from countveil.inference.start import mean_rate_without_offsets
+from countveil.inference.svi import EXPECTATIONS
 from countveil.matrices import check_mask
 from countveil.models.matrix import matrix_model
 from countveil.observations import Observations, ReleaseFiles, observations_of
@@ -61,10 +62,13 @@ class TopicModel(TransformerMixin, BaseEstimator):
         tolerance: stop once the objective moves by less than this share of itself in one iteration ("cavi",
             "bessel-cavi").
         expectation: what counts are split by in "cavi" and "svi": "geometric" (a true bound; best where counts
-            are dense) or "arithmetic" (does not starve components where counts are sparse and noise strong).
-            None is "geometric" for "cavi", "arithmetic" for "svi".
+            are dense), "arithmetic" (does not starve components where counts are sparse and noise strong), or,
+            for "svi" alone, "trimmed" (means with half the prior's share left out; between the two).
+            None is "geometric" for "cavi", "trimmed" for "svi".
         center: the Bessel's "mode", as published, or its "mean" ("bessel-cavi").
         passes, batch_rows: how often to go through the rows, and how many to learn from at once ("svi").
+        total_rows: how many rows those that ``partial_fit`` has seen are to speak for; None takes as many as it
+            has seen ("svi").
         thin: keep every thin-th draw only; memory grows with draws * chains * (documents + words) * topics.
         prior_shape: gamma shape of both factors; below 1 favours few topics a document and few words a topic.
         prior_rate: gamma rate of both factors; None learns one per topic, and is right when the size of the
@@ -97,6 +101,7 @@ class TopicModel(TransformerMixin, BaseEstimator):
         center: str = "mode",
         passes: int = 5,
         batch_rows: int = 256,
+        total_rows: int | None = None,
         prior_shape: float = 0.1,
         prior_rate: float | None = None,
         seed: int | None = None,
@@ -116,6 +121,7 @@ class TopicModel(TransformerMixin, BaseEstimator):
         self.center = center
         self.passes = passes
         self.batch_rows = batch_rows
+        self.total_rows = total_rows
         self.prior_shape = prior_shape
         self.prior_rate = prior_rate
         self.seed = seed
@@ -153,22 +159,92 @@ class TopicModel(TransformerMixin, BaseEstimator):
             )
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
         data = X if isinstance(X, ReleaseFiles) else observations_of(X)
+        first = self._begin(data)
+        found = methods.fit(self.method, data, self.model_, self._settings(saving))
+        self._keep(found, data, first, data.shape[0], data.shape[0])
+        self._warn(found.interrupted)
+        return self
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
+
+        The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
+        topics found in few noisy rows are slow to mend. Later calls go on from there, also after ``fit`` and
+        after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
+        counts as a new one, so show rows once (or set ``total_rows``). Whatever speaks of documents, such as
+        ``posterior``, ``rate`` and ``diagnostics``, is about the rows of the last call; topics are about all.
+        Every call makes ``draws`` draws.
+
+        Raises:
+            TypeError: data without a noise level (a bare array).
+            ValueError: a method other than "svi", a parameter out of range, or words, a number of topics or
+                column offsets other than those of the first call.
+        """
+        if self.method != "svi":
+            raise ValueError(f"partial_fit goes with method 'svi', got method {self.method!r}")
+        self._check_parameters()
+        data = X if isinstance(X, ReleaseFiles) else observations_of(X)
+        before = restore(self.posterior_) if hasattr(self, "posterior_") else None
+        first = self._begin(data) if before is None else self._go_on(data, before)
+        rows_seen = data.shape[0] + (0 if before is None else before.rows_seen)
+        total_rows = rows_seen if self.total_rows is None else self.total_rows
+        found = methods.go_on_svi(data, self.model_, self._settings(None), before, total_rows)
+        self._keep(found, data, first, rows_seen, total_rows)
+        self._warn(found.interrupted)
+        return self
+
+    def _go_on(self, data: Observations | ReleaseFiles, before: Stream) -> Observations:
+        """Check that rows go with those before them; returns the first part of the data."""
+        first = next(data.parts())[1]
+        self._check_columns(first)
+        if self.n_topics != before.model.n_components:
+            raise ValueError(
+                f"n_topics must be the {before.model.n_components} of the first rows, got {self.n_topics}"
+            )
+        if (first.column_labels is None) == hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "X must name its words if and only if the first rows did, got "
+                + ("no names" if first.column_labels is None else "names")
+            )
+        if not np.array_equal(first.prior_scale_v, before.prior_scale_v):
+            raise ValueError("X must have the column_offset of the first rows, got another")
+        self.model_ = before.model
+        return first
+
+    def _begin(self, data: Observations | ReleaseFiles) -> Observations:
+        """Settle the model and the seed; returns the first part of the data."""
         first = next(data.parts())[1]
         self.model_ = matrix_model(
             self.n_topics, self.prior_shape, self.prior_rate, mean_rate_without_offsets(first)
         )
         self.seed_ = secrets.randbits(63) if self.seed is None else int(self.seed)
-        found = methods.fit(self.method, data, self.model_, self._settings(saving))
+        return first
+
+    def _keep(
+        self,
+        found: methods.Fitted,
+        data: Observations | ReleaseFiles,
+        first: Observations,
+        rows_seen: int,
+        total_rows: int,
+    ) -> None:
+        """Take over what a method found; ``first`` is the data's first part."""
         self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
         facts = self._facts()
         if found.means is not None:
             theta, phi = found.means
             facts["signal_share"] = signal_share(first, theta[: first.shape[0]], phi)
         self._adopt(posteriors.data_tree(found, data, facts))
-        if found.interrupted:
-            warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=2)
+        if found.state is not None:
+            store(
+                self.posterior_,
+                Stream(found.state, self.model_, first.prior_scale_v, rows_seen, total_rows),
+            )
+
+    def _warn(self, interrupted: bool) -> None:
+        if interrupted:
+            warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
-        return self
 
     def _settings(self, saving: Checkpoint | None) -> methods.Settings:
         return methods.Settings(
@@ -217,12 +293,15 @@ class TopicModel(TransformerMixin, BaseEstimator):
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}")
+        if self.expectation == "trimmed" and self.method != "svi":
+            raise ValueError(f"expectation 'trimmed' goes with method 'svi', got method {self.method!r}")
         least = {"n_topics": 1, "draws": 1, "tune": 0, "chains": 1, "thin": 1}
         for name, bound in (least | {"max_iter": 1, "passes": 1, "batch_rows": 1}).items():
             check_integer(name, getattr(self, name), bound)
         check_positive("tolerance", self.tolerance)
-        if self.threads is not None:
-            check_integer("threads", self.threads, 1)
+        for name in ("threads", "total_rows"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
         if self.seed is not None:
             check_integer("seed", self.seed, 0)
         check_positive("prior_shape", self.prior_shape)
@@ -232,13 +311,13 @@ class TopicModel(TransformerMixin, BaseEstimator):
     def _warn_if_unsound(self) -> None:
         facts = self.posterior.attrs
         if facts.get("signal_share", 1.0) < SIGNAL_LEAST:
-            warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=3)
+            warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=4)
         sizes = self.posterior["posterior"].sizes
         if sizes["chain"] < 2 or sizes["draw"] < FEWEST_DRAWS_TO_JUDGE:
             return
         found = self.diagnostics()
         if found.table["r_hat"].max() > R_HAT_FAIR:
-            warnings.warn(found.verdict, ConvergenceWarning, stacklevel=3)
+            warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
     @property
     def posterior(self) -> xr.DataTree:
@@ -326,15 +405,15 @@ class TopicModel(TransformerMixin, BaseEstimator):
 
         The new documents have reports of their own and, if their release says so, noise levels of their own.
         """
-        observations = observations_of(X)
-        if observations.shape[1] != self.posterior["posterior"].sizes["word"]:
+        tree, observations = self.posterior, observations_of(X)
+        self._check_columns(observations)
+        return project_rows(observations, tree, self.prior_shape, self.seed_)
+
+    def _check_columns(self, observations: Observations) -> None:
+        if observations.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X must have the {self.n_features_in_} words of the fit, got {observations.shape[1]} columns"
             )
-        self._check_words(observations)
-        return project_rows(observations, self.posterior, self.prior_shape, self.seed_)
-
-    def _check_words(self, observations: Observations) -> None:
         names = getattr(self, "feature_names_in_", None)
         if names is None or observations.column_labels is None:
             return

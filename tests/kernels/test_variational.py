@@ -82,15 +82,16 @@ def test_digamma_is_scipys():
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])
-@pytest.mark.parametrize("geometric", [True, False])
-def test_settled_rows_are_where_the_update_stays(kind, geometric):
+@pytest.mark.parametrize(("geometric", "cut"), [(True, 0.0), (False, 0.0), (False, 0.5 * SHAPE)])
+def test_settled_rows_are_where_the_update_stays(kind, geometric, cut):
     (theta_g, theta_m, phi_g, phi_m), _, _, _, observations = scene(kind)
     block, total = observations.block(slice(0, ROWS)), phi_m.sum(axis=0)
     g, m = theta_g.copy(), theta_m.copy()
-    kernels.settle_rows(block, g, m, phi_g, phi_m, total, SHAPE, PRIOR_RATE, geometric, 1e-13, 100_000)
+    rules = geometric, 1e-13, 100_000, cut
+    kernels.settle_rows(block, g, m, phi_g, phi_m, total, SHAPE, PRIOR_RATE, *rules)
     shape, rate = g.copy(), m.copy()
     sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
     kernels.update_rows(block, shape, rate, phi_g, phi_m, total, SHAPE, PRIOR_RATE, sums)
     np.testing.assert_allclose(shape / rate, m, rtol=1e-6)
-    expected = np.exp(special.digamma(shape)) / rate if geometric else shape / rate
+    expected = (np.exp(special.digamma(shape)) if geometric else shape - cut) / rate
     np.testing.assert_allclose(expected, g, rtol=1e-6, atol=1e-12)

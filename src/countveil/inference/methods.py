@@ -12,6 +12,7 @@ import numpy as np
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
+from countveil.inference.continuing import Stream
 from countveil.inference.held_out import Folds
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
@@ -52,6 +53,7 @@ class Fitted(NamedTuple):
     objective: np.ndarray | None = None  # (iterations,) before each step
     converged: bool | None = None
     means: tuple[np.ndarray, np.ndarray] | None = None  # (D, K), (V, K)
+    state: svi.State | None = None  # what svi goes on from
 
 
 def fit(method: str, data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
@@ -133,18 +135,33 @@ def add_scores(draws: Draws, s: int, rows: slice, observations: Observations, en
 
 def fit_svi(data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
     """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
-    started, expectation = time.perf_counter(), settings.expectation or "arithmetic"
     streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
+    started = time.perf_counter()
+    state = svi.init(next(data.parts())[1], model, streams, n_rows)
+    turns = [streams.generator(turn + 1, START) for turn in range(settings.passes)]
+    return learn_rows(data, model, settings, state, turns, n_rows, started)
+
+
+def learn_rows(
+    data: Observations | ReleaseFiles,
+    model: MatrixModel,
+    settings: Settings,
+    state: svi.State,
+    turns: list[np.random.Generator],
+    total_rows: int,
+    started: float,
+) -> Fitted:
+    """A pass of svi over the rows with each generator of ``turns``; the rows speak for ``total_rows``."""
+    expectation, n_rows = settings.expectation or "trimmed", data.shape[0]
     bounds: list[float] = []
     interrupted = False
     with run.progress_bar(settings.progress) as bar, ThreadEngine(settings.threads) as engine:
-        task = bar.add_task("starting", total=settings.passes * n_rows, score="")
-        state = svi.init(next(data.parts())[1], model, streams, n_rows)
+        task = bar.add_task("starting", total=len(turns) * n_rows, score="")
         try:
-            for turn in range(settings.passes):
-                for batch in batches(data, settings.batch_rows, streams.generator(turn + 1, START)):
-                    state, found = svi.step(state, batch, model, n_rows, engine, expectation)
-                    bounds.append(found.data_bound * n_rows / batch.shape[0])
+            for turn, rng in enumerate(turns):
+                for batch in batches(data, settings.batch_rows, rng):
+                    state, found = svi.step(state, batch, model, total_rows, engine, expectation)
+                    bounds.append(found.data_bound * total_rows / batch.shape[0])
                     bar.update(task, advance=batch.shape[0], description=f"pass {turn + 1}")
         except KeyboardInterrupt:
             interrupted = True
@@ -152,8 +169,26 @@ def fit_svi(data: Observations | ReleaseFiles, model: MatrixModel, settings: Set
         fits = [svi.fit_rows(state, part, model, engine, expectation) for _, part in data.parts()]
         q = svi.whole(state, fits)
         draws = draws_from_gammas(q, data, settings, engine)
-    means = q.theta_shape / q.theta_rate, q.phi_shape / q.phi_rate
-    return Fitted(draws, interrupted, time.perf_counter() - started, np.array(bounds), not interrupted, means)
+    means, seconds = (q.theta_shape / q.theta_rate, q.phi_shape / q.phi_rate), time.perf_counter() - started
+    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, means, state)
+
+
+def go_on_svi(
+    data: Observations | ReleaseFiles,
+    model: MatrixModel,
+    settings: Settings,
+    stream: Stream | None,
+    total_rows: int,
+) -> Fitted:
+    """One pass of svi over rows that come after others (none, without a stream)."""
+    streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
+    first = next(data.parts())[1]
+    if stream is None:
+        state = svi.init(first, model, streams, total_rows)
+    else:
+        state = svi.grow(stream.state, model, first.prior_scale_v, stream.total_rows, total_rows)
+    turns = [streams.generator(state.updates, START)]
+    return learn_rows(data, model, settings, state, turns, total_rows, started)
 
 
 def batches(data: Observations | ReleaseFiles, size: int, rng: np.random.Generator) -> Iterator[Observations]:

@@ -40,12 +40,24 @@ def digamma(x):
 
 @njit(cache=True, nogil=True)
 def settle_rows(
-    block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape, rate_k, geometric, tolerance, most
+    block,
+    theta_g_dk,
+    theta_m_dk,
+    phi_g_vk,
+    phi_m_vk,
+    phi_total_k,
+    shape,
+    rate_k,
+    geometric,
+    tolerance,
+    most,
+    cut,
 ):
     """Iterate theta's update with phi held, each row until its means move by less than ``tolerance`` of their sum.
 
-    theta_g_dk and theta_m_dk are replaced by the geometric (or, if not ``geometric``, arithmetic) and arithmetic
-    means at the end, or after ``most`` iterations. Exposures do not depend on theta: one sum over the row.
+    theta_g_dk and theta_m_dk are replaced by the geometric means (or, if not ``geometric``, by (shape - cut) / rate,
+    the arithmetic means where cut is 0) and the arithmetic means at the end, or after ``most`` iterations.
+    Exposures do not depend on theta: one sum over the row.
     """
     indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
     n_rows, n_topics = theta_g_dk.shape
@@ -77,7 +89,8 @@ def settle_rows(
                 moved += abs(mean - theta_m_dk[d, k])
                 total += mean
                 theta_m_dk[d, k] = mean
-                g = math.exp(digamma(new_shape)) / new_rate_k[k] if geometric else mean
+                g = math.exp(digamma(new_shape)) if geometric else new_shape - cut
+                g /= new_rate_k[k]
                 theta_g_dk[d, k] = max(g, SMALLEST)
             if moved < tolerance * total:
                 break
