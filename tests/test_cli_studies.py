@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from countveil.audit import Finding
+from countveil.audit.checks import LEVELS
 from countveil.privacy import PrivacyLevel, study
 from tests.test_cli import fails, run
 
@@ -55,3 +57,24 @@ def test_what_is_no_study_is_refused_in_one_line(here):
     described = json.loads((here / "s.json").read_text())
     (here / "s.json").write_text(json.dumps(described | {"title": "Post"}))
     assert "s.json: id must be the SHA-256 of all other fields" in fails("study", "show", "s.json")
+
+
+def test_the_audit_tells_every_check_and_fails_if_one_does(here, monkeypatch):
+    level = PrivacyLevel(1, 10)
+    asked = []
+
+    def audit(levels):
+        asked.append(list(levels))
+        yield Finding("arrays", "law", level, True, "p = 0.5", "a deviation of 0.001")
+        yield Finding("arrays", "alpha", level, len(asked) == 1, "p = 0", "alpha wrong by 1%")
+
+    monkeypatch.setattr("countveil.audit.audit", audit)
+    said = run("audit", "--level", "10:1").stdout
+    assert "PASS  arrays, law (N=10, epsilon=1): p = 0.5; detects a deviation of 0.001" in said
+    assert said.endswith("2 of 2 checks passed.\n")
+    run("study", "new", "word.txt", "-o", "s.json", *ASKED)
+    said = run("audit", "--study", "s.json", status=1).stdout
+    assert "FAIL  arrays, alpha (N=10, epsilon=1): p = 0; detects alpha wrong by 1%" in said
+    run("audit", status=1)
+    assert asked == [[level], [level], list(LEVELS)]
+    assert "level must be N:EPSILON" in fails("audit", "--level", "strong")

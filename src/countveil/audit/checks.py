@@ -1,0 +1,269 @@
+"""The checks of an audit, on any route from counts to reports."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from countveil.audit import statistics
+from countveil.audit.statistics import CRITICAL, Histogram, Integers, Outputs
+from countveil.privacy import PrivacyLevel, privatize, report, study
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import short
+from countveil.privacy.report import Report
+from countveil.privacy.study import Study
+
+LEVELS = (PrivacyLevel(1, 10), PrivacyLevel(1, 1), PrivacyLevel(4, 1))
+DETECTED = 0.015
+"""The relative error of alpha that samples are made large enough for, where that takes at most MOST draws."""
+LEAST, MOST = 200_000, 20_000_000
+PAIR_DRAWS = 400_000
+LARGE = (2**53, 2**60, 2**62)
+LAGS = (1, 2, 3, 4, 7, 8, 16, 64, 100, 1000, 1024)
+_CHUNK = 1_000_000
+_REUSE = PrivacyLevel(1, 100)
+_TOKEN = "0123456789abcdef" * 2
+
+
+class Finding(NamedTuple):
+    """What one check saw, and what it would have seen."""
+
+    route: str
+    check: str
+    level: PrivacyLevel
+    passed: bool
+    seen: str
+    power: str
+
+
+class Route(NamedTuple):
+    """A way by which counts become reports: a function of counts (1-D int64) and a level."""
+
+    name: str
+    reports: Callable[[Integers, PrivacyLevel], Integers]
+    truncated: bool = False
+
+
+def shipped_routes() -> tuple[Route, ...]:
+    """The routes of this package: arrays, sparse matrices, and a participant's report."""
+    return (
+        Route("arrays", _from_array),
+        Route("sparse", _from_sparse, truncated=True),
+        Route("participant", _from_participant),
+    )
+
+
+def _from_array(counts: Integers, level: PrivacyLevel) -> Integers:
+    return privatize(counts.reshape(1, -1), level, truncate=False).reports.ravel()
+
+
+def _from_sparse(counts: Integers, level: PrivacyLevel) -> Integers:
+    from scipy.sparse import csr_array
+
+    return privatize(csr_array(counts.reshape(1, -1)), level, truncate=True).reports.toarray().ravel()
+
+
+def _from_participant(counts: Integers, level: PrivacyLevel) -> Integers:
+    """Reports of 1,000 cells each, through the bytes of their files."""
+    values: list[int] = []
+    for start in range(0, counts.size, 1000):
+        some = counts[start : start + 1000].tolist()
+        asked = _study(len(some), level)
+        content = report.encode(report.privatized(some, asked, level, _TOKEN), asked)
+        values += report.decode(content, asked, "report").values
+    return np.array(values, dtype=np.int64)
+
+
+def _study(cells: int, level: PrivacyLevel) -> Study:
+    key = cells, level
+    if key not in _STUDIES:
+        axes = (("cell", tuple(f"c{place}" for place in range(cells))),)
+        _STUDIES[key] = Study("Audit", "To be checked.", "nobody", (level,), study.CATEGORIES, axes, False)
+    return _STUDIES[key]
+
+
+_STUDIES: dict[tuple[int, PrivacyLevel], Study] = {}
+
+
+def audit(
+    levels: Iterable[PrivacyLevel] = LEVELS, routes: Iterable[Route] | None = None
+) -> Iterator[Finding]:
+    """All checks of all routes, one finding after the other as they are made."""
+    for route in shipped_routes() if routes is None else routes:
+        yield from audit_route(route, levels)
+    yield from audit_layout(report.encode)
+
+
+def audit_route(route: Route, levels: Iterable[PrivacyLevel] = LEVELS) -> Iterator[Finding]:
+    """The checks of one route: the exact law, large values, zeros, lower bounds on epsilon, reuse."""
+    for level in levels:
+        yield from _law(route, level)
+        yield _zeros(route, level)
+        yield from _bounds(route, level)
+    yield from _reuse(route)
+
+
+def _noise(route: Route, level: PrivacyLevel, counts: Integers, size: int) -> Iterator[Integers]:
+    """The noise of ``size`` draws, in chunks, on counts that are repeated to fill them."""
+    while size > 0:
+        some = np.resize(counts, min(size, _CHUNK))
+        yield route.reports(some, level) - some
+        size -= some.size
+
+
+def _seen(noise: Iterable[Integers], widest: int) -> Histogram:
+    cells, size, total = np.zeros(2 * widest + 3, dtype=np.int64), 0, 0
+    for some in noise:
+        part = statistics.histogram(some, widest)
+        cells, size, total = cells + part.cells, size + part.size, total + part.total
+    return Histogram(cells, size, total)
+
+
+def _high(route: Route, level: PrivacyLevel) -> int:
+    """A count that truncation does not touch."""
+    return 2**50 if route.truncated else 0
+
+
+def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
+    """Noise on counts of 0 to 12 (on high ones, where a route cuts at zero), and on very large ones."""
+    rate = float(level.rate)
+    needed = ((statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / DETECTED) ** 2 / statistics.moments(
+        rate
+    )[1]
+    size = int(min(max(needed, LEAST), MOST))
+    counts = np.arange(13, dtype=np.int64) + _high(route, level)
+    seen = _seen(_noise(route, level, counts, size), statistics.width(rate, size))
+    yield _tested(
+        *(route, "alpha", level, statistics.magnitude(seen, rate)),
+        f"alpha wrong by {statistics.detectable_alpha(rate, size):.2%} ({size} draws)",
+    )
+    share = (
+        (statistics.CRITICAL_SCORE + statistics.POWER_SCORE)
+        / 2
+        / math.sqrt(max(2 * size * level.false_positive_rate, 1))
+    )
+    yield _tested(
+        *(route, "both signs", level, statistics.one_sidedness(seen)),
+        f"a sign more frequent by {share:.2%} of the noise that is not zero",
+    )
+    yield _tested(
+        *(route, "law", level, statistics.chi_square(seen, rate)),
+        f"a deviation of {_deviation(seen):.2g} in total chi-square distance",
+    )
+    for value in LARGE:
+        noise = _noise(route, level, np.array([value], dtype=np.int64), LEAST)
+        large = _seen(noise, statistics.width(rate, LEAST))
+        yield _tested(
+            *(route, f"law at 2^{value.bit_length() - 1}", level, statistics.chi_square(large, rate)),
+            f"a deviation of {_deviation(large):.2g}, as rounding to even numbers makes",
+        )
+
+
+def _deviation(seen: Histogram) -> float:
+    """The chi-square distance between laws that would be detected with 99% probability."""
+    from scipy import stats
+
+    degrees = seen.cells.size - 1
+    critical = stats.chi2.isf(CRITICAL, degrees)
+    low, high = 0.0, 1e6
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if stats.ncx2.sf(critical, degrees, middle) > 0.99 else (middle, high)
+    return high / seen.size
+
+
+def _zeros(route: Route, level: PrivacyLevel) -> Finding:
+    """Noise on the zeros of a sparse record, as it comes out."""
+    counts = np.zeros(10, dtype=np.int64)
+    counts[3] = 5
+    rate = float(level.rate)
+    noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, LEAST))
+    seen = _seen(noise, statistics.width(rate, LEAST))
+    return _tested(
+        *(route, "law at zeros", level, statistics.chi_square(seen, rate, positive=route.truncated)),
+        f"a deviation of {_deviation(seen):.2g}",
+    )
+
+
+def _tested(route: Route, check: str, level: PrivacyLevel, p_value: float, power: str) -> Finding:
+    return Finding(route.name, check, level, bool(p_value >= CRITICAL), f"p = {p_value:.2g}", power)
+
+
+def _bounds(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
+    """Lower bounds on epsilon between neighbouring inputs, against what is promised at their distance."""
+    high, far = _high(route, level), max(math.floor(level.precision), 1)
+    pairs = {
+        "0 and 1": ([high], [high + 1]),
+        f"0 and {far}": ([high], [high + far]),
+        "5 + 5 and 0 + 0": ([high + 5, high + 5], [high, high]),
+        "2^60 + 128 and 2^60 + 129": ([2**60 + 128], [2**60 + 129]),  # floats make them 256 apart
+    }
+    if route.truncated:
+        pairs["0 and 1, cut"] = ([0], [1])
+    for name, (first, second) in pairs.items():
+        outputs = [_outputs(route, level, x, first, second) for x in (first, second)]
+        distance = sum(abs(a - b) for a, b in zip(first, second, strict=True))
+        claimed = float(level.epsilon_at(distance))
+        bound = statistics.epsilon_bound(outputs[0], outputs[1], claimed)
+        yield Finding(
+            *(route.name, f"epsilon, {name}", level, bound.lower <= claimed),
+            f"at least {bound.lower:.3f}, promised {short(level.epsilon_at(distance))}",
+            f"an epsilon of {bound.detectable:.3f} or more",
+        )
+
+
+def _outputs(route: Route, level: PrivacyLevel, x: list[int], first: list[int], second: list[int]) -> Outputs:
+    """Statistics of many reports on x: how much nearer they are to one input than to the other, and residues."""
+    counts = np.array(x, dtype=np.int64)
+    reports = np.concatenate(
+        [some + np.resize(counts, some.size) for some in _noise(route, level, counts, PAIR_DRAWS)]
+    )
+    reports = reports.reshape(-1, len(x))
+    nearer = np.abs(reports - np.array(second)) - np.abs(reports - np.array(first))
+    return {
+        "nearer": nearer.sum(axis=1),
+        "first cell": reports[:, 0],
+        "last bits": reports[:, 0] & 255,
+    }
+
+
+def _reuse(route: Route) -> Iterator[Finding]:
+    """Whether noise returns: within a call, between calls, from one cell to another."""
+    counts = np.full(1 << 15, _high(route, _REUSE), dtype=np.int64)
+    noise = np.concatenate([route.reports(counts, _REUSE) - counts for _ in range(4)])
+    again = statistics.repeated_windows(noise)
+    yield Finding(
+        *(route.name, "reuse of noise", _REUSE, again == 0, f"{again} runs occur again"),
+        f"any {statistics.WINDOW} draws in a row that occur again, with either sign",
+    )
+    correlated = statistics.correlation(noise, (*LAGS, counts.size))
+    score = (statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / math.sqrt(noise.size)
+    yield _tested(
+        *(route, "independence", _REUSE, correlated), f"a correlation of {score:.2g} at {len(LAGS) + 1} lags"
+    )
+
+
+Encode = Callable[[Report, Study], bytes]
+
+
+def audit_layout(encode: Encode, level: PrivacyLevel = LEVELS[0], cells: int = 50) -> Iterator[Finding]:
+    """Whether a report file's bytes are a function of the noisy counts it says, whatever the true ones were."""
+    asked = _study(cells, level)
+    lengths, different, unreadable = set(), 0, 0
+    for count in (0, 1, 9, 10**6, 2**60):
+        for _ in range(40):
+            made = report.privatized([count] * cells, asked, level, _TOKEN)
+            content = encode(made, asked)
+            lengths.add(len(content))
+            try:
+                again = report.decode(content, asked, "report")
+            except RefusedError:
+                unreadable += 1
+            else:
+                different += report.encode(again, asked) != content or again != made
+    yield Finding(
+        *("participant", "length and layout", level, different + unreadable == 0),
+        f"{different + unreadable} of 200 files differ from what their noisy counts alone make",
+        "any byte that the noisy counts do not determine",
+    )

@@ -1,0 +1,127 @@
+"""The audit passes what is right and fails what is planted; planted noise is seeded, so nothing here is chance."""
+
+import numpy as np
+import pytest
+
+from countveil.audit import Route, audit_layout, audit_route, shipped_routes
+from countveil.audit import checks as module
+from countveil.privacy import PrivacyLevel, report
+
+LEVEL, STRONG = PrivacyLevel(1, 1), PrivacyLevel(1, 10)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "PAIR_DRAWS", 100_000)
+    monkeypatch.setattr(module, "LEAST", 100_000)
+
+
+class Planted:
+    """Noise like the shipped one, but seeded, and with a fault."""
+
+    def __init__(self, fault="none"):
+        self.rng = np.random.default_rng(8)
+        self.fault = fault
+
+    def draw(self, rate, size):
+        if self.fault == "alpha 2% too large":
+            rate = -np.log(np.exp(-rate) * 1.02) if rate > 0.05 else rate
+        elif self.fault == "alpha 2% too small":
+            rate = -np.log(np.exp(-rate) * 0.98)
+        rng = np.random.default_rng(8) if self.fault == "one seed" else self.rng
+        return rng.geometric(-np.expm1(-rate), size) - rng.geometric(-np.expm1(-rate), size)
+
+    def __call__(self, counts, level):
+        noise = self.draw(float(level.rate), counts.size)
+        if self.fault == "one side":
+            noise = np.abs(noise)
+        elif self.fault == "one noise for all rows":
+            noise = np.resize(noise[:1000], counts.size)
+        elif self.fault == "every draw twice":
+            noise = np.repeat(noise[: (counts.size + 1) // 2], 2)[: counts.size]
+        elif self.fault == "mirrored":
+            half = (counts.size + 1) // 2
+            noise = np.concatenate([noise[:half], -noise[:half]])[: counts.size]
+        elif self.fault == "zeros kept":
+            noise = np.where(counts == 0, 0, noise)
+        elif self.fault == "floats":
+            return (counts.astype(float) + noise).astype(np.int64)
+        return counts + noise
+
+
+def failed(fault, level=LEVEL):
+    return {
+        found.check for found in audit_route(Route("planted", Planted(fault)), [level]) if not found.passed
+    }
+
+
+@pytest.mark.parametrize("level", [LEVEL, STRONG])
+def test_right_noise_passes(level):
+    assert failed("none", level) == set()
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("alpha 2% too large", "alpha"),
+        ("alpha 2% too small", "alpha"),
+        ("alpha 2% too small", "law"),
+        ("floats", "law at 2^60"),
+        ("floats", "law at 2^53"),
+        ("floats", "epsilon, 2^60 + 128 and 2^60 + 129"),
+        ("zeros kept", "law at zeros"),
+        ("zeros kept", "epsilon, 0 and 1"),
+        ("one seed", "reuse of noise"),
+        ("one noise for all rows", "reuse of noise"),
+        ("every draw twice", "independence"),
+        ("mirrored", "reuse of noise"),
+        ("one side", "both signs"),
+        ("one side", "epsilon, 0 and 1"),
+    ],
+)
+def test_planted_faults_fail(fault, check):
+    assert check in failed(fault)
+
+
+@pytest.mark.parametrize("fault", ["alpha 2% too large", "alpha 2% too small"])
+@pytest.mark.parametrize("level", [STRONG, PrivacyLevel(3, 1)])
+def test_a_wrong_alpha_fails_at_other_levels(fault, level):
+    assert "alpha" in failed(fault, level)
+
+
+def test_a_fault_on_a_participants_device_fails(monkeypatch):
+    """The five, planted where participants' noise is drawn."""
+    participant = shipped_routes()[2]
+    monkeypatch.setattr(module, "PAIR_DRAWS", 20_000)
+    for fault in ("alpha 2% too small", "one side", "one seed"):
+        planted = Planted(fault)
+
+        def draw(rate, size, planted=planted):
+            noise = planted.draw(float(rate), size)
+            return (np.abs(noise) if planted.fault == "one side" else noise).tolist()
+
+        monkeypatch.setattr("countveil.privacy.noise.draw", draw)
+        assert not all(found.passed for found in audit_route(participant, [LEVEL]))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_shipped_routes_pass(place, monkeypatch):
+    """False alarms: fewer than one in 10^6 runs."""
+    monkeypatch.setattr(module, "DETECTED", 0.05)
+    found = list(audit_route(shipped_routes()[place], [LEVEL]))
+    assert [each for each in found if not each.passed] == []
+    assert len(found) >= 11
+    assert all(each.power for each in found)
+
+
+def test_a_layout_that_tells_more_fails():
+    def padded(made, asked):
+        content = report.encode(made, asked)
+        return content + b" " * (len(content) % 3)
+
+    def spaced(made, asked):
+        return report.encode(made, asked).replace(b'":', b'": ')
+
+    assert [found.passed for found in audit_layout(report.encode)] == [True]
+    for encode in (padded, spaced):
+        assert [found.passed for found in audit_layout(encode)] == [False]
