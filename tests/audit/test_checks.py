@@ -55,7 +55,7 @@ def failed(fault, level=LEVEL):
     }
 
 
-@pytest.mark.parametrize("level", [LEVEL, STRONG])
+@pytest.mark.parametrize("level", [LEVEL, STRONG, PrivacyLevel(1, 10**6), PrivacyLevel(30, 1)])
 def test_right_noise_passes(level):
     assert failed("none", level) == set()
 

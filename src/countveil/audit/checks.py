@@ -112,12 +112,10 @@ def _noise(route: Route, level: PrivacyLevel, counts: Integers, size: int) -> It
         size -= some.size
 
 
-def _seen(noise: Iterable[Integers], widest: int) -> Histogram:
-    cells, size, total = np.zeros(2 * widest + 3, dtype=np.int64), 0, 0
-    for some in noise:
-        part = statistics.histogram(some, widest)
-        cells, size, total = cells + part.cells, size + part.size, total + part.total
-    return Histogram(cells, size, total)
+def _seen(route: Route, level: PrivacyLevel, counts: list[int], size: int = 0) -> Histogram:
+    """The histogram of the noise on counts."""
+    size, rate = size or LEAST, float(level.rate)
+    return statistics.histogram(_noise(route, level, np.array(counts, dtype=np.int64), size), rate, size)
 
 
 def _high(route: Route, level: PrivacyLevel) -> int:
@@ -132,36 +130,38 @@ def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
         rate
     )[1]
     size = int(min(max(needed, LEAST), MOST))
-    counts = np.arange(13, dtype=np.int64) + _high(route, level)
-    seen = _seen(_noise(route, level, counts, size), statistics.width(rate, size))
+    seen = _seen(route, level, [_high(route, level) + count for count in range(13)], size)
     yield _tested(
         *(route, "alpha", level, statistics.magnitude(seen, rate)),
-        f"alpha wrong by {statistics.detectable_alpha(rate, size):.2%} ({size} draws)",
+        _share(statistics.detectable_alpha(rate, size), "alpha wrong by", size),
     )
-    share = (
-        (statistics.CRITICAL_SCORE + statistics.POWER_SCORE)
-        / 2
-        / math.sqrt(max(2 * size * level.false_positive_rate, 1))
-    )
+    moved = max(2 * size * level.false_positive_rate, 1)
+    share = (statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / math.sqrt(moved)
     yield _tested(
         *(route, "both signs", level, statistics.one_sidedness(seen)),
-        f"a sign more frequent by {share:.2%} of the noise that is not zero",
+        _share(share, "one sign more frequent than the other by", size),
     )
     yield _tested(
-        *(route, "law", level, statistics.chi_square(seen, rate)),
-        f"a deviation of {_deviation(seen):.2g} in total chi-square distance",
+        *(route, "law", level, statistics.chi_square(seen, rate)), f"a deviation of {_deviation(seen):.2g}"
     )
     for value in LARGE:
-        noise = _noise(route, level, np.array([value], dtype=np.int64), LEAST)
-        large = _seen(noise, statistics.width(rate, LEAST))
+        large = _seen(route, level, [value])
         yield _tested(
-            *(route, f"law at 2^{value.bit_length() - 1}", level, statistics.chi_square(large, rate)),
-            f"a deviation of {_deviation(large):.2g}, as rounding to even numbers makes",
+            *(route, f"law at 2^{value.bit_length() - 1}", level),
+            statistics.either(statistics.chi_square(large, rate), statistics.last_bits(large, rate)),
+            f"a deviation of {_deviation(large):.2g}; any rounding to multiples of 2 to 256",
         )
 
 
+def _share(value: float, what: str, size: int) -> str:
+    """What is detected, or that nothing is where nearly no noise is not zero."""
+    if value >= 1:
+        return f"little: nearly all of {size} draws are zero at this level"
+    return f"{what} {100 * value:.2g}% ({size} draws)"
+
+
 def _deviation(seen: Histogram) -> float:
-    """The chi-square distance between laws that would be detected with 99% probability."""
+    """The sum of (p' - p)^2/p over the cells, p' being the true law, that is detected with 99% probability."""
     from scipy import stats
 
     degrees = seen.cells.size - 1
@@ -175,11 +175,10 @@ def _deviation(seen: Histogram) -> float:
 
 def _zeros(route: Route, level: PrivacyLevel) -> Finding:
     """Noise on the zeros of a sparse record, as it comes out."""
-    counts = np.zeros(10, dtype=np.int64)
+    counts, rate = np.zeros(10, dtype=np.int64), float(level.rate)
     counts[3] = 5
-    rate = float(level.rate)
     noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, LEAST))
-    seen = _seen(noise, statistics.width(rate, LEAST))
+    seen = statistics.histogram(noise, rate, LEAST)
     return _tested(
         *(route, "law at zeros", level, statistics.chi_square(seen, rate, positive=route.truncated)),
         f"a deviation of {_deviation(seen):.2g}",
@@ -208,8 +207,8 @@ def _bounds(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
         bound = statistics.epsilon_bound(outputs[0], outputs[1], claimed)
         yield Finding(
             *(route.name, f"epsilon, {name}", level, bound.lower <= claimed),
-            f"at least {bound.lower:.3f}, promised {short(level.epsilon_at(distance))}",
-            f"an epsilon of {bound.detectable:.3f} or more",
+            f"at least {bound.lower:.3g}, promised {short(level.epsilon_at(distance))}",
+            f"an epsilon of {bound.detectable:.3g} or more",
         )
 
 

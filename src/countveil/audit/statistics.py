@@ -5,7 +5,7 @@ E|tau| = 2 alpha/(1 - alpha^2),   Var|tau| = 2 alpha/(1 - alpha)^2 - (E|tau|)^2 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,46 +22,79 @@ POWER_SCORE = 2.33
 CRITICAL_SCORE = float(stats.norm.isf(CRITICAL / 2))
 LEAST_EXPECTED = 50
 WINDOW = 32
+RESIDUES = 256
 
 
 class Histogram(NamedTuple):
-    """How often each value of the noise from -(W + 1), for all below, to W + 1, for all above, was seen."""
+    """How often noise fell into bins of odd width around zero, and below and above them.
+
+    Bin k holds b k - (b - 1)/2, ..., b k + (b - 1)/2, for k from -W to W, b being the width.
+    """
 
     cells: Integers  # (2 W + 3,)
+    residues: Integers  # (RESIDUES,): of tau modulo RESIDUES
     size: int
     total: int  # sum of |tau|, exactly
 
+    def chances(self, rate: float) -> NDArray[np.float64]:
+        """The probabilities of the cells under the law."""
+        step, widest = bin_width(rate), (self.cells.size - 3) // 2
+        edges = step * np.arange(widest + 1) + (step + 1) // 2
+        beyond = np.exp(-rate * edges) / (1 + math.exp(-rate))  # P(tau >= edge)
+        side = np.append(beyond[:-1] - beyond[1:], beyond[-1])
+        return np.concatenate([side[::-1], [1 - 2 * beyond[0]], side])
 
-def width(rate: float, size: int) -> int:
-    """The largest |tau| of which at least LEAST_EXPECTED are expected among ``size`` draws; at least 1."""
-    return max(int(math.log(size * math.tanh(rate / 2) / LEAST_EXPECTED) / rate), 1)
+
+def bin_width(rate: float) -> int:
+    """An odd width of bins, a tenth of the scale of the noise where that is more than 1."""
+    return int(0.1 / rate) | 1
 
 
-def histogram(noise: Integers, widest: int) -> Histogram:
-    """The histogram of some draws; histograms of one width add up by their parts."""
-    clipped = np.clip(noise, -widest - 1, widest + 1) + widest + 1
-    cells = np.bincount(clipped, minlength=2 * widest + 3)
-    return Histogram(cells, noise.size, int(np.abs(noise).astype(object).sum()) if noise.size else 0)
+def histogram(noise: Iterable[Integers], rate: float, size: int) -> Histogram:
+    """The histogram of ``size`` draws, in as many bins as can expect LEAST_EXPECTED of them."""
+    step = bin_width(rate)
+    widest = max(int(math.log(size * math.tanh(rate * step / 2) / LEAST_EXPECTED) / (rate * step)), 1)
+    cells, residues = np.zeros(2 * widest + 3, dtype=np.int64), np.zeros(RESIDUES, dtype=np.int64)
+    seen = total = 0
+    for some in noise:
+        bins = np.clip((some + step // 2) // step, -widest - 1, widest + 1)
+        cells += np.bincount(bins + widest + 1, minlength=cells.size)
+        residues += np.bincount(some & (RESIDUES - 1), minlength=RESIDUES)
+        seen, total = seen + some.size, total + int(np.abs(some).sum())
+    return Histogram(cells, residues, seen, total)
 
 
 def chi_square(seen: Histogram, rate: float, positive: bool = False) -> float:
     """p-value of a histogram against the law; ``positive`` for noise that was cut at zero."""
-    widest = (seen.cells.size - 3) // 2
-    inner = math.tanh(rate / 2) * np.exp(-rate * np.abs(np.arange(-widest, widest + 1)))
-    tail = math.exp(-rate * (widest + 1)) / (1 + math.exp(-rate))
-    cells, chances = seen.cells.astype(float), np.concatenate([[tail], inner, [tail]])
+    cells, chances = seen.cells, seen.chances(rate)
     if positive:
-        middle = widest + 2
+        middle = cells.size // 2 + 1
         cells = np.concatenate([[cells[:middle].sum()], cells[middle:]])
         chances = np.concatenate([[chances[:middle].sum()], chances[middle:]])
-    expected = seen.size * chances
+    return _chi_square(cells, seen.size * chances, seen.size)
+
+
+def last_bits(seen: Histogram, rate: float) -> float:
+    """p-value of the residues of the noise, which tells numbers that were rounded at any strength of noise."""
+    places = np.arange(RESIDUES)
+    weights = np.exp(-rate * places) + np.where(places == 0, 1.0, np.exp(-rate * (RESIDUES - places)))
+    weights[0] = 1 + math.exp(-rate * RESIDUES)
+    chances = math.tanh(rate / 2) * weights / -math.expm1(-rate * RESIDUES)
+    return _chi_square(seen.residues, seen.size * chances, seen.size)
+
+
+def _chi_square(cells: Integers, expected: NDArray[np.float64], size: int) -> float:
+    """Pearson's, over the cells that expect enough; what is rarer is tested together and exactly."""
     kept = expected >= LEAST_EXPECTED
-    rest = expected[~kept].sum()
     statistic = float(np.sum((cells[kept] - expected[kept]) ** 2 / expected[kept]))
     value = float(stats.chi2.sf(statistic, max(int(kept.sum()) - 1, 1)))
-    if rest > 0:
-        value = min(value, binomial(int(cells[~kept].sum()), seen.size, rest / seen.size))
-    return value
+    rest = float(expected[~kept].sum())
+    return either(value, binomial(int(cells[~kept].sum()), size, rest / size)) if rest > 0 else value
+
+
+def either(first: float, second: float) -> float:
+    """One p-value of two."""
+    return min(1.0, 2 * min(first, second))
 
 
 def binomial(hits: int, size: int, chance: float) -> float:
