@@ -12,7 +12,7 @@ from countveil.observations import Observations
 
 SHARE = 0.05
 MOST_FOLDS = 5
-MOST_CELLS = 200_000
+MOST_CELLS = 100_000
 PATIENCE = 5
 IMPROVEMENT = 1e-4
 
@@ -82,7 +82,7 @@ def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> n
 def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]:
     """Up to five folds, each without another random twentieth of the cells (none that was masked already).
 
-    Fewer where they would hold more than 200,000 cells together.
+    Fewer where they would hold more than 100,000 cells together.
     """
     n_rows, n_columns = observations.shape
     n_cells = n_rows * n_columns
