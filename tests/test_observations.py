@@ -292,7 +292,7 @@ ERRORS = [
     ),
     (
         lambda: PrivatizedCounts(np.ones((3, 4)), np.full(4, 0.5)),
-        "alpha must be a number, one per row (3,) or one per cell (3, 4), got shape (4,)",
+        "alpha must be a number, one per row (3,), one per column (1, 4) or one per cell (3, 4), got shape (4,)",
     ),
     (
         lambda: PrivatizedCounts([[1, -2]], 0.0),
@@ -343,3 +343,12 @@ def test_empty_rows_and_columns_are_data_like_any_other():
     found = PrivatizedCounts(reports, 0.5)
     np.testing.assert_array_equal(exposures_of(found), dense_exposures(reports, 0.5))
     assert np.diff(found.indptr).tolist() == [2, 0, 0, 3]
+
+
+def test_one_alpha_per_column_is_the_same_as_one_per_cell():
+    rng = np.random.default_rng(5)
+    reports, alpha = rng.integers(-2, 6, (4, 3)), np.array([[0.1, 0.5, 0.9]])
+    by_column = PrivatizedCounts(reports, alpha)
+    by_cell = PrivatizedCounts(reports, np.repeat(alpha, 4, axis=0))
+    np.testing.assert_array_equal(by_column.alpha_e, by_cell.alpha_e)
+    np.testing.assert_array_equal(by_column.alpha_e.reshape(4, 3)[2], alpha[0])

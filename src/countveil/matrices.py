@@ -94,9 +94,12 @@ def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
         return np.full(shape[0], float(levels))
     if levels.shape == (shape[0],) or levels.shape == (shape[0], 1):
         return levels.reshape(shape[0])
+    if levels.shape == (1, shape[1]):
+        levels = np.repeat(levels, shape[0], axis=0)
     if levels.shape != shape:
         raise ValueError(
-            f"alpha must be a number, one per row ({shape[0]},) or one per cell {shape}, got shape {levels.shape}"
+            f"alpha must be a number, one per row ({shape[0]},), one per column (1, {shape[1]}) or one per cell "
+            f"{shape}, got shape {levels.shape}"
         )
     return levels[:, 0].copy() if (levels == levels[:, :1]).all() else levels
 

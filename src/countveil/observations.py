@@ -189,7 +189,7 @@ class PrivatizedCounts(Observations):
     Args:
         reports: (D, V) whole numbers; dense array, scipy.sparse (its zeros are non-positive reports), pandas
             DataFrame (labels kept), or numpy.ma array (its mask is taken as ``mask``).
-        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), or one per cell (D, V).
+        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), one per column (1, V), or one per cell.
         mask: (D, V) booleans, True where a cell is held out or missing; it leaves the likelihood altogether.
         row_labels, column_labels: names that travel to the posterior.
         row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
