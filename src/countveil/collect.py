@@ -53,7 +53,9 @@ def collect(
         seen: dict[bytes, str] = {}
         fields: Counter[str] = Counter()
         sheet = stack.enter_context(replacing(table))
-        writer = csv.writer(stack.enter_context(open(sheet, "w", encoding="utf-8", newline="")))
+        writer = csv.writer(
+            stack.enter_context(open(sheet, "w", encoding="utf-8", errors="backslashreplace", newline=""))
+        )
         writer.writerow(COLUMNS)
         for file in files:
             name = os.fspath(file)

@@ -163,13 +163,18 @@ def test_what_did_not_leave_costs_nothing_and_is_given_before_anything_new(path)
     make = Maker()
     with Ledger(path) as ledger:
         kept = ledger.obtain(STUDY, "me", WEAK, make)
-        assert ledger.obtain(STUDY, "me", WEAK, make, anew=True) == kept
         assert ledger.spent("me") == 0
         assert release(ledger, STUDY, "me", STRONG, make=make)
         with pytest.raises(LimitError, match="must be released once"):
             ledger.hand_over(kept)
         assert ledger.spent("me") == STRONG.rate
         assert ledger.find(STUDY, "me", WEAK).gone is None
+        assert ledger.obtain(STUDY, "me", WEAK, make, anew=True).report == kept.report
+        with pytest.raises(LimitError, match="a limit must be set"):
+            ledger.hand_over(kept)
+        ledger.set_limit(PrivacyLevel(2, 2))
+        assert ledger.hand_over(kept) == kept.report
+        assert ledger.spent("me") == STRONG.rate + WEAK.rate
 
 
 @pytest.mark.parametrize(
@@ -205,6 +210,40 @@ def test_a_ledger_without_its_key_is_refused(path):
     connection.close()
     with pytest.raises(RefusedError, match="secret must be 32 bytes"):
         Ledger(path)
+
+
+@pytest.mark.parametrize("kind", ["level", "limit"])
+def test_values_that_none_can_be_are_refused(path, kind):
+    with Ledger(path) as ledger:
+        release(ledger, STUDY, "me", WEAK)
+        ledger.set_limit(WEAK)
+    connection = sqlite3.connect(path)
+    change = (
+        "releases SET epsilon = '1/0'" if kind == "level" else "settings SET value = '3' WHERE name = 'limit'"
+    )
+    connection.execute(f"UPDATE {change}")
+    connection.commit()
+    connection.close()
+    with Ledger(path) as ledger, pytest.raises(RefusedError, match="a level must be two positive fractions"):
+        ledger.limit() if kind == "limit" else ledger.entries()
+
+
+def test_a_byte_that_rots_never_makes_a_second_report(path):
+    """It is refused, or the stored report is given, or only words that are not looked at have changed."""
+    with Ledger(path) as ledger:
+        report = release(ledger, STUDY, "me", WEAK)
+    whole = path.read_bytes()
+    make = Maker()
+    make.made = 7
+    for place in random.Random(2).sample(range(len(whole)), 400):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            with Ledger(path) as ledger:
+                again = ledger.obtain(STUDY, "me", WEAK, make).report
+        except (RefusedError, OSError):
+            continue
+        assert make.made == 7
+        assert len(again) == len(report)
 
 
 def test_a_ledger_that_stays_locked_is_refused(path, monkeypatch):

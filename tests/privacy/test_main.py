@@ -141,6 +141,19 @@ def test_fresh_noise_is_had_on_purpose_and_within_the_limit(here, capsys):
     assert not (here / "c.json").exists()
 
 
+def test_a_report_that_was_declined_can_still_leave_beside_another(here, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
+    assert main(["report", "study.json", "mail.txt", "-o", "a.json", "--level", "1"]) == 3
+    (here / "mail.txt").rename(here / "gone.txt")
+    assert main(["report", "study.json", "gone.txt", "-o", "b.json", "--level", "2", "--yes"]) == 0
+    again = ["report", "study.json", "mail.txt", "-o", "a.json", "--level", "1", "--yes"]
+    capsys.readouterr()
+    assert "must be released once" in fails(capsys, *again)
+    assert main(["limit", "--epsilon", "50", "--precision", "10"]) == 0
+    assert main([*again, "--anew"]) == 0
+    assert "is given again" in capsys.readouterr().out
+
+
 def test_the_preview_can_show_the_whole_file(here, capsys):
     assert main(["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes", "--full"]) == 0
     assert (here / "r.json").read_text() in capsys.readouterr().out

@@ -129,20 +129,20 @@ def _report(options: argparse.Namespace) -> int:
 def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry:
     """The stored report, or one made of the record now and stored."""
     stored = ledger.find(study, options.name, level)
+    counted = None
     if stored is not None and not (options.anew and stored.gone):
         print(
             f"A report about the record {options.name!r} was made on {stored.made} and is given again: the "
             "record is not read, and no noise drawn. --name tells another record."
         )
-        return stored
-    counted = _count(options, study)
-    return ledger.obtain(
-        study,
-        options.name,
-        level,
-        lambda token: report.encode(report.privatized(counted.values, study, level, token), study),
-        options.anew,
-    )
+    else:
+        counted = _count(options, study)  # before the ledger is locked
+
+    def make(token: str) -> bytes:
+        counts = (counted or _count(options, study)).values
+        return report.encode(report.privatized(counts, study, level, token), study)
+
+    return ledger.obtain(study, options.name, level, make, options.anew)
 
 
 def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:

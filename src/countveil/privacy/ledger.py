@@ -12,6 +12,7 @@ A report is committed here before it can leave, and marked as gone before it is 
 counts as a release. Writers take turns (BEGIN IMMEDIATE), so that two processes cannot draw twice.
 """
 
+import hashlib
 import hmac
 import os
 import secrets
@@ -31,6 +32,7 @@ from countveil.privacy.study import Study
 _APPLICATION = 0x56454C31
 _VERSION = 1
 _WAIT_SECONDS = 60
+_FRACTIONS = "must be two positive fractions, got otherwise"
 _TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     """CREATE TABLE releases (
@@ -110,18 +112,23 @@ class Ledger:
             if known == (0, 0) and tables == 0:
                 for statement in _TABLES:
                     self._connection.execute(statement)
-                self._set("secret", secrets.token_bytes(32))
+                self._set("secret", _checked(secrets.token_bytes(32)))
                 self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif known != (_APPLICATION, _VERSION):
                 raise RefusedError(
                     self.path, "the ledger", f"must be a ledger of version {_VERSION}, got other data"
                 )
-            self._secret = self._setting("secret") or b""
-            if len(self._secret) != 32:
+            if (fault := self._one("PRAGMA integrity_check(1)")[0]) != "ok":
+                raise RefusedError(self.path, "the ledger", f"must be whole, got damage: {fault}")
+            stored = self._setting("secret")
+            if type(stored) is not bytes or stored != _checked(stored[:32]):
                 raise RefusedError(
-                    self.path, "secret", "must be 32 bytes, got otherwise: the ledger is damaged"
+                    self.path,
+                    "secret",
+                    "must be 32 bytes and their hash, got otherwise: the ledger is damaged",
                 )
+            self._secret = stored[:32]
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
@@ -151,21 +158,24 @@ class Ledger:
         with closing(self._connection.execute(query, values)) as cursor:
             return cursor.fetchone()
 
-    def _setting(self, name: str) -> bytes | None:
+    def _setting(self, name: str) -> bytes | str | None:
         row = self._one("SELECT value FROM settings WHERE name = ?", name)
         return None if row is None else row[0]
 
-    def _set(self, name: str, value: bytes) -> None:
+    def _set(self, name: str, value: bytes | str) -> None:
         self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def _entries(self, where: str, *values: object) -> list[Entry]:
         query = f"SELECT {_COLUMNS} FROM releases WHERE {where} ORDER BY number"
         with closing(self._connection.execute(query, values)) as cursor:
             rows = cursor.fetchall()
-        return [
-            Entry._make((*row[:4], PrivacyLevel(Fraction(row[4]), Fraction(row[5])), *row[6:]))
-            for row in rows
-        ]
+        return [Entry._make((*row[:4], self._level(row[4], row[5]), *row[6:])) for row in rows]
+
+    def _level(self, epsilon: str, precision: str) -> PrivacyLevel:
+        try:
+            return PrivacyLevel(Fraction(epsilon), Fraction(precision))
+        except (ValueError, TypeError, ArithmeticError):
+            raise RefusedError(self.path, "a level", f"{_FRACTIONS}: the ledger is damaged") from None
 
     def _digest(self, purpose: str, *parts: str) -> bytes:
         message = "\0".join([purpose, *(unicodedata.normalize("NFC", part) for part in parts)])
@@ -197,13 +207,17 @@ class Ledger:
     ) -> Entry:
         """The report about a record: the stored one, or else what ``make`` returns for its token, stored.
 
-        ``anew`` asks for fresh noise although a report left; one that never left is given first. On return the
-        report is on disk. Raises LimitError where the limit, or its absence, forbids a release.
+        ``anew`` asks for fresh noise although a report left; one that never left is given first, as one that may
+        leave beside others. On return the report is on disk. Raises LimitError where the limit, or its absence,
+        forbids a release.
         """
         key = self._digest("record", record)
         with self._turn():
             last = self._last(key, study, level)
             if last is not None and not (anew and last.gone):
+                self._connection.execute(
+                    "UPDATE releases SET anew = max(anew, ?) WHERE number = ?", (int(anew), last.number)
+                )
                 return last
             turn = 1 if last is None else last.turn + 1
             self._check(key, study.id, level, anew)
@@ -259,13 +273,13 @@ class Ledger:
             value = self._setting("limit")
         if value is None:
             return None
-        epsilon, precision = value.decode("ascii").split()
-        return PrivacyLevel(Fraction(epsilon), Fraction(precision))
+        epsilon, _, precision = str(value).partition(" ")
+        return self._level(epsilon, precision)
 
     def set_limit(self, limit: PrivacyLevel) -> None:
         """Sets the limit; what was released already stays released, also where it is more."""
         with self._turn():
-            self._set("limit", f"{limit.epsilon} {limit.precision}".encode("ascii"))
+            self._set("limit", f"{limit.epsilon} {limit.precision}")
 
     def spent(self, record: str) -> Fraction:
         """The sum of epsilon/N over all reports of a record that left."""
@@ -277,6 +291,11 @@ class Ledger:
             if record is None:
                 return self._entries("TRUE")
             return self._entries("record = ?", self._digest("record", record))
+
+
+def _checked(secret: bytes) -> bytes:
+    """The key with its hash behind it: with another key, a record would be a new one."""
+    return secret + hashlib.sha256(secret).digest()
 
 
 def _now() -> str:
