@@ -1,6 +1,7 @@
 """The audit passes what is right and fails what is planted; planted noise is seeded, so nothing here is chance."""
 
 import functools
+import hashlib
 
 import numpy as np
 import pytest
@@ -125,6 +126,10 @@ def test_a_layout_that_tells_more_fails():
     def spaced(made, asked):
         return report.encode(made, asked).replace(b'":', b'": ')
 
+    def sealed_again(made, asked):
+        body = spaced(made, asked).partition(b',"sha256"')[0]
+        return body + report._SEAL % hashlib.sha256(body).hexdigest().encode()
+
     assert [found.passed for found in audit_layout(report.encode)] == [True]
-    for encode in (padded, spaced):
+    for encode in (padded, spaced, sealed_again):
         assert [found.passed for found in audit_layout(encode)] == [False]

@@ -171,6 +171,16 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["release.npz"]
 
 
+def test_streamed_members_may_be_larger_than_a_plain_zip_allows(tmp_path, monkeypatch):
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
+    path = tmp_path / "a.zip"
+    _archive.write(
+        path, {"small": b"here", "large": _archive.Streamed(6000, (bytes(1000) for _ in range(6)))}
+    )
+    reader = _archive.Reader(path)
+    assert (reader.read("small"), reader.read("large")) == (b"here", bytes(6000))
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 def test_the_file_has_ordinary_permissions(tmp_path):
     small().save(tmp_path / "a.npz")
