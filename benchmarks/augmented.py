@@ -15,12 +15,12 @@ from types import ModuleType
 
 import arviz_stats
 import numpy as np
+from sweeps import matrix_model
 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.start import mean_count
 from countveil.inference.streams import Streams
-from countveil.models.matrix import matrix_model
 from countveil.observations import PrivatizedCounts
 
 ROWS, COLUMNS, TOPICS = 100, 80, 5
@@ -40,7 +40,7 @@ def run(
     algorithm: ModuleType, observations: PrivatizedCounts, draws: int, tune: int, chain: int
 ) -> tuple[float, np.ndarray]:
     """(seconds of the kept sweeps, trace (S, Q) of the label-free quantities)."""
-    model = matrix_model(TOPICS, 0.5, None, mean_count(observations))
+    model = matrix_model(observations.shape, TOPICS, 0.5, None, mean_count(observations))
     engine, streams = ThreadEngine(1), Streams.of_chain(7, chain)
     state = algorithm.init(observations, model, streams)
     trace, seconds = [], 0.0
@@ -50,8 +50,9 @@ def run(
         ended = time.thread_time()
         if sweep >= tune:
             seconds += ended - started
-            rates = (state.theta @ state.phi.T).ravel()[::8]
-            score = algorithm.log_likelihood(state, observations, engine)
+            theta, phi = state.factors
+            rates = (theta @ phi.T).ravel()[::8]
+            score = gibbs.log_likelihood(state.factors, observations, model, engine)
             trace.append(np.concatenate([[score, info.total_rate], rates]))
     return seconds, np.array(trace)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
-from sweeps import ALPHA, SIZE, TOPICS, big_data
+from sweeps import ALPHA, SIZE, TOPICS, big_data, matrix_model
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
@@ -26,7 +26,6 @@ from countveil.evaluation.topics import npmi, relevant_words
 from countveil.inference import bessel_cavi, cavi, em, methods, svi
 from countveil.inference.start import least_squares, mean_count
 from countveil.inference.streams import Streams
-from countveil.models.matrix import matrix_model
 
 SAMPLING = {"chains": 2, "tune": 100, "draws": 100, "threads": 2}
 FITS = {
@@ -130,7 +129,7 @@ def planted() -> None:
 def big(threads: int = 2) -> None:
     """Error of the rates against seconds, start included, compilation excluded."""
     mu, _, reports = big_data()
-    data, model = cv.PrivatizedCounts(reports, ALPHA), matrix_model(TOPICS, 0.1, 1.0, 1.0)
+    data, model = cv.PrivatizedCounts(reports, ALPHA), matrix_model(mu.shape, TOPICS, 0.1, 1.0, 1.0)
     print(f"{SIZE} x {SIZE}, K = {TOPICS}, {threads} threads\n| method | iterations | seconds | MAE of mu |")
     print("| --- | --- | --- | --- |")
     for algorithm, marks in (
@@ -145,8 +144,8 @@ def big(threads: int = 2) -> None:
             for iteration in range(max(marks) + 1):
                 if iteration in marks:
                     spent = time.perf_counter() - started
-                    factors = state[:2] if algorithm is em else (state[0] / state[1], state[2] / state[3])
-                    error = np.abs(factors[0] @ factors[1].T - mu).mean()
+                    theta, phi = state.factors if algorithm is em else state.means
+                    error = np.abs(theta @ phi.T - mu).mean()
                     name = algorithm.__name__.rpartition(".")[2].replace("_", "-")
                     print(f"| {name} | {iteration} | {spent:.2f} | {error:.3f} |", flush=True)
                     started = time.perf_counter() - spent
@@ -197,7 +196,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
             total += float((counts.data[part] * np.log(np.maximum(mu, 1e-12))).sum())
         return total / float(counts.sum())
 
-    model, streams = matrix_model(n_topics, 0.1, None, mean_count(data)), Streams.of_chain(1, 0)
+    model, streams = matrix_model(data.shape, n_topics, 0.1, None, mean_count(data)), Streams.of_chain(1, 0)
     with ThreadEngine(2) as engine:
         started = time.perf_counter()
         state = svi.init(data, model, streams, data.shape[0])
@@ -205,7 +204,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
             for batch in methods.batches(data, 256, np.random.default_rng(turn)):
                 state, _ = svi.step(state, batch, model, data.shape[0], engine)
             found = svi.fit_rows(state, data, model, engine)
-            value = score(found.theta_shape / found.theta_rate, state.phi_shape / state.phi_rate)
+            value = score(found.theta_shape / found.theta_rate, state.shapes[1] / state.rates[1])
             print(f"svi, pass {turn + 1}: {value:.3f} a token, {time.perf_counter() - started:.0f} s, "
                   f"peak {memory():.2f} GiB", flush=True)  # fmt: skip
         for name, options in (("em", {}), ("cavi", {}), ("cavi", {"expectation": "arithmetic"})):
@@ -215,7 +214,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
             for iteration in range(1, 41):
                 state, _ = algorithm.step(state, data, model, streams, engine, **options)
                 if iteration in (5, 10, 20, 40):
-                    factors = state[:2] if name == "em" else (state[0] / state[1], state[2] / state[3])
+                    factors = state.factors if name == "em" else state.means
                     label = " ".join([name, *options.values()])
                     print(f"{label}, {iteration} iterations: {score(*factors):.3f} a token, "
                           f"{time.perf_counter() - started:.0f} s, peak {memory():.2f} GiB", flush=True)  # fmt: skip

@@ -1,6 +1,7 @@
 """What the tests of the samplers share: the model run forwards, dense brute force, and Monte Carlo errors."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special, stats
@@ -8,7 +9,9 @@ from scipy import special, stats
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.models.matrix import GammaPrior, MatrixModel
+from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.priors import GammaPrior
+from countveil.models.spec import axis_sizes, parse_spec
 from countveil.observations import Observations, PrivatizedCounts
 
 SERIAL = ThreadEngine(1)
@@ -22,17 +25,37 @@ def two_sided_geometric(alpha: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 
 def draw_factors(
-    model: MatrixModel, shape: tuple[int, int], rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(theta, phi, theta_rate, phi_rate) from the prior."""
-    k = model.n_components
-    rates = [
-        rng.exponential(prior.rate, k) if prior.learned else np.full(k, prior.rate)
-        for prior in (model.row_prior, model.column_prior)
-    ]
-    theta = rng.gamma(model.row_prior.shape, 1.0 / rates[0], (shape[0], k))
-    phi = rng.gamma(model.column_prior.shape, 1.0 / rates[1], (shape[1], k))
-    return theta, phi, rates[0], rates[1]
+    model: Factorization, rng: np.random.Generator
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """(factors, prior rates) from the prior, as a sampler's state has them."""
+    rates = tuple(
+        rng.exponential(factor.prior.rate, factor.rate_shape) if factor.prior.learned else rate
+        for factor, rate in zip(model.factors, model.initial_rates(), strict=True)
+    )
+    factors = tuple(
+        rng.gamma(factor.prior.shape, 1.0 / rate, factor.shape)
+        for factor, rate in zip(model.factors, rates, strict=True)
+    )
+    return factors, rates
+
+
+def mu_of(factors: Sequence[np.ndarray]) -> np.ndarray:
+    """The rates theta phi^T of a matrix model's factors."""
+    theta, phi = factors
+    return theta @ phi.T
+
+
+def arrays_of(value: Any) -> list[np.ndarray]:
+    """Copies of all arrays and numbers in nested tuples, in order."""
+    if isinstance(value, tuple):
+        return [array for part in value for array in arrays_of(part)]
+    return [np.array(value)]
+
+
+def assert_same_bits(one: Any, other: Any) -> None:
+    """Nested tuples of the same arrays."""
+    for a, b in zip(arrays_of(one), arrays_of(other), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def draw_reports(mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -42,7 +65,7 @@ def draw_reports(mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) ->
 
 def run_chain(
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     sweeps: int,
     seed: int,
     chain: int = 0,
@@ -118,12 +141,35 @@ def rank_p_values(ranks: np.ndarray, draws: int, bins: int = 8) -> np.ndarray:
     return special.chdtrc(bins - 1, ((counts - expected) ** 2 / expected).sum(axis=1))
 
 
+SPEC = parse_spec("dk,vk->dv", names=("theta", "phi"))
+
+
 def small_model(
-    n_components: int = 2, shape: float = 1.5, rate: float = 1.0, learned: bool = False
-) -> MatrixModel:
-    """A matrix model with the same prior over both factors."""
+    size: tuple[int, int],
+    n_components: int = 2,
+    shape: float = 1.5,
+    rate: float = 1.0,
+    learned: bool = False,
+) -> Factorization:
+    """theta (D, K) times phi (V, K), for (D, V) data, with the same prior over both factors."""
     prior = GammaPrior(shape, rate, learned)
-    return MatrixModel(n_components, prior, prior)
+    sizes = axis_sizes(SPEC, size, {"k": n_components})
+    return factorization(SPEC, sizes, {"theta": prior, "phi": prior})
+
+
+def matrix_model(
+    size: tuple[int, int], n_components: int, shape: float, rate: float | None, mean_count: float
+) -> Factorization:
+    """The same with the priors that estimators give it."""
+    sizes = axis_sizes(SPEC, size, {"k": n_components})
+    return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
+
+
+def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]) -> Factorization:
+    """The same model with every factor's prior changed."""
+    return model._replace(
+        factors=tuple(factor._replace(prior=change(factor.prior)) for factor in model.factors)
+    )
 
 
 def planted(

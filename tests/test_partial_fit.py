@@ -98,12 +98,12 @@ def test_what_does_not_go_on_is_refused(data):
         model(method="gibbs").partial_fit(part(reports, 0, 50))
     words = [f"w{v}" for v in range(N_WORDS)]
     fit = model().partial_fit(part(reports, 0, 300, column_labels=words))
-    with pytest.raises(ValueError, match="must have the 60 words of the fit, got 59"):
+    with pytest.raises(ValueError, match="must have the 60 columns of the fit, got 59"):
         fit.partial_fit(cv.PrivatizedCounts(reports[:50, :59], 0.5))
     with pytest.raises(ValueError, match="words of the fit in their order, got 'other' for 'w0'"):
         fit.partial_fit(part(reports, 0, 50, column_labels=["other", *words[1:]]))
     with pytest.raises(
-        ValueError, match="must name its words if and only if the first rows did, got no names"
+        ValueError, match="must name its columns if and only if the first rows did, got no names"
     ):
         fit.partial_fit(part(reports, 0, 50))
     with pytest.raises(ValueError, match="column_offset of the first rows"):

@@ -31,10 +31,49 @@ def axis_labels(index: pd.Index) -> list[str] | None:
     return None if default else [str(label) for label in index]
 
 
+def as_matrices(reports: Any, mask: Any, alpha: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
+    """A tensor's reports, mask and alpha with all axes but the first flattened into columns; and its own shape.
+
+    Matrices stay as they are; an alpha of shape (1, V) is spread over the rows.
+    """
+    shape = tuple(int(n) for n in reports.shape)
+    levels = np.asarray(alpha)
+    if len(shape) == 2 and levels.shape == (1, shape[1]) and shape[0] > 1:
+        return reports, mask, np.broadcast_to(levels, shape), shape
+    if len(shape) <= 2:
+        return reports, mask, alpha, shape
+    if mask is not None:
+        hidden = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
+        if hidden.shape != shape:
+            raise ValueError(f"mask must have the shape of reports {shape}, got {hidden.shape}")
+        mask = hidden.reshape(shape[0], -1)
+    if levels.ndim > 1:
+        try:
+            alpha = np.broadcast_to(levels, shape).reshape(shape[0], -1)
+        except ValueError:
+            raise ValueError(
+                f"alpha must be a number, one per row ({shape[0]},) or broadcast to {shape}, got shape {levels.shape}"
+            ) from None
+    flat = (shape[0], int(np.prod(shape[1:])))
+    return reports.reshape(flat), mask, alpha, shape
+
+
+def check_mode_labels(labels: Any, shape: tuple[int, ...]) -> list[list[str] | None]:
+    """Labels of every axis, a list or None each; nothing where none are given."""
+    if labels is None:
+        return []
+    if len(labels) != len(shape):
+        raise ValueError(
+            f"labels must have one entry (a list or None) per axis, {len(shape)}, got {len(labels)}"
+        )
+    sizes = zip(labels, shape, strict=True)
+    return [check_labels(f"labels[{i}]", names, size) for i, (names, size) in enumerate(sizes)]
+
+
 def check_matrix(reports: Any) -> tuple[int, int]:
     """The shape of a non-empty matrix."""
     if reports.ndim != 2:
-        raise ValueError(f"reports must be a matrix (2 dimensions), got {reports.ndim}")
+        raise ValueError(f"reports must have 2 dimensions or more, got {reports.ndim}")
     n_rows, n_columns = reports.shape
     if n_rows == 0 or n_columns == 0:
         raise ValueError(
@@ -68,7 +107,7 @@ def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
     return values
 
 
-def check_mask(mask: Any, shape: tuple[int, int]) -> np.ndarray | None:
+def check_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
     """A boolean mask of the reports' shape, or None if nothing is masked."""
     if mask is None:
         return None

@@ -5,9 +5,11 @@ each positive report and an exposure on every cell: 1 where the report is positi
 0 where it is masked. A row's commonest exposure is its baseline; only the cells that differ are stored.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,11 +18,13 @@ import scipy.sparse as sp
 
 from countveil.kernels.gibbs import MASKED
 from countveil.matrices import (
+    as_matrices,
     check_alpha,
     check_exact_cells,
     check_labels,
     check_mask,
     check_matrix,
+    check_mode_labels,
     check_offset,
     positive_part,
     unwrap,
@@ -56,11 +60,16 @@ class Observations:
         *,
         row_labels: Sequence[str] | None = None,
         column_labels: Sequence[str] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
         row_offset: Any = None,
         column_offset: Any = None,
     ) -> None:
         reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
+        reports, mask, alpha, self.mode_shape = as_matrices(reports, mask, alpha)
         self.shape: tuple[int, int] = check_matrix(reports)
+        self.mode_labels = check_mode_labels(labels, self.mode_shape)
+        if self.mode_labels:
+            row_labels = self.mode_labels[0]
         self.prior_scale_d = 1.0 / check_offset("row_offset", row_offset, self.shape[0])
         self.prior_scale_v = 1.0 / check_offset("column_offset", column_offset, self.shape[1])
         self.row_labels = check_labels("row_labels", row_labels, self.shape[0])
@@ -95,6 +104,38 @@ class Observations:
         self.reports = entries.astype(np.int32 if largest < 2**31 else np.int64)
 
     @property
+    def labels(self) -> tuple[list[str] | None, ...]:
+        """Labels of every axis."""
+        if self.mode_labels:
+            return tuple(self.mode_labels)
+        return (self.row_labels, self.column_labels, *[None] * (len(self.mode_shape) - 2))
+
+    def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Self:
+        """The same cells with these axes for rows and those for columns; axis 0 is among the rows."""
+        if rows == (0,) and columns == tuple(range(1, len(self.mode_shape))):
+            return self
+        owners = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        where = (owners, *np.unravel_index(self.columns, self.mode_shape[1:]))
+        sizes = [[self.mode_shape[a] for a in axes] for axes in (rows, columns)]
+        row, column = (
+            np.ravel_multi_index([where[a] for a in axes], size)
+            if axes
+            else np.zeros(owners.size, dtype=np.int64)
+            for axes, size in zip((rows, columns), sizes, strict=True)
+        )
+        order = np.lexsort((column, row))
+        found = self._copy()
+        found.shape = (math.prod(sizes[0]), math.prod(sizes[1]))
+        counts = np.bincount(row, minlength=found.shape[0])
+        found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        found.columns, found.reports = column[order].astype(np.int32), self.reports[order]
+        found.alpha_e = self.alpha_e[order] if self.alpha_e.size else self.alpha_e
+        owner = np.unravel_index(np.arange(found.shape[0]), sizes[0])[rows.index(0)]
+        found.alpha_d, found.exposure_d = self.alpha_d[owner], self.exposure_d[owner]
+        found.prior_scale_d, found.prior_scale_v = np.ones(found.shape[0]), np.ones(found.shape[1])
+        return found
+
+    @property
     def n_masked(self) -> int:
         """How many cells are masked."""
         return int(np.count_nonzero(self.reports == MASKED))
@@ -109,8 +150,20 @@ class Observations:
             self.alpha_e[start:stop] if self.alpha_e.size else self.alpha_e,
             self.alpha_d[rows],
             self.exposure_d[rows],
-            self.prior_scale_d[rows],
         )
+
+    @property
+    def cell_alpha(self) -> np.ndarray:
+        """The noise level of every cell, as an array that broadcasts against (D, V)."""
+        return self.alpha_e.reshape(self.shape) if self.alpha_e.size else self.alpha_d[:, None]
+
+    @cached_property
+    def fully_exposed(self) -> Self:
+        """The same cells as a chain with auxiliary noise sees them: exposure 1 but where they are masked."""
+        exposed = self._copy()
+        exposed.alpha_e = np.empty(0)
+        exposed.alpha_d, exposed.exposure_d = np.zeros(self.shape[0]), np.ones(self.shape[0])
+        return exposed
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, "Observations"]]:
         """(first row, observations) of each part that is held in memory at once: here the whole."""
@@ -133,7 +186,7 @@ class Observations:
         fresh = wanted[~known]
         order = np.argsort(np.concatenate([keys, fresh]), kind="stable")
         keys = np.concatenate([keys, fresh])[order]
-        hidden = copy(self)
+        hidden = self._copy()
         hidden.reports = np.concatenate([reports, np.full(fresh.size, MASKED, dtype=reports.dtype)])[order]
         hidden.columns = (keys % self.shape[1]).astype(np.int32)
         counts = np.bincount(keys // self.shape[1], minlength=self.shape[0])
@@ -145,13 +198,16 @@ class Observations:
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        taken = copy(self)
+        taken = self._copy()
         taken.shape = (len(rows), self.shape[1])
+        taken.mode_shape = (len(rows), *self.mode_shape[1:])
         taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]
         taken.alpha_e = self.alpha_e[entries] if self.alpha_e.size else self.alpha_e
         taken.alpha_d, taken.exposure_d = self.alpha_d[rows], self.exposure_d[rows]
         taken.prior_scale_d = self.prior_scale_d[rows]
         taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
+        if self.mode_labels:
+            taken.mode_labels = [taken.row_labels, *self.mode_labels[1:]]
         return taken
 
     def cells(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,6 +219,12 @@ class Observations:
         known = keys[place] == wanted
         reports = np.where(known, self.reports[place], 0).astype(np.int64)
         return reports, self.alpha_e[place] if self.alpha_e.size else self.alpha_d[rows]
+
+    def _copy(self) -> Self:
+        """A shallow copy, to be changed."""
+        other = copy(self)
+        other.__dict__.pop("fully_exposed", None)
+        return other
 
     def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
@@ -177,7 +239,7 @@ class Observations:
         noise = f"alpha={low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
         simulated = ", simulated noise" if self.simulated else ""
-        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {noise}{masked}{simulated})"
+        return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{simulated})"
 
 
 class PrivatizedCounts(Observations):
@@ -187,11 +249,13 @@ class PrivatizedCounts(Observations):
     non-positive report says only that it is not positive (mathematics, equation 2.5).
 
     Args:
-        reports: (D, V) whole numbers; dense array, scipy.sparse (its zeros are non-positive reports), pandas
-            DataFrame (labels kept), or numpy.ma array (its mask is taken as ``mask``).
-        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), one per column (1, V), or one per cell.
+        reports: (D, V) whole numbers, or more axes for a tensor; dense array, scipy.sparse (its zeros are
+            non-positive reports), pandas DataFrame (labels kept), or numpy.ma array (its mask is taken as ``mask``).
+        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), one per column (1, V), or one per
+            cell; rows are the first axis.
         mask: (D, V) booleans, True where a cell is held out or missing; it leaves the likelihood altogether.
         row_labels, column_labels: names that travel to the posterior.
+        labels: the same for any number of axes: a list or None for each.
         row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
             length or a population; the rates and theta and phi of the posterior include them.
 
@@ -234,9 +298,11 @@ class NaiveCounts(Observations):
             reports = reports.reports
         labels = {name: options.pop(name, None) for name in ("row_labels", "column_labels")}
         reports, mask, *found = unwrap(reports, mask, *labels.values())
-        shape = check_matrix(reports)
-        values = positive_part(whole_numbers(reports, check_mask(mask, shape)))
+        reports, mask, _, shape = as_matrices(reports, mask, 0.0)
+        values = positive_part(whole_numbers(reports, check_mask(mask, check_matrix(reports))))
         super().__init__(values, 0.0, mask, **dict(zip(labels, found, strict=True)), **options)
+        self.mode_shape = shape
+        self.mode_labels = check_mode_labels(options.get("labels"), shape)
 
 
 class ReleaseFiles:

@@ -5,37 +5,37 @@ import pytest
 
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
-from countveil.models.matrix import GammaPrior
+from countveil.models.priors import GammaPrior
 from countveil.observations import NaiveCounts, PrivatizedCounts
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values, small_model
+from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, mu_of, rank_p_values, small_model
 
 SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
 RUNS, TUNE, DRAWS, THIN = 200, 80, 31, 8
-LEARNED = small_model(shape=1.5, rate=4.0, learned=True)
+LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
 
 
-def quantities(state, observations):
+def quantities(state, observations, model):
     """Functions of the parameters that do not depend on the order of components; two are of unseen cells."""
-    mu = state.theta @ state.phi.T
-    log_likelihood = gibbs.log_likelihood(state, observations, SERIAL)
+    mu = mu_of(state.factors)
+    log_likelihood = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
     return [mu[0, 0], mu[3, 2], mu[6, 4], mu[2, 3], mu[5, 0], mu.sum(), mu.max(), log_likelihood]
 
 
-def quantities_with_rates(state, observations):
+def quantities_with_rates(state, observations, model):
     """Those, and what the data say of learned rates: theta's times phi's (each alone changes too slowly)."""
-    log_rates = np.log(state.theta_rate * state.phi_rate)
-    return [*quantities(state, observations), log_rates.sum(), log_rates.min(), log_rates.max()]
+    log_rates = np.log(state.rates[0] * state.rates[1])
+    return [*quantities(state, observations, model), log_rates.sum(), log_rates.min(), log_rates.max()]
 
 
 def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
     """(runs, quantities) how many of a chain's draws lie below the truth."""
     rng, found = np.random.default_rng(seed), []
     for run in range(runs):
-        truth = gibbs.State(*draw_factors(model, SIZE, rng), 0)
-        reports = draw_reports(truth.theta @ truth.phi.T, ALPHA[:, None], rng)
+        truth = gibbs.State(*draw_factors(model, rng), 0)
+        reports = draw_reports(mu_of(truth.factors), ALPHA[:, None], rng)
         observations = (
             PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         )
@@ -44,19 +44,19 @@ def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
             state, _ = algorithm.step(state, observations, model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
-                kept.append(of(state, observations))
+                kept.append(of(state, observations, model))
         assert len(kept) == DRAWS
-        found.append((np.array(kept) < of(truth, observations)).sum(axis=0))
+        found.append((np.array(kept) < of(truth, observations, model)).sum(axis=0))
     return np.array(found)
 
 
 def test_true_values_rank_uniformly_among_posterior_draws():
-    p = rank_p_values(ranks("private", small_model(shape=1.0, rate=0.6), RUNS, seed=100), DRAWS)
+    p = rank_p_values(ranks("private", small_model(SIZE, shape=1.0, rate=0.6), RUNS, seed=100), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_that_the_naive_treatment_is_wrong():
-    p = rank_p_values(ranks("naive", small_model(shape=1.0, rate=0.6), 60, seed=100), DRAWS)
+    p = rank_p_values(ranks("naive", small_model(SIZE, shape=1.0, rate=0.6), 60, seed=100), DRAWS)
     noisiest_rate, total, log_likelihood = p[2], p[5], p[7]
     assert max(noisiest_rate, total, log_likelihood) < FALSE_ALARM / p.size
 
@@ -68,8 +68,8 @@ def test_learned_rates_rank_uniformly_too(algorithm):
 
 
 def test_calibration_shows_that_a_wrong_update_of_the_rates_is_wrong(monkeypatch):
-    def without_their_prior_shape(self, rate_k, size, total_k, rng):
-        return rng.standard_gamma(self.shape * size, size=rate_k.shape) / (1.0 / self.rate + total_k)
+    def without_their_prior_shape(self, rate, size, total, rng):
+        return rng.standard_gamma(size) / (1.0 / self.rate + total)
 
     monkeypatch.setattr(GammaPrior, "draw_rates", without_their_prior_shape)
     p = rank_p_values(ranks("private", LEARNED, 30, 100, gibbs, quantities_with_rates), DRAWS)

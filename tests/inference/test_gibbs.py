@@ -9,18 +9,22 @@ import numpy as np
 import pytest
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs
-from countveil.inference.streams import COLUMNS, RATES, ROWS, START, Streams
-from countveil.models.matrix import GammaPrior
+from countveil.inference import factors, gibbs
+from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
+from countveil.models.priors import GammaPrior
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
     SERIAL,
+    arrays_of,
+    assert_same_bits,
     bound,
     draw_factors,
     draw_reports,
+    mu_of,
     planted,
     run_chain,
     small_model,
+    with_priors,
 )
 
 SIZE = (6, 5)
@@ -30,10 +34,10 @@ MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
 SWEEPS = 24
 
 
-def statistics(state, observations, reports, mask):
+def statistics(state, observations, model, reports, mask):
     """Functions of parameters and seen reports that do not depend on the order of components."""
-    mu = state.theta @ state.phi.T
-    log_mu, log_theta, log_phi = np.log(mu), np.log(state.theta), np.log(state.phi)
+    mu, (log_theta, log_phi) = mu_of(state.factors), map(np.log, state.factors)
+    log_mu = np.log(mu)
     seen = np.where(mask, 0, np.maximum(reports, 0))
     return [
         log_theta.mean(),
@@ -49,15 +53,15 @@ def statistics(state, observations, reports, mask):
         (np.log1p(seen) * log_mu).mean(),
         ((seen > 0) * log_mu)[5].mean(),
         np.log1p(mu).mean(),
-        np.log(state.theta_rate).mean(),
-        np.log(state.phi_rate).mean(),
-        np.log1p(np.abs(gibbs.log_likelihood(state, observations, SERIAL))),
+        np.log(state.rates[0]).mean(),
+        np.log(state.rates[1]).mean(),
+        np.log1p(np.abs(gibbs.log_likelihood(state.factors, observations, model, SERIAL))),
     ]
 
 
 def prior_then_reports(model, mask, rng):
-    state = gibbs.State(*draw_factors(model, SIZE, rng), 0)
-    reports = draw_reports(state.theta @ state.phi.T, ALPHA[:, None], rng)
+    state = gibbs.State(*draw_factors(model, rng), 0)
+    reports = draw_reports(mu_of(state.factors), ALPHA[:, None], rng)
     return state, reports, PrivatizedCounts(reports, ALPHA, mask)
 
 
@@ -71,14 +75,14 @@ def joint_z(model, mask, restarts=600, step=gibbs.step, seed=11):
     differences, sweep = [], 0
     for _ in range(restarts):
         state, reports, observations = prior_then_reports(model, mask, rng)
-        before, after = statistics(state, observations, reports, mask), []
+        before, after = statistics(state, observations, model, reports, mask), []
         state = state._replace(sweep=sweep)
         for _ in range(SWEEPS):
             state, _ = step(state, observations, model, streams, SERIAL)
-            reports = draw_reports(state.theta @ state.phi.T, ALPHA[:, None], rng)
+            reports = draw_reports(mu_of(state.factors), ALPHA[:, None], rng)
             observations = PrivatizedCounts(reports, ALPHA, mask)
             if state.sweep % 4 == 0:
-                after.append(statistics(state, observations, reports, mask))
+                after.append(statistics(state, observations, model, reports, mask))
         sweep = state.sweep
         differences.append(np.mean(after, axis=0) - before)
     d = np.array(differences)
@@ -90,7 +94,7 @@ def joint_z(model, mask, restarts=600, step=gibbs.step, seed=11):
     ("learned", "masked"), [(False, False), (True, False), (True, True)], ids=["fixed", "learned", "masked"]
 )
 def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
-    z, most = joint_z(small_model(learned=learned), MASK if masked else np.zeros(SIZE, dtype=bool))
+    z, most = joint_z(small_model(SIZE, learned=learned), MASK if masked else np.zeros(SIZE, dtype=bool))
     assert len(z) == (16 if learned else 14)
     assert np.abs(z).max() < most
 
@@ -111,22 +115,23 @@ def counts_drawn_as_if_with_less_noise(state, observations, *rest):
 
 
 def gamma_shape_too_large(state, observations, model, *rest):
-    return gibbs.step(state, observations, small_model(shape=1.8), *rest)
+    return gibbs.step(state, observations, small_model(SIZE, shape=1.8), *rest)
 
 
 def gamma_rate_too_large(state, *rest):
-    new, info = gibbs.step(state._replace(phi_rate=1.5 * state.phi_rate), *rest)
-    return new._replace(phi_rate=state.phi_rate), info
+    theta_rate, phi_rate = state.rates
+    new, info = gibbs.step(state._replace(rates=(theta_rate, 1.5 * phi_rate)), *rest)
+    return new._replace(rates=state.rates), info
 
 
 class OneEntryFewer(GammaPrior):
-    def draw_rates(self, rate_k, size, total_k, rng):
-        return super().draw_rates(rate_k, size - 1, total_k, rng)
+    def draw_rates(self, rate, size, total, rng):
+        return super().draw_rates(rate, size - self.shape, total, rng)
 
 
 def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
-    prior = OneEntryFewer(*model.row_prior)
-    return gibbs.step(state, observations, model._replace(row_prior=prior, column_prior=prior), *rest)
+    wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
+    return gibbs.step(state, observations, wrong, *rest)
 
 
 @pytest.mark.parametrize(
@@ -141,40 +146,43 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(learned, step):
-    z, most = joint_z(small_model(learned=learned), np.zeros(SIZE, dtype=bool), restarts=200, step=step)
+    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), restarts=200, step=step)
     assert np.abs(z).max() > most
 
 
 def test_a_step_leaves_the_old_state_alone():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
-    streams = Streams.of_chain(1, 0)
-    state = gibbs.init(observations, small_model(learned=True), streams)
-    before = [np.copy(part) for part in state[:4]]
-    after, info = gibbs.step(state, observations, small_model(learned=True), streams, SERIAL)
-    for old, now in zip(before, state[:4], strict=True):
-        np.testing.assert_array_equal(old, now)
+    streams, model = Streams.of_chain(1, 0), small_model((30, 20), learned=True)
+    state = gibbs.init(observations, model, streams)
+    before = tuple(arrays_of(state))
+    after, info = gibbs.step(state, observations, model, streams, SERIAL)
+    assert_same_bits(before, state)
     assert (state.sweep, after.sweep) == (0, 1)
-    assert info.total_rate == pytest.approx((after.theta @ after.phi.T).sum(), rel=1e-12)
+    assert info.total_rate == pytest.approx(mu_of(after.factors).sum(), rel=1e-12)
 
 
 def test_fixed_rates_stay_fixed():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
-    for state in run_chain(observations, small_model(rate=0.7), 3, seed=1):
-        assert state.theta_rate.tolist() == state.phi_rate.tolist() == [0.7, 0.7]
+    for state in run_chain(observations, small_model((30, 20), rate=0.7), 3, seed=1):
+        assert [rate.tolist() for rate in state.rates] == [0.7, 0.7]
 
 
 def test_row_blocks_cover_every_row_once_whatever_the_size():
-    for n_rows in (1, 255, 256, 257, 1000):
-        blocks = gibbs.row_blocks(n_rows)
+    for n_rows in (1, 16, 17, 255, 256, 257, 1000, 1024, 1025):
+        blocks = factors.row_blocks(n_rows)
         assert np.concatenate([np.arange(n_rows)[rows] for rows in blocks]).tolist() == list(range(n_rows))
-        assert all(rows.stop - rows.start <= gibbs.ROWS_PER_BLOCK for rows in blocks)
+        sizes = [rows.stop - rows.start for rows in blocks]
+        assert max(sizes) <= factors.MOST_ROWS_PER_BLOCK
+        assert min(sizes[:-1], default=16) >= factors.LEAST_ROWS_PER_BLOCK
+        assert len(blocks) >= min(factors.BLOCKS_OF_FEW_ROWS, -(-n_rows // factors.LEAST_ROWS_PER_BLOCK))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_engine_does_not_change_a_bit(threads):
+def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
+    monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 3, 0.5, seed=4, tokens=2000.0)
-    assert len(gibbs.row_blocks(600)) == 3
-    streams, model = Streams.of_chain(5, 0), small_model(3, learned=True)
+    assert len(factors.row_blocks(600)) == 4
+    streams, model = Streams.of_chain(5, 0), small_model((600, 2100), 3, learned=True)
     start = gibbs.init(observations, model, streams)
     finals = []
     for engine in (SERIAL, ThreadEngine(threads)):
@@ -182,9 +190,9 @@ def test_the_engine_does_not_change_a_bit(threads):
         with engine if engine is not SERIAL else ThreadEngine(1):
             for _ in range(3):
                 state, info = gibbs.step(state, observations, model, streams, engine)
-            finals.append((*state[:4], info.total_rate, gibbs.log_likelihood(state, observations, engine)))
-    for one, other in zip(*finals, strict=True):
-        np.testing.assert_array_equal(one, other)
+            score = gibbs.log_likelihood(state.factors, observations, model, engine)
+            finals.append((*state, info.total_rate, score))
+    assert_same_bits(*finals)
 
 
 class RecordedStreams:
@@ -198,34 +206,45 @@ class RecordedStreams:
         return Streams.of_chain(1, 0).generator(*arguments)
 
 
-def test_every_sweep_purpose_and_block_has_a_stream_of_its_own():
+def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
+    monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 2, 0.5, seed=4)
-    streams, model = RecordedStreams(), small_model(learned=True)
+    streams, model = RecordedStreams(), small_model((600, 2100), learned=True)
     state = gibbs.init(observations, model, streams)
     for _ in range(2):
         state, _ = gibbs.step(state, observations, model, streams, SERIAL)
-    work = [(ROWS, 0), (ROWS, 1), (ROWS, 2), (COLUMNS, 0), (COLUMNS, 1)]
+    phi = 1 << 32
+    work = [(ROWS, 0), (ROWS, 1), (ROWS, 2), (ROWS, 3), (COLUMNS, phi), (COLUMNS, phi | 1)]
     expected = [(0, START)]
     for sweep in (1, 2):
-        expected += [(sweep, *part) for part in work] + [(sweep, RATES)]
+        expected += [(sweep, SPLITS), *((sweep, *part) for part in work), (sweep, RATES)]
     assert streams.asked == expected
 
 
 def test_blocks_of_rows_draw_apart():
     observations = ExactCounts(np.ones((512, 3), dtype=int))
-    model = small_model()
-    state = gibbs.State(np.ones((512, 2)), np.ones((3, 2)), np.ones(2), np.ones(2), 0)
+    model = small_model((512, 3))
+    state = gibbs.State((np.ones((512, 2)), np.ones((3, 2))), model.initial_rates(), 0)
     state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
-    assert np.unique(state.theta).size == state.theta.size
+    assert np.unique(state.factors[0]).size == state.factors[0].size
+
+
+def test_blocks_of_a_long_factor_draw_apart(monkeypatch):
+    monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 300)
+    observations = ExactCounts(np.ones((3, 512), dtype=int))
+    model = small_model((3, 512))
+    state = gibbs.State((np.ones((3, 2)), np.ones((512, 2))), model.initial_rates(), 0)
+    state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
+    assert np.unique(state.factors[1]).size == state.factors[1].size
 
 
 def test_log_likelihood_leaves_masked_cells_out():
     reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
-    streams = Streams.of_chain(1, 0)
+    streams, model = Streams.of_chain(1, 0), small_model(SIZE)
     observations = PrivatizedCounts(reports, ALPHA, MASK)
-    state = gibbs.init(observations, small_model(), streams)
+    state = gibbs.init(observations, model, streams)
     found = [
-        gibbs.log_likelihood(state, seen, SERIAL)
+        gibbs.log_likelihood(state.factors, seen, model, SERIAL)
         for seen in (
             observations,
             PrivatizedCounts(np.where(MASK, 9, reports), ALPHA, MASK),

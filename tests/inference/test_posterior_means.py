@@ -10,6 +10,7 @@ from tests.joint import (
     bound,
     count_weights,
     draw_reports,
+    mu_of,
     run_chain,
     small_model,
     truncated_logpmf,
@@ -25,7 +26,7 @@ def slow_chain(reports, alpha, mask, model, sweeps, rng):
     a count of their own from the model, as any cell without a report.
     """
     n_topics = model.n_components
-    (a, b, _), (c, e, _) = model.row_prior, model.column_prior
+    (a, b, _), (c, e, _) = (factor.prior for factor in model.factors)
     theta, phi = np.ones((len(reports), n_topics)), np.ones((reports.shape[1], n_topics))
     theta += rng.random(theta.shape)
     y = np.arange(80)
@@ -43,7 +44,7 @@ def slow_chain(reports, alpha, mask, model, sweeps, rng):
 
 
 def test_a_slow_and_obvious_chain_agrees_on_every_rate():
-    rng, model = np.random.default_rng(21), small_model(shape=0.8, rate=0.7)
+    rng, model = np.random.default_rng(21), small_model((12, 8), shape=0.8, rate=0.7)
     theta = np.kron(np.eye(2), np.full((6, 1), 3.0)) + 0.1
     phi = np.kron(np.eye(2), np.full((4, 1), 1.5)) + 0.1
     alpha = np.linspace(0.0, 0.8, 12)[:, None]
@@ -53,7 +54,7 @@ def test_a_slow_and_obvious_chain_agrees_on_every_rate():
     observations = PrivatizedCounts(reports, alpha, mask)
 
     ours = [
-        [s.theta @ s.phi.T for s in run_chain(observations, model, SWEEPS, seed=22, chain=c)][TUNE:]
+        [mu_of(s.factors) for s in run_chain(observations, model, SWEEPS, seed=22, chain=c)][TUNE:]
         for c in range(CHAINS)
     ]
     slow = [list(slow_chain(reports, alpha, mask, model, SWEEPS, rng))[TUNE:] for _ in range(CHAINS)]
@@ -113,12 +114,11 @@ def column_posterior(reports, alpha, mask, shape, rate, learned):
     ids=["positive", "negative", "column", "learned"],
 )
 def test_integrals_on_a_grid_agree(reports, alpha, hidden, learned):
-    model = small_model(1, shape=1.2, rate=0.8, learned=learned)
+    model = small_model((len(reports), 1), 1, shape=1.2, rate=0.8, learned=learned)
     mean, variance = column_posterior(reports, alpha, hidden, 1.2, 0.8, learned)
     observations = PrivatizedCounts(np.array(reports)[:, None], alpha, np.array(hidden)[:, None])
-    trace = np.array([(s.theta @ s.phi.T)[:, 0] for s in run_chain(observations, model, 12_000, seed=31)])[
-        500:
-    ]
+    chain = run_chain(observations, model, 12_000, seed=31)
+    trace = np.array([mu_of(s.factors)[:, 0] for s in chain])[500:]
     for values, expected in ((trace, mean), ((trace - mean) ** 2, variance)):
         z = (values.mean(axis=0) - expected) / batch_error(values)
         assert np.abs(z).max() < bound(2 * len(reports))

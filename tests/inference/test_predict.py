@@ -33,7 +33,7 @@ def test_only_seen_cells_can_be_scored():
     assert fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask)).sizes["cell"] == 118
     with pytest.raises(ValueError, match=r"got one that is masked at index \(3, 4\)"):
         fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask), mask)
-    with pytest.raises(ValueError, match=r"of the fit \(12, 10\), got \(11, 10\)"):
+    with pytest.raises(ValueError, match=r"of the fit, doc x word = \(12, 10\), got \(11, 10\)"):
         fit.log_predictive(cv.PrivatizedCounts(reports[1:], 0.5))
 
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import xarray as xr
 from scipy import stats
 
 from countveil.inference.project import MOST_DRAWS, SWEEPS_PER_DRAW, project_rows
@@ -9,30 +8,14 @@ from tests.joint import FALSE_ALARM
 
 
 def fitted(phi, theta_rate, draws=200):
-    """A fit all of whose draws are the same: phi (K, V)."""
-    lead = (1, draws)
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {
-                    "phi": (
-                        ("chain", "draw", "topic", "word"),
-                        np.broadcast_to(np.float32(phi), (*lead, *np.shape(phi))),
-                    ),
-                    "theta_rate": (
-                        ("chain", "draw", "topic"),
-                        np.broadcast_to(theta_rate, (*lead, len(theta_rate))),
-                    ),
-                }
-            )
-        }
-    )
+    """(draws of phi, draws of theta's prior rates), all the same: phi (K, V)."""
+    return [np.transpose(phi)] * draws, np.broadcast_to(theta_rate, (draws, len(theta_rate)))
 
 
 def test_exact_counts_of_one_topic_give_the_conjugate_mean():
     counts = np.array([[3, 0, 9], [0, 0, 0], [1, 2, 40]])
-    tree = fitted([[0.25, 0.25, 0.5]], np.array([0.7]))
-    found = project_rows(ExactCounts(counts), tree, 0.4, seed=1)[:, 0]
+    draws = fitted([[0.25, 0.25, 0.5]], np.array([0.7]))
+    found = project_rows(ExactCounts(counts), *draws, 0.4, seed=1)[:, 0]
     shape, rate = 0.4 + counts.sum(axis=1), 0.7 + 1.0
     error = np.sqrt(shape) / rate / np.sqrt(MOST_DRAWS * SWEEPS_PER_DRAW / 2)  # draws are independent here
     z = (found - shape / rate) / error
@@ -42,7 +25,7 @@ def test_exact_counts_of_one_topic_give_the_conjugate_mean():
 def test_a_masked_cell_gives_no_exposure():
     mask = np.array([[False, True, False]])
     found = project_rows(
-        PrivatizedCounts([[-1, 50, -2]], 0.6, mask), fitted([[0.2, 0.5, 0.3]], np.array([0.7])), 0.4, 1
+        PrivatizedCounts([[-1, 50, -2]], 0.6, mask), *fitted([[0.2, 0.5, 0.3]], np.array([0.7])), 0.4, 1
     )
     # no positive report is seen: exposures of 1 - 0.6 over the words that are
     mean = 0.4 / (0.7 + 0.4 * 0.5)
@@ -52,9 +35,9 @@ def test_a_masked_cell_gives_no_exposure():
 
 def test_rows_do_not_depend_on_the_rows_after_them():
     rng = np.random.default_rng(2)
-    tree = fitted(rng.dirichlet(np.ones(6), 2), np.array([0.1, 0.2]))
+    draws = fitted(rng.dirichlet(np.ones(6), 2), np.array([0.1, 0.2]))
     counts = rng.poisson(3.0, (300, 6))
-    whole = project_rows(ExactCounts(counts), tree, 0.4, seed=1)
-    part = project_rows(ExactCounts(counts[:260]), tree, 0.4, seed=1)
+    whole = project_rows(ExactCounts(counts), *draws, 0.4, seed=1)
+    part = project_rows(ExactCounts(counts[:260]), *draws, 0.4, seed=1)
     np.testing.assert_array_equal(whole[:260], part)
     assert whole.sum() == pytest.approx(counts.sum(), rel=0.2)

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from countveil.inference import gibbs
+from countveil.inference import factors, gibbs
 from countveil.inference.run import Chain, Draws, Schedule, cut, sample
-from tests.joint import planted, run_chain, small_model
+from tests.joint import arrays_of, assert_same_bits, mu_of, planted, run_chain, small_model
 
-MODEL = small_model(3, learned=True)
+K = 3
 
 
 def observations(n_rows=40):
@@ -17,25 +17,22 @@ def observations(n_rows=40):
 
 
 def run(plan, threads=1, seed=5, data=None, progress=False):
-    return sample(data or observations(), MODEL, plan, seed=seed, threads=threads, progress=progress)
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
+    data = data or observations()
+    model = small_model(data.shape, K, learned=True)
+    return sample(data, model, plan, seed=seed, threads=threads, progress=progress)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_same_seed_gives_the_same_bits_with_any_number_of_threads(threads, chains):
     plan, data = Schedule(4, 3, chains, 1), observations(600)
-    assert len(gibbs.row_blocks(600)) == 3
-    assert_same(run(plan, 1, data=data).draws, run(plan, threads, data=data).draws)
+    assert len(factors.row_blocks(600)) == 4
+    assert_same_bits(run(plan, 1, data=data).draws, run(plan, threads, data=data).draws)
 
 
 def test_the_first_chain_is_the_same_alone_or_among_three():
     alone, among = run(Schedule(4, 3, 1, 1)).draws, run(Schedule(4, 3, 3, 1), threads=2).draws
-    assert_same(alone, [values[:1] for values in among])
+    assert_same_bits(alone, among.mapped(lambda values: values[:1]))
 
 
 def test_other_seeds_and_other_chains_draw_apart():
@@ -48,18 +45,20 @@ def test_every_thinned_draw_is_the_state_of_its_sweep():
     plan = Schedule(draws=3, tune=4, chains=1, thin=2)
     assert plan.sweeps == 10
     draws = run(plan).draws
-    states = [s for s in run_chain(observations(), MODEL, 10, seed=5) if s.sweep in (6, 8, 10)]
+    chain = run_chain(observations(), small_model((40, 30), K, learned=True), 10, seed=5)
+    states = [s for s in chain if s.sweep in (6, 8, 10)]
     for s, state in enumerate(states):
-        for kept, value in zip(draws, state[:4], strict=False):
+        stored = (*draws.factors, *draws.rates)
+        for kept, value in zip(stored, arrays_of((state.factors, state.rates)), strict=True):
             np.testing.assert_array_equal(kept[0, s], value.astype(kept.dtype))
-    mu = np.array([(s.theta @ s.phi.T).sum() for s in states])
+    mu = np.array([mu_of(s.factors).sum() for s in states])
     np.testing.assert_allclose(draws.total_rate[0], mu, rtol=1e-10)
 
 
 def test_draws_have_the_shapes_that_are_written_beside_them():
     draws = run(Schedule(4, 0, 2, 1)).draws
-    shapes = [(2, 4, 40, 3), (2, 4, 30, 3), (2, 4, 3), (2, 4, 3), (2, 4), (2, 4)]
-    assert [values.shape for values in draws] == shapes
+    shapes = [(2, 4, 40, 3), (2, 4, 30, 3), (2, 4, 1, 3), (2, 4, 1, 3), (2, 4), (2, 4)]
+    assert [values.shape for values in draws.arrays] == shapes
 
 
 def interrupt_at(monkeypatch, sweep, chains):
@@ -95,7 +94,7 @@ def test_an_interrupted_run_keeps_the_draws_so_far(monkeypatch, threads):
     assert found.interrupted
     kept = found.draws.log_likelihood.shape[1]
     assert 20 <= kept < 50_000
-    assert_same([values[:, :20] for values in found.draws], whole)
+    assert_same_bits(found.draws.mapped(lambda values: values[:, :20]), whole)
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -122,12 +121,12 @@ def test_a_chain_that_fails_stops_the_others_and_tells_why(monkeypatch):
 
 
 def test_cut_leaves_chains_of_one_length_and_drops_those_without_draws():
-    draws = Draws.empty(Schedule(5, 0, 3, 1), (4, 3), 2)
+    draws = Draws.empty(Schedule(5, 0, 3, 1), small_model((4, 3)))
     draws.log_likelihood[:] = np.arange(15).reshape(3, 5)
     assert cut(draws, [5, 5, 5]) is draws
     assert cut(draws, [5, 2, 3]).log_likelihood.tolist() == [[0, 1], [5, 6], [10, 11]]
     assert cut(draws, [5, 0, 3]).log_likelihood.tolist() == [[0, 1, 2], [10, 11, 12]]
-    assert [values.shape[:2] for values in cut(draws, [5, 0, 3])] == [(2, 3)] * 6
+    assert [values.shape[:2] for values in cut(draws, [5, 0, 3]).arrays] == [(2, 3)] * 6
     with pytest.raises(KeyboardInterrupt):
         cut(draws, [0, 0, 0])
 

@@ -3,13 +3,15 @@ import itertools
 import numpy as np
 import pytest
 
-from countveil.inference.streams import COLUMNS, RATES, ROWS, START, Streams
+from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
 
 PINNED = {  # (seed, chain, sweep, purpose, block): the first two words of Philox, the same on any machine
     (0, 0, 0, START, 0): (10623555177248261865, 7078260903520873204),
     (1, 0, 1, ROWS, 0): (10059578166074347355, 11861823389190045285),
     (1, 1, 1, ROWS, 0): (12106872744150962949, 11302915397421509980),
     (1, 0, 2, COLUMNS, 1): (2079092491346692318, 15083144211618617564),
+    (1, 0, 2, COLUMNS, 3 << 32 | 1): (12323767756832249967, 17839291245598087480),
+    (1, 0, 2, SPLITS, 0): (9517912279628634843, 15304582104306402468),
     (2**63 - 1, 3, 500, RATES, 0): (9701700868336852565, 734971019752815606),
 }
 
@@ -19,9 +21,8 @@ def words(generator, n=2):
 
 
 def test_streams_of_other_arguments_never_meet():
-    arguments = list(
-        itertools.product((0, 1, 7), (0, 1, 2), (0, 1, 1000), (ROWS, COLUMNS, RATES, START), (0, 1, 500))
-    )
+    purposes, blocks = (ROWS, COLUMNS, RATES, START, SPLITS), (0, 1, 500, 3 << 32 | 1)
+    arguments = list(itertools.product((0, 1, 7), (0, 1, 2), (0, 1, 1000), purposes, blocks))
     places, firsts = set(), set()
     for seed, chain, sweep, purpose, block in arguments:
         generator = Streams.of_chain(seed, chain).generator(sweep, purpose, block)

@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
+from scipy import special
 
 import countveil as cv
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import cavi, methods, svi
+from countveil.inference import methods, svi
 from countveil.inference.streams import Streams
-from countveil.models.matrix import matrix_model
 from tests.inference.test_em import settings
-from tests.joint import SERIAL, planted, small_model
+from tests.joint import SERIAL, matrix_model, planted, small_model
+
+PRIOR_SHAPE = 1.5
 
 
 def error_of(found, topics):
@@ -15,43 +17,61 @@ def error_of(found, topics):
     return topic_error(topics, (phi / phi.sum(axis=0)).T)
 
 
+def scene(updates, learned=False):
+    """(observations, model, a state that has learned from so many batches)."""
+    observations = planted(60, 30, 3, 0.5, seed=1)[2]
+    model = small_model(observations.shape, 3, learned=learned)
+    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)
+    return observations, model, state._replace(updates=updates)
+
+
+def counts_of(state, found, expectation="trimmed"):
+    """Expected counts of phi's entries in a batch, as a pass over it left them."""
+    shape, rate = state.shapes[1], state.rates[1]
+    of = {
+        "geometric": np.exp(special.digamma(shape)),
+        "arithmetic": shape,
+        "trimmed": shape - 0.5 * PRIOR_SHAPE,
+    }
+    return of[expectation] / rate * found.ratio
+
+
 def test_one_batch_of_all_rows_at_weight_one_is_a_cavi_update_of_phi():
-    observations, model = planted(60, 30, 3, 0.5, seed=1)[2], small_model(3)
-    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)._replace(updates=0)
+    observations, model, state = scene(0)
     new, found = svi.step(state, observations, model, 60, SERIAL, "geometric")
-    np.testing.assert_allclose(new.phi_shape, model.column_prior.shape + found.phi_count, rtol=1e-12)
-    phi_b = state.phi_hyper[0] / state.phi_hyper[1]
-    np.testing.assert_allclose(new.phi_rate, phi_b + found.phi_exposure, rtol=1e-12)
+    shape = model.factors[1].prior.shape + counts_of(state, found, "geometric")
+    np.testing.assert_allclose(new.shapes[1], shape, rtol=1e-12)
+    phi_b = state.hypers[1][0] / state.hypers[1][1]
+    np.testing.assert_allclose(new.rates[1], phi_b + found.exposure, rtol=1e-12)
 
 
-def test_a_step_is_a_weighted_mean_of_natural_parameters():
-    observations, model = planted(60, 30, 3, 0.5, seed=1)[2], small_model(3)
-    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)._replace(updates=7)
-    batch = observations.take(np.arange(20))
-    new, found = svi.step(state, batch, model, 60, SERIAL)
+@pytest.mark.parametrize("expectation", svi.EXPECTATIONS)
+def test_a_step_is_a_weighted_mean_of_natural_parameters(expectation):
+    observations, model, state = scene(7)
+    new, found = svi.step(state, observations.take(np.arange(20)), model, 60, SERIAL, expectation)
     weight = (svi.DELAY + 7) ** -svi.FORGETTING
-    target = model.column_prior.shape + 3.0 * found.phi_count
-    np.testing.assert_allclose(new.phi_shape, (1 - weight) * state.phi_shape + weight * target, rtol=1e-12)
+    target = model.factors[1].prior.shape + 3.0 * counts_of(state, found, expectation)
+    np.testing.assert_allclose(new.shapes[1], (1 - weight) * state.shapes[1] + weight * target, rtol=1e-12)
 
 
 def test_a_batch_speaks_for_all_rows_in_every_global_parameter():
-    observations, model = planted(60, 30, 3, 0.5, seed=1)[2], small_model(3, learned=True)
-    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)._replace(updates=4)
+    observations, model, state = scene(4, learned=True)
     new, found = svi.step(state, observations.take(np.arange(20)), model, 60, SERIAL)
     weight = (svi.DELAY + 4) ** -svi.FORGETTING
-    phi_b = state.phi_hyper[0] / state.phi_hyper[1]
-    rate = (1 - weight) * state.phi_rate + weight * (phi_b + 3.0 * found.phi_exposure)
-    np.testing.assert_allclose(new.phi_rate, rate, rtol=1e-12)
-    total = 1.0 / model.row_prior.rate + 3.0 * found.theta_total
-    hyper = (1 - weight) * state.theta_hyper[1] + weight * total
-    np.testing.assert_allclose(new.theta_hyper[1], hyper, rtol=1e-12)
-    np.testing.assert_allclose(new.theta_hyper[0], 1.0 + model.row_prior.shape * 60, rtol=1e-12)
+    phi_b = state.hypers[1][0] / state.hypers[1][1]
+    rate = (1 - weight) * state.rates[1] + weight * (phi_b + 3.0 * found.exposure)
+    np.testing.assert_allclose(new.rates[1], rate, rtol=1e-12)
+    prior = model.factors[0].prior
+    theta_total = (found.theta_shape / found.theta_rate).sum(axis=0)
+    hyper = (1 - weight) * state.hypers[0][1] + weight * (1.0 / prior.rate + 3.0 * theta_total)
+    np.testing.assert_allclose(new.hypers[0][1], hyper, rtol=1e-12)
+    np.testing.assert_allclose(new.hypers[0][0], 1.0 + prior.shape * 60, rtol=1e-12)
 
 
-@pytest.mark.parametrize("expectation", cavi.EXPECTATIONS)
+@pytest.mark.parametrize("expectation", svi.EXPECTATIONS)
 def test_it_finds_planted_topics(expectation):
     mu, topics, observations, _ = planted(800, 60, 4, np.exp(-0.5), seed=2)
-    model = matrix_model(4, 0.1, None, float(mu.mean()))
+    model = matrix_model(mu.shape, 4, 0.1, None, float(mu.mean()))
     found = methods.fit_svi(observations, model, settings(passes=3, expectation=expectation))
     assert error_of(found, topics) < 0.1
 

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from scipy import special, stats
 
-from countveil.inference.gibbs import row_blocks
+from countveil.inference.factors import row_blocks
 from countveil.kernels import gibbs as kernels
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
@@ -19,6 +19,8 @@ from tests.joint import (
 
 SHAPE, ROWS, COLUMNS = 0.7, 7, 5
 RATE = np.array([0.8, 1.3, 0.5])
+SHAPE_DK = SHAPE * np.array([1.0, 0.6, 2.0, 1.0, 1.4, 0.8, 1.0])[:, None] * np.array([1.0, 1.5, 0.7])
+RATE_DK = RATE * np.array([1.0, 0.2, 5.0, 1.0, 0.7, 2.0, 1.0])[:, None]
 
 
 def scene(alpha_kind, masked=False, seed=1, n_topics=3):
@@ -43,12 +45,18 @@ def scene(alpha_kind, masked=False, seed=1, n_topics=3):
 def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE):
     """One sweep over all rows from this state: (new theta, counts, exposures, totals)."""
     theta = theta.copy()
+    prior = (np.broadcast_to(x, theta.shape) for x in (shape, np.asarray(rate)[..., : phi.shape[1]]))
     sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
     rows = slice(0, observations.shape[0])
-    kernels.sweep_rows(
-        observations.block(rows), theta, phi, phi.sum(axis=0), shape, rate[: phi.shape[1]], *sums, rng
-    )
+    kernels.sweep_rows(observations.block(rows), theta, phi, phi.sum(axis=0), *prior, *sums, rng)
     return theta, *sums
+
+
+def allocated(observations, theta, phi, rng):
+    """Counts of one allocation over all rows, by row and by column."""
+    sums = np.zeros_like(theta), np.zeros_like(phi)
+    kernels.allocate_rows(observations.block(slice(0, observations.shape[0])), theta, phi, *sums, rng)
+    return sums
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -61,21 +69,85 @@ def test_exposure_sums_equal_the_dense_ones(alpha_kind, masked):
     np.testing.assert_allclose(totals[1], new.sum(axis=0), rtol=1e-12)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
-def test_expected_counts_of_each_word_and_topic(alpha_kind, masked):
-    theta, phi, mu, alpha, reports, mask, observations = scene(alpha_kind, masked)
-    rng, sweeps = np.random.default_rng(2), 4000
-    mean = np.mean([sweep(observations, theta, phi, rng)[1] for _ in range(sweeps)], axis=0)
+def count_laws(theta, phi, mu, alpha, reports, mask):
+    """(mean, variance) of the count that falls to each cell's components, (D, V, K)."""
     mean_y, variance_y = count_moments(np.maximum(reports, 1), mu, alpha)
     share = theta[:, None, :] * phi[None] / mu[..., None]
     counted = ((reports > 0) if mask is None else (reports > 0) & ~mask)[..., None]
-    expected = (counted * mean_y[..., None] * share).sum(axis=0)
-    variance = (counted * (mean_y[..., None] * share * (1 - share) + variance_y[..., None] * share**2)).sum(
-        axis=0
+    mean = counted * mean_y[..., None] * share
+    variance = counted * (mean_y[..., None] * share * (1 - share) + variance_y[..., None] * share**2)
+    return mean, variance
+
+
+def largest_z(found, mean, variance, repeats):
+    """Of means over independent repeats, and the most that chance allows."""
+    z = (found - mean) / np.sqrt(np.maximum(variance, 1e-300) / repeats)
+    return np.abs(z).max(), stats.norm.isf(FALSE_ALARM / 2 / z.size)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
+def test_expected_counts_of_each_word_and_topic(alpha_kind, masked):
+    theta, phi, *rest, observations = scene(alpha_kind, masked)
+    rng, sweeps = np.random.default_rng(2), 4000
+    found = np.mean([sweep(observations, theta, phi, rng)[1] for _ in range(sweeps)], axis=0)
+    mean, variance = count_laws(theta, phi, *rest)
+    z, most = largest_z(found, mean.sum(axis=0), variance.sum(axis=0), sweeps)
+    assert z < most
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
+def test_expected_counts_where_rows_wait_for_their_factors(alpha_kind, masked):
+    theta, phi, *rest, observations = scene(alpha_kind, masked)
+    rng, repeats = np.random.default_rng(12), 4000
+    drawn = [allocated(observations, theta, phi, rng) for _ in range(repeats)]
+    mean, variance = count_laws(theta, phi, *rest)
+    for side, axis in ((0, 1), (1, 0)):
+        found = np.mean([counts[side] for counts in drawn], axis=0)
+        z, most = largest_z(found, mean.sum(axis=axis), variance.sum(axis=axis), repeats)
+        assert z < most
+        wrong = largest_z(found, 1.1 * mean.sum(axis=axis), variance.sum(axis=axis), repeats)[0]
+        assert wrong > most
+
+
+def test_counts_of_rows_and_of_columns_are_the_same_counts_added_up():
+    theta, phi, _, _, reports, mask, observations = scene("row", masked=True)
+    by_row, by_column = allocated(observations, theta, phi, np.random.default_rng(13))
+    np.testing.assert_array_equal(by_row.sum(axis=0), by_column.sum(axis=0))
+    counts = np.abs(reports)
+    exact = ExactCounts(counts, mask)
+    by_row, by_column = allocated(exact, theta, phi, np.random.default_rng(13))
+    np.testing.assert_array_equal(by_row.sum(axis=1), np.where(mask, 0, counts).sum(axis=1))
+    np.testing.assert_array_equal(by_column.sum(axis=1), np.where(mask, 0, counts).sum(axis=0))
+
+
+def test_allocation_of_a_single_row_is_the_sweeps_to_the_bit():
+    for d in range(ROWS):
+        theta, phi, _, _, _, _, observations = scene("cell", masked=True)
+        row = observations.take(np.array([d]))
+        by_row, by_column = allocated(row, theta[[d]], phi, np.random.default_rng(14))
+        swept = sweep(row, theta[[d]], phi, np.random.default_rng(14))[1]
+        np.testing.assert_array_equal(by_column, swept)
+        np.testing.assert_array_equal(by_row[0], swept.sum(axis=0))
+
+
+def test_every_row_factor_has_a_prior_of_its_own():
+    theta, phi, _, alpha, reports, mask, observations = scene("row", masked=True)
+    rng, u = np.random.default_rng(15), []
+    exposures = dense_exposures(reports, alpha, mask)
+    for d in range(ROWS):
+        row = observations.take(np.array([d]))
+        rate = RATE_DK[d] + exposures[d] @ phi
+        for _ in range(400):
+            new, counts, _, _ = sweep(row, theta[[d]], phi, rng, SHAPE_DK[d], RATE_DK[d])
+            u.append(special.gammainc(SHAPE_DK[d] + counts.sum(axis=0), rate * new[0]))
+    assert stats.kstest(np.ravel(u), "uniform").pvalue > FALSE_ALARM
+    whole = sweep(observations, theta, phi, np.random.default_rng(16), SHAPE_DK, RATE_DK)[0]
+    alone = sweep(
+        observations.take(np.array([0])), theta[:1], phi, np.random.default_rng(16), SHAPE_DK[0], RATE_DK[0]
     )
-    z = (mean - expected) / np.sqrt(np.maximum(variance, 1e-300) / sweeps)
-    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / z.size)
+    np.testing.assert_array_equal(whole[0], alone[0][0])
 
 
 @pytest.mark.parametrize("report", [3, -2, 40])
@@ -102,25 +174,37 @@ def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
         assert stats.kstest(draws[:, d], posterior.cdf).pvalue > FALSE_ALARM / 3
 
 
-def test_column_factors_given_counts_are_gamma():
+def draw_gammas(count, exposure, shape, rate, repeats, rng):
+    """(repeats, n) draws of Gamma(shape + count, rate + exposure)."""
+    draws = np.empty((repeats, np.size(count)))
+    flat = [
+        np.ravel(np.broadcast_to(x, np.shape(count))).astype(float) for x in (count, exposure, shape, rate)
+    ]
+    for draw in draws:
+        kernels.sample_gammas(*flat, draw, rng)
+    return draws
+
+
+def test_factors_given_counts_are_gamma():
     rng = np.random.default_rng(5)
-    count_vk, exposure_vk = np.array([[0.0, 3.0, 40.0], [1.0, 0.0, 7.0]]), rng.normal(0.0, 0.2, (2, 3))
-    exposure_k, prior_scale = np.array([2.0, 1.0, 5.0]), np.array([0.01, 3.0])
-    draws = np.empty((3000, 2, 3))
-    for phi in draws:
-        kernels.sweep_columns(phi, count_vk, exposure_vk, exposure_k, prior_scale, SHAPE, RATE, rng)
-    law = stats.gamma(SHAPE + count_vk, scale=1.0 / (prior_scale[:, None] * RATE + exposure_k + exposure_vk))
-    u = law.cdf(draws).reshape(-1, 6)
+    count_vk = np.array([[0.0, 3.0, 40.0], [1.0, 0.0, 7.0]])
+    exposure_vk = np.array([2.0, 1.0, 5.0]) + rng.normal(0.0, 0.2, (2, 3))
+    shape_vk, rate_vk = SHAPE_DK[1:3], np.array([0.01, 3.0])[:, None] * RATE
+    draws = draw_gammas(count_vk, exposure_vk, shape_vk, rate_vk, 3000, rng)
+    law = stats.gamma(shape_vk + count_vk, scale=1.0 / (rate_vk + exposure_vk))
+    u = law.cdf(draws.reshape(-1, 2, 3)).reshape(-1, 6)
     assert all(stats.kstest(column, "uniform").pvalue > FALSE_ALARM / 6 for column in u.T)
 
 
+def test_exposures_that_rounding_left_below_zero_are_none():
+    draws = draw_gammas([2.0], -1e-3, 1.0, 1e-2, 3000, np.random.default_rng(17))[:, 0]
+    assert stats.kstest(draws, stats.gamma(3.0, scale=1e2).cdf).pvalue > FALSE_ALARM
+
+
 def test_gamma_draws_of_tiny_shape_never_reach_zero():
-    rng = np.random.default_rng(6)
-    phi = np.empty((2000, 3))
-    zeros = np.zeros((2000, 3))
-    kernels.sweep_columns(phi, zeros, zeros, np.zeros(3), np.ones(len(phi)), 1e-3, RATE, rng)
-    assert phi.min() == kernels.SMALLEST
-    assert (phi**2).min() > 0.0
+    draws = draw_gammas(np.zeros(3), 0.0, 1e-3, RATE, 2000, np.random.default_rng(6))
+    assert draws.min() == kernels.SMALLEST
+    assert (draws**2).min() > 0.0
 
 
 @njit

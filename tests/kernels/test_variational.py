@@ -9,8 +9,9 @@ from countveil.kernels import variational as kernels
 from countveil.observations import PrivatizedCounts
 from tests.joint import count_moments, dense_exposures, draw_reports, exposures_of, truncated_logpmf
 
-ROWS, COLUMNS, K, SHAPE = 7, 6, 5, 0.4
-PRIOR_RATE = np.array([0.8, 1.3, 0.5, 1.0, 2.0])
+ROWS, COLUMNS, K = 7, 6, 5
+PRIOR_RATE = np.array([0.8, 1.3, 0.5, 1.0, 2.0]) * np.array([1.0, 0.5, 3.0, 1.0, 0.2, 1.0, 1.0])[:, None]
+PRIOR_SHAPE = np.random.default_rng(8).uniform(0.2, 0.9, (ROWS, K))
 
 
 def scene(kind):
@@ -43,7 +44,7 @@ def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(kind):
         phi_g,
         phi_m,
         phi_m.sum(axis=0),
-        SHAPE,
+        PRIOR_SHAPE,
         PRIOR_RATE,
         sums,
     )
@@ -52,7 +53,7 @@ def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(kind):
     counted = (reports > 0) & ~mask
     ratio = np.where(counted, count_moments(np.maximum(reports, 1), mu, alpha)[0] / mu, 0.0)
     exposures = dense_exposures(reports, alpha, mask)
-    np.testing.assert_allclose(shape, SHAPE + theta_g * (ratio @ phi_g), rtol=1e-10)
+    np.testing.assert_allclose(shape, PRIOR_SHAPE + theta_g * (ratio @ phi_g), rtol=1e-10)
     np.testing.assert_allclose(rate, PRIOR_RATE + exposures @ phi_m, rtol=1e-12)
 
     mean = shape / rate
@@ -64,6 +65,35 @@ def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(kind):
     scores = truncated_logpmf(reports, mu, alpha) + np.where(reports > 0, mu, (1.0 - alpha) * mu)
     expected = scores[~mask].sum() - (exposures * (theta_m @ phi_m.T)).sum()
     np.testing.assert_allclose(bound, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_counts_expected_without_an_update_are_the_dense_ones(kind):
+    (theta_g, theta_m, phi_g, phi_m), reports, alpha, mask, observations = scene(kind)
+    by_row, by_column = np.zeros((ROWS, K)), np.zeros((COLUMNS, K))
+    block = observations.block(slice(0, ROWS))
+    bound = kernels.expect_rows(block, theta_g, phi_g, by_row, by_column)
+
+    mu = theta_g @ phi_g.T
+    counted = (reports > 0) & ~mask
+    ratio = np.where(counted, count_moments(np.maximum(reports, 1), mu, alpha)[0] / mu, 0.0)
+    np.testing.assert_allclose(by_row, ratio @ phi_g, rtol=1e-10)
+    np.testing.assert_allclose(by_column, ratio.T @ theta_g, rtol=1e-10)
+    scores = truncated_logpmf(reports, mu, alpha) + np.where(reports > 0, mu, (1.0 - alpha) * mu)
+    np.testing.assert_allclose(bound, scores[~mask].sum(), rtol=1e-10)
+
+    shape, rate, sums = (
+        theta_g.copy(),
+        theta_m.copy(),
+        (np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))),
+    )
+    fused = kernels.update_rows(
+        block, shape, rate, phi_g, phi_m, phi_m.sum(axis=0), PRIOR_SHAPE, PRIOR_RATE, sums
+    )
+    np.testing.assert_allclose(by_column, sums[0], rtol=1e-12)
+    np.testing.assert_allclose(PRIOR_SHAPE + theta_g * by_row, shape, rtol=1e-12)
+    exposures = dense_exposures(reports, alpha, mask)
+    np.testing.assert_allclose(bound - (exposures * (theta_m @ phi_m.T)).sum(), fused, rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.95])
@@ -82,16 +112,16 @@ def test_digamma_is_scipys():
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])
-@pytest.mark.parametrize(("geometric", "cut"), [(True, 0.0), (False, 0.0), (False, 0.5 * SHAPE)])
+@pytest.mark.parametrize(("geometric", "cut"), [(True, 0.0), (False, 0.0), (False, 0.5)])
 def test_settled_rows_are_where_the_update_stays(kind, geometric, cut):
     (theta_g, theta_m, phi_g, phi_m), _, _, _, observations = scene(kind)
     block, total = observations.block(slice(0, ROWS)), phi_m.sum(axis=0)
     g, m = theta_g.copy(), theta_m.copy()
     rules = geometric, 1e-13, 100_000, cut
-    kernels.settle_rows(block, g, m, phi_g, phi_m, total, SHAPE, PRIOR_RATE, *rules)
+    kernels.settle_rows(block, g, m, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, *rules)
     shape, rate = g.copy(), m.copy()
     sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
-    kernels.update_rows(block, shape, rate, phi_g, phi_m, total, SHAPE, PRIOR_RATE, sums)
+    kernels.update_rows(block, shape, rate, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, sums)
     np.testing.assert_allclose(shape / rate, m, rtol=1e-6)
-    expected = (np.exp(special.digamma(shape)) if geometric else shape - cut) / rate
+    expected = (np.exp(special.digamma(shape)) if geometric else shape - cut * PRIOR_SHAPE) / rate
     np.testing.assert_allclose(expected, g, rtol=1e-6, atol=1e-12)

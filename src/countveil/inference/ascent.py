@@ -5,16 +5,20 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.gibbs import row_blocks
+from countveil.inference.allocation import expected_counts
+from countveil.inference.factors import (
+    MeanRule,
+    row_blocks,
+    row_exposures,
+    summed,
+    update_after_allocation,
+    update_side,
+)
 from countveil.kernels import variational as kernels
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
-
-class Factor(NamedTuple):
-    """What a pass needs of a factor, each (n, K)."""
-
-    geometric: np.ndarray  # exp E log
-    mean: np.ndarray
+Arrays = tuple[np.ndarray, ...]
 
 
 class Pass(NamedTuple):
@@ -22,40 +26,82 @@ class Pass(NamedTuple):
 
     theta_shape: np.ndarray  # (D, K)
     theta_rate: np.ndarray  # (D, K)
-    phi_count: np.ndarray  # (V, K) expected true counts of each word in each topic
-    phi_exposure: np.ndarray  # (V, K) exposure of each word to each topic, with the new theta
-    theta_total: np.ndarray  # (K,) sum of the new theta's means, each times its prior's scale
+    ratio: (
+        np.ndarray
+    )  # (V, K) expected true counts of each column in each component, over phi's geometric means
+    exposure: np.ndarray  # (V, K) exposure of each column to each component, with the new theta
     data_bound: float  # the data's part of the evidence lower bound, at the factors that came in
 
 
 def pass_over_rows(
     observations: Observations,
-    theta: Factor,
-    phi: Factor,
-    shape: float,
-    prior_rate_k: np.ndarray,
+    theta: tuple[np.ndarray, np.ndarray],
+    phi: tuple[np.ndarray, np.ndarray],
+    prior: tuple[np.ndarray, np.ndarray],
     engine: ThreadEngine,
 ) -> Pass:
-    """Update theta given phi, block by block; shape is the prior's, prior_rate_k its (expected) rates."""
-    phi_total = phi.mean.sum(axis=0)
-    theta_shape, theta_rate = theta.geometric.copy(), theta.mean.copy()
+    """Update theta given phi, block by block; both are (geometric mean, mean), prior is (shape, rate), each (n, K)."""
+    phi_geometric, phi_mean = phi
+    phi_total = phi_mean.sum(axis=0)
+    shape, rate = theta[0].copy(), theta[1].copy()
 
-    def update_block(rows: slice) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
-        sums = np.zeros_like(phi.mean), np.zeros_like(phi.mean), np.zeros((2, phi_total.size))
+    def update_block(rows: slice) -> Arrays:
+        sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
         bound = kernels.update_rows(
-            observations.block(rows), theta_shape[rows], theta_rate[rows], phi.geometric, phi.mean,
-            phi_total, shape, prior_rate_k, sums,
+            observations.block(rows), shape[rows], rate[rows], phi_geometric, phi_mean,
+            phi_total, prior[0][rows], prior[1][rows], sums,
         )  # fmt: skip
-        return sums, bound
+        return *sums, np.array([bound])
 
-    results = engine.map(update_block, row_blocks(observations.shape[0]))
-    (ratios, exposures, totals), bound = next(results)
-    for (block_ratios, block_exposures, block_totals), block_bound in results:
-        ratios += block_ratios
-        exposures += block_exposures
-        totals += block_totals
-        bound += block_bound
-    ratios *= phi.geometric
-    exposures += totals[0]
-    theta_total = (observations.prior_scale_d[:, None] * theta_shape / theta_rate).sum(axis=0)
-    return Pass(theta_shape, theta_rate, ratios, np.maximum(exposures, 0.0), theta_total, float(bound))
+    ratio, exposure, totals, bound = summed(engine.map(update_block, row_blocks(observations.shape[0])))
+    exposure += totals[0]
+    return Pass(shape, rate, ratio, np.maximum(exposure, 0.0), float(bound[0]))
+
+
+def update_all(
+    observations: Observations,
+    model: Factorization,
+    geometric: Arrays,
+    means: Arrays,
+    rule: MeanRule,
+    engine: ThreadEngine,
+) -> tuple[list[np.ndarray], float]:
+    """Every free factor's optimum in turn, kept in the rule.
+
+    Returns the factors' new means, and the data's part of the evidence lower bound at the factors that came in.
+    """
+    factors, row = list(means), model.row_factor
+    values = model.columns.forward(geometric)
+    phi = model.columns.matrix(values), model.columns.matrix(model.columns.forward(means))
+    if row is not None:
+        theta = model.as_row_matrix(geometric[row]), model.as_row_matrix(means[row])
+        prior = tuple(model.as_row_matrix(x) for x in rule.priors[row])
+        found = pass_over_rows(observations, theta, phi, (prior[0], prior[1]), engine)
+        rule.keep(row, model.as_row_factor(found.theta_shape), model.as_row_factor(found.theta_rate))
+        factors[row] = rule.mean(row)
+        counts = expected_counts(model.columns, values, found.ratio)
+        update_side(model, model.columns, factors, counts, found.exposure, rule)
+        return factors, found.data_bound
+    row_values = model.rows.forward(geometric)
+    theta_mean = model.rows.matrix(model.rows.forward(means))
+    row_ratio, ratio, bound = expect_counts(observations, model.rows.matrix(row_values), phi[0], engine)
+    bound -= float((theta_mean * row_exposures(observations, phi[1], engine)).sum())
+    row_counts = expected_counts(model.rows, row_values, row_ratio)
+    counts = expected_counts(model.columns, values, ratio)
+    update_after_allocation(model, factors, row_counts, counts, observations, rule, engine)
+    return factors, bound
+
+
+def expect_counts(
+    observations: Observations, theta: np.ndarray, phi: np.ndarray, engine: ThreadEngine
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Expected counts over theta (D, K) and over phi (V, K), and the bound but for the exposures."""
+    row_ratio = np.zeros_like(theta)
+
+    def expect_block(rows: slice) -> Arrays:
+        ratio = np.zeros_like(phi)
+        bound = kernels.expect_rows(observations.block(rows), theta[rows], phi, row_ratio[rows], ratio)
+        return ratio, np.array([bound])
+
+    ratio, bound = summed(engine.map(expect_block, row_blocks(len(theta))))
+    return row_ratio, ratio, float(bound[0])

@@ -1,8 +1,8 @@
 """Exact coordinate-ascent variational inference: gamma factors, and the true counts' law in closed form.
 
-Q(theta) and Q(phi) are gamma, Q(y_dv, (y_dvk)_k) is unrestricted, and its optimum is the true count's law at
-mu~ = sum_k G[theta_dk] G[phi_vk], G = exp E log, with a multinomial split (mathematics, section 5). Learned
-prior rates have gamma Qs of their own. The evidence lower bound is exact and never decreases.
+Q of every factor is gamma, Q(y and its terms) is unrestricted, and its optimum is the true count's law at
+the rate mu~ that the factors' geometric means G = exp E log make, with a multinomial split (mathematics, section 5).
+Learned prior rates have gamma Qs of their own. The evidence lower bound is exact and never decreases.
 
 Where counts are sparse and noise is strong, G is so far below the mean that Q starves its components. The
 "arithmetic" expectation splits counts by means instead, as in zeroth-order collapsed inference for topic
@@ -15,10 +15,11 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.ascent import Factor, pass_over_rows
-from countveil.inference.start import least_squares_start
+from countveil.inference.ascent import Arrays, update_all
+from countveil.inference.factors import MeanRule, Priors, offset_scales
+from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
-from countveil.models.matrix import GammaPrior, MatrixModel
+from countveil.models.factorization import Factor, Factorization
 from countveil.observations import Observations
 
 SMALLEST = 1e-150
@@ -26,17 +27,20 @@ EXPECTATIONS = ("geometric", "arithmetic")
 
 
 class State(NamedTuple):
-    """Q's parameters: Gamma(shape, rate) for every entry of both factors, and the prior rates' gammas."""
+    """Q's parameters: Gamma(shape, rate) for every entry of every factor, and the prior rates' gammas.
 
-    theta_shape: np.ndarray  # (D, K)
-    theta_rate: np.ndarray  # (D, K)
-    phi_shape: np.ndarray  # (V, K)
-    phi_rate: np.ndarray  # (V, K)
-    theta_hyper: (
-        np.ndarray
-    )  # (2, K) shape and rate of Q(b_k) of theta's prior; rate infinite where b_k is fixed
-    phi_hyper: np.ndarray  # (2, K)
+    A fixed factor has its value for a shape and a rate of one.
+    """
+
+    shapes: Arrays
+    rates: Arrays
+    hypers: Arrays  # (2, ...) shape and rate of Q(b) of each factor's prior; of mean b where it is fixed
     sweep: int
+
+    @property
+    def means(self) -> Arrays:
+        """Means of all factors."""
+        return tuple(shape / rate for shape, rate in zip(self.shapes, self.rates, strict=True))
 
 
 class Info(NamedTuple):
@@ -45,112 +49,120 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(observations: Observations, model: MatrixModel, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams) -> State:
     """Q one update on from the least-squares start."""
-    start = least_squares_start(observations, model.n_components, streams.generator(0, START))
-    return from_point(*start, observations, model, ThreadEngine())
+    start = start_factors(observations, model, streams.generator(0, START))
+    return from_point(start, observations, model, ThreadEngine())
 
 
 def from_point(
-    theta: np.ndarray, phi: np.ndarray, observations: Observations, model: MatrixModel, engine: ThreadEngine
+    factors: Arrays, observations: Observations, model: Factorization, engine: ThreadEngine
 ) -> State:
-    """Q one update on from a point estimate of both factors."""
-    k = model.n_components
-    hypers = initial_hyper(model.row_prior, k), initial_hyper(model.column_prior, k)
-    return update(Factor(theta, theta), Factor(phi, phi), hypers, observations, model, engine, 0)[0]
+    """Q one update on from a point estimate of all factors."""
+    return update(factors, factors, initial_hypers(model), observations, model, engine, 0)[0]
 
 
 def step(
     state: State,
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     streams: Streams,
     engine: ThreadEngine,
     expectation: str = "geometric",
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
-    theta = factor_of(state.theta_shape, state.theta_rate, expectation)
-    phi = factor_of(state.phi_shape, state.phi_rate, expectation)
-    hypers = state.theta_hyper, state.phi_hyper
-    new, data_bound = update(theta, phi, hypers, observations, model, engine, state.sweep + 1)
+    means = state.means
+    split_by = geometric_means(state.shapes, state.rates, model) if expectation == "geometric" else means
+    new, objective = update(split_by, means, state.hypers, observations, model, engine, state.sweep + 1)
     prior_part = factor_bound if expectation == "geometric" else factor_penalty
-    objective = data_bound
-    q, scale_d, scale_v = state, observations.prior_scale_d, observations.prior_scale_v
-    objective += prior_part(q.theta_shape, q.theta_rate, q.theta_hyper, model.row_prior, scale_d[:, None])
-    objective += prior_part(q.phi_shape, q.phi_rate, q.phi_hyper, model.column_prior, scale_v[:, None])
+    scales = offset_scales(model, observations)
+    for f in model.free:
+        objective += prior_part(state.shapes[f], state.rates[f], state.hypers[f], model.factors[f], scales[f])
     return new, Info(objective)
 
 
 def update(
-    theta: Factor,
-    phi: Factor,
-    hypers: tuple[np.ndarray, np.ndarray],
+    split_by: Arrays,
+    means: Arrays,
+    hypers: Arrays,
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     engine: ThreadEngine,
     sweep: int,
 ) -> tuple[State, float]:
-    """Q(y), Q(theta), Q(phi), Q(rates) each replaced by their optimum in turn; and the data's part of the bound."""
-    a_row, a_column = model.row_prior.shape, model.column_prior.shape
-    theta_b, phi_b = (hyper[0] / hyper[1] for hyper in hypers)
-    found = pass_over_rows(observations, theta, phi, a_row, theta_b, engine)
-    scale = observations.prior_scale_v[:, None]
-    phi_shape, phi_rate = a_column + found.phi_count, phi_b * scale + found.phi_exposure
-    n_rows, n_columns = observations.shape
-    state = State(
-        found.theta_shape, found.theta_rate, phi_shape, phi_rate,
-        update_hyper(model.row_prior, hypers[0], n_rows, found.theta_total),
-        update_hyper(model.column_prior, hypers[1], n_columns, (scale * phi_shape / phi_rate).sum(axis=0)),
-        sweep,
-    )  # fmt: skip
-    return state, found.data_bound
+    """Q(y), Q(factors), Q(rates) each replaced by their optimum in turn; and the data's part of the bound."""
+    rule = MeanRule(model, expected_priors(model, observations, hypers))
+    new_means, data_bound = update_all(observations, model, split_by, means, rule, engine)
+    shapes, rates = list(means), [np.ones_like(mean) for mean in means]
+    for f in model.free:
+        shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
+    new_hypers = update_hypers(model, observations, hypers, new_means)
+    return State(tuple(shapes), tuple(rates), new_hypers, sweep), data_bound
 
 
-def factor_of(shape: np.ndarray, rate: np.ndarray, expectation: str = "geometric") -> Factor:
-    """Means of Gamma(shape, rate), and what counts are split by: exp E log, or the means themselves."""
-    mean = shape / rate
-    if expectation == "arithmetic":
-        return Factor(mean, mean)
-    return Factor(np.maximum(np.exp(digamma(shape)) / rate, SMALLEST), mean)
+def expected_priors(model: Factorization, observations: Observations, hypers: Arrays) -> Priors:
+    """(shape, expected rate) of every factor's prior, each of the factor's shape, known offsets included."""
+    found = []
+    for factor, hyper, scale in zip(model.factors, hypers, offset_scales(model, observations), strict=True):
+        rate = np.broadcast_to(hyper[0] / hyper[1] * scale, factor.shape)
+        found.append((np.broadcast_to(factor.prior.shape, factor.shape), rate))
+    return found
 
 
-def initial_hyper(prior: GammaPrior, n_components: int) -> np.ndarray:
-    """(2, K) shape and rate of Q(b_k), of mean prior.rate."""
-    return np.repeat([[prior.rate], [1.0]], n_components, axis=1)
+def geometric_means(shapes: Arrays, rates: Arrays, model: Factorization) -> Arrays:
+    """exp E log of all factors; fixed ones as they are."""
+    found = list(shapes)
+    for f in model.free:
+        found[f] = np.maximum(np.exp(digamma(shapes[f])) / rates[f], SMALLEST)
+    return tuple(found)
 
 
-def update_hyper(prior: GammaPrior, hyper: np.ndarray, size: int, total_k: np.ndarray) -> np.ndarray:
-    """Q(b_k) = Gamma(1 + a size, 1/scale + sum of means); as it was where the rates are fixed."""
-    if not prior.learned:
-        return hyper
-    return np.stack([np.full_like(total_k, 1.0 + prior.shape * size), 1.0 / prior.rate + total_k])
+def initial_hypers(model: Factorization) -> Arrays:
+    """Shape and rate of each Q(b), of the prior's rate as mean."""
+    return tuple(np.stack([rate, np.ones_like(rate)]) for rate in model.initial_rates())
+
+
+def update_hypers(
+    model: Factorization, observations: Observations, hypers: Arrays, means: list[np.ndarray]
+) -> Arrays:
+    """Q(b) = Gamma(1 + sum of shapes, 1/scale + sum of means); as it was where rates or the factor are fixed."""
+    found = list(hypers)
+    scales = offset_scales(model, observations)
+    for f in model.free:
+        factor = model.factors[f]
+        if factor.prior.learned:
+            rate = 1.0 / factor.prior.rate + factor.rate_sums(scales[f] * means[f])
+            found[f] = np.stack([1.0 + factor.rate_sums(factor.prior.shape), rate])
+    return tuple(found)
+
+
+def gamma_entropy(shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Entropy of Gamma(shape, rate)."""
+    return shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)
 
 
 def factor_bound(
-    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, prior: GammaPrior, scale: np.ndarray
+    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, factor: Factor, scale: np.ndarray | float
 ) -> float:
     """E log p(factor | b) p(b) - E log q(factor) q(b): minus the divergence of Q from Gamma(a, scale b)."""
-    a, n = prior.shape, shape.shape[0]
-    mean, mean_log = shape / rate, digamma(shape) - np.log(rate)
-    entropy = (shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)).sum()
+    a, learned = np.asarray(factor.prior.shape), factor.prior.learned
     b = hyper[0] / hyper[1]
-    log_b = digamma(hyper[0]) - np.log(hyper[1]) if prior.learned else np.log(b)
-    bound = entropy + n * (a * log_b - gammaln(a)).sum() + a * b.size * np.log(scale).sum()
-    bound += (a - 1.0) * mean_log.sum() - (b * scale * mean).sum()
-    if prior.learned:
-        bound += (-np.log(prior.rate) - b / prior.rate).sum()
-        bound += (
-            hyper[0] - np.log(hyper[1]) + gammaln(hyper[0]) + (1.0 - hyper[0]) * digamma(hyper[0])
-        ).sum()
-    return float(bound)
+    log_b = digamma(hyper[0]) - np.log(hyper[1]) if learned else np.log(b)
+    each = gamma_entropy(shape, rate) + a * (log_b + np.log(scale)) - gammaln(a)
+    each = each + (a - 1.0) * (digamma(shape) - np.log(rate)) - b * scale * (shape / rate)
+    bound = float((factor.weight * each).sum())
+    if learned:
+        bound += float((-np.log(factor.prior.rate) - b / factor.prior.rate + gamma_entropy(*hyper)).sum())
+    return bound
 
 
 def factor_penalty(
-    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, prior: GammaPrior, scale: np.ndarray
+    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, factor: Factor, scale: np.ndarray | float
 ) -> float:
     """What the arithmetic iteration adds to the log-likelihood: sum of a log m - b m, and of b's own terms."""
     mean, b = shape / rate, hyper[0] / hyper[1]
-    penalty = prior.shape * np.log(mean).sum() - (b * scale * mean).sum()
-    if prior.learned:
-        penalty += ((1.0 + prior.shape * shape.shape[0]) * np.log(b) - b / prior.rate).sum()
-    return float(penalty)
+    penalty = float((factor.weight * (factor.prior.shape * np.log(mean) - b * scale * mean)).sum())
+    if factor.prior.learned:
+        sizes = 1.0 + factor.rate_sums(factor.prior.shape)
+        penalty += float((sizes * np.log(b) - b / factor.prior.rate).sum())
+    return penalty

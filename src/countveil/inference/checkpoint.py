@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from countveil.files import replacing
 from countveil.observations import Observations
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Snapshot(NamedTuple):
@@ -22,7 +23,7 @@ class Snapshot(NamedTuple):
 
 def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
     """A SHA-256 of the data and of all settings that decide the draws."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=printed).encode())
     for name in (
         "indptr",
         "columns",
@@ -33,10 +34,37 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
         "prior_scale_d",
         "prior_scale_v",
     ):
-        values = np.ascontiguousarray(getattr(observations, name))
-        digest.update(f"{name} {values.dtype} {values.shape}".encode())
-        digest.update(values.tobytes())
+        digest.update(f"{name} {printed(getattr(observations, name))}".encode())
     return digest.hexdigest()
+
+
+def printed(value: Any) -> str:
+    """A setting as text; an array by its type, shape and digest."""
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+
+
+def named(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Every array of nested tuples, under a name that says where it was."""
+    if isinstance(value, tuple):
+        for i, part in enumerate(value):
+            yield from named(f"{name}.{i}", part)
+    else:
+        yield name, np.asarray(value)
+
+
+def unnamed(name: str, content: dict[str, Any]) -> Any:
+    """The value that ``named`` took apart; None if there is none."""
+    if name in content:
+        value = content[name]
+        return value if value.ndim else value.item()
+    if not any(known.startswith(f"{name}.") for known in content):
+        return None
+    parts: list[Any] = []
+    while (part := unnamed(f"{name}.{len(parts)}", content)) is not None:
+        parts.append(part)
+    return tuple(parts)
 
 
 def write(path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...]) -> None:
@@ -45,8 +73,7 @@ def write(path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[
     for chain, snapshot in enumerate(snapshots):
         if snapshot is None:
             continue
-        for i, value in enumerate(snapshot.state):
-            content[f"chain{chain}_state{i}"] = np.asarray(value)
+        content.update(named(f"chain{chain}_state", tuple(snapshot.state)))
         for i, values in enumerate(draws):
             content[f"chain{chain}_draws{i}"] = values[chain, : snapshot.kept]
     with replacing(path) as temporary, open(temporary, "wb") as file:
@@ -74,15 +101,12 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> list[Snapshot 
         raise ValueError(f"checkpoint {path} must be of the same data and settings, got one of others")
     snapshots: list[Snapshot | None] = []
     for chain in range(draws[0].shape[0]):
-        state: list[Any] = []
-        while f"chain{chain}_state{len(state)}" in content:
-            value = content[f"chain{chain}_state{len(state)}"]
-            state.append(value if value.ndim else value.item())
-        if not state:
+        state = unnamed(f"chain{chain}_state", content)
+        if state is None:
             snapshots.append(None)
             continue
         kept = len(content[f"chain{chain}_draws0"])
         for i, values in enumerate(draws):
             values[chain, :kept] = content[f"chain{chain}_draws{i}"]
-        snapshots.append(Snapshot(tuple(state), kept))
+        snapshots.append(Snapshot(state, kept))
     return snapshots

@@ -1,59 +1,51 @@
 """What stochastic variational inference goes on from when more rows come: kept with the posterior, also on disk."""
 
-import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from countveil.inference import svi
-from countveil.models.matrix import GammaPrior, MatrixModel
+from countveil.models.factorization import Factorization
 
 GROUP = "stream"
+PARTS = ("shapes", "rates", "hypers")
 
 
 class Stream(NamedTuple):
-    """The global parameters, the model, and which rows they speak for."""
+    """The global parameters, and which rows they speak for."""
 
     state: svi.State
-    model: MatrixModel
     prior_scale_v: np.ndarray  # (V,)
     rows_seen: int
     total_rows: int  # rows that the state speaks for
 
 
-def store(tree: xr.DataTree, stream: Stream) -> None:
+def store(tree: xr.DataTree, model: Factorization, stream: Stream) -> None:
     """Add the stream to a posterior's tree."""
-    s = stream.state
-    tree[GROUP] = xr.Dataset(
-        {
-            "phi_shape": (("word", "component"), s.phi_shape),
-            "phi_rate": (("word", "component"), s.phi_rate),
-            "theta_hyper": (("parameter", "component"), s.theta_hyper),
-            "phi_hyper": (("parameter", "component"), s.phi_hyper),
-            "prior_scale": (("word",), stream.prior_scale_v),
-        },
-        attrs={
-            "updates": s.updates,
-            "rows_seen": stream.rows_seen,
-            "total_rows": stream.total_rows,
-            "model": json.dumps(stream.model, default=np.generic.item),
-        },
-    )
+    variables: dict[str, Any] = {"prior_scale": ("column", stream.prior_scale_v)}
+    for part in PARTS:
+        for factor, values in zip(model.factors, getattr(stream.state, part), strict=True):
+            name = f"{factor.name}_{part}"
+            variables[name] = ([f"{name}_{i}" for i in range(np.ndim(values))], values)
+    numbers = {
+        "updates": stream.state.updates,
+        "rows_seen": stream.rows_seen,
+        "total_rows": stream.total_rows,
+    }
+    tree[GROUP] = xr.Dataset(variables, attrs=numbers)
 
 
-def restore(tree: xr.DataTree) -> Stream | None:
+def restore(tree: xr.DataTree, model: Factorization) -> Stream | None:
     """The stream of a posterior's tree; None where it has none."""
     if GROUP not in tree.children:
         return None
     found = tree[GROUP]
-    parameters = {
-        name: found[name].to_numpy() for name in ("phi_shape", "phi_rate", "theta_hyper", "phi_hyper")
+    parts = {
+        part: tuple(found[f"{factor.name}_{part}"].to_numpy() for factor in model.factors) for part in PARTS
     }
-    n_components, row_prior, column_prior = json.loads(found.attrs["model"])
     return Stream(
-        svi.State(**parameters, updates=int(found.attrs["updates"])),
-        MatrixModel(n_components, GammaPrior(*row_prior), GammaPrior(*column_prior)),
+        svi.State(**parts, updates=int(found.attrs["updates"])),
         found["prior_scale"].to_numpy(),
         int(found.attrs["rows_seen"]),
         int(found.attrs["total_rows"]),

@@ -1,25 +1,26 @@
 """Expectation maximisation on the marginal likelihood of the reports: KL-NMF for private counts.
 
-    theta_dk <- theta_dk (sum_v R_dv phi_vk) / (sum_v e_dv phi_vk),  R = E[y | r, mu] / mu;  phi likewise
+    theta_dk <- theta_dk (sum_v R_dv phi_vk) / (sum_v e_dv phi_vk),  R = E[y | r, mu] / mu;  other factors likewise
 
 (mathematics, section 12). It never decreases the likelihood; without noise it is the classic multiplicative
 KL-NMF of Lee and Seung. Under strong noise it overfits in the end: ``HeldTotal`` keeps the size of its rates
 right, and ``held_out`` stops it early.
 """
 
-from collections.abc import Callable
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.ascent import Factor, pass_over_rows
-from countveil.inference.start import least_squares_start
+from countveil.inference.allocation import expected_counts
+from countveil.inference.ascent import pass_over_rows, update_all
+from countveil.inference.factors import MeanRule, own_entries
+from countveil.inference.gibbs import total_rate
+from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gibbs import MASKED
-from countveil.models.matrix import MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
 SMALLEST = 1e-150
@@ -27,35 +28,33 @@ ROUNDING = 1e-12
 
 
 class State(NamedTuple):
-    """A point estimate of both factors."""
+    """A point estimate of all factors."""
 
-    theta: np.ndarray  # (D, K)
-    phi: np.ndarray  # (V, K)
+    factors: tuple[np.ndarray, ...]
     sweep: int
     penalty: float = 0.0  # on the sum of all rates
 
 
 class Info(NamedTuple):
-    """The log-likelihood log P(max(reports, 0) | theta, phi) of the state that the step began with."""
+    """The log-likelihood log P(max(reports, 0) | factors) of the state that the step began with."""
 
     objective: float
 
 
-def init(observations: Observations, model: MatrixModel, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams) -> State:
     """The least-squares start."""
-    return State(*least_squares_start(observations, model.n_components, streams.generator(0, START)), 0)
+    return State(start_factors(observations, model, streams.generator(0, START)), 0)
 
 
 def from_point(
-    theta: np.ndarray,
-    phi: np.ndarray,
+    factors: tuple[np.ndarray, ...],
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     engine: ThreadEngine,
     iterations: int,
 ) -> State:
     """A few iterations on from a point: a better place for a chain to begin."""
-    state = State(theta, phi, 0)
+    state = State(factors, 0)
     for _ in range(iterations):
         state, _ = step(state, observations, model, None, engine)
     return state
@@ -64,45 +63,64 @@ def from_point(
 def step(
     state: State,
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     streams: Streams | None,
     engine: ThreadEngine,
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
-    return update(state, observations, engine, None)
+    return update(state, observations, model, engine, None)
 
 
 def update(
-    state: State, observations: Observations, engine: ThreadEngine, total: float | None
+    state: State, observations: Observations, model: Factorization, engine: ThreadEngine, total: float | None
 ) -> tuple[State, Info]:
-    """One iteration at the state's penalty; with ``total``, phi's is made such that the rates add up to that."""
-    theta, phi = Factor(state.theta, state.theta), Factor(state.phi, state.phi)
-    unscaled = copy(observations)  # the penalty is on the rates, offsets and all
-    unscaled.prior_scale_d = np.ones(observations.shape[0])
-    found = pass_over_rows(unscaled, theta, phi, 0.0, state.penalty * state.phi.sum(axis=0), engine)
-    new_theta = np.maximum(found.theta_shape / np.maximum(found.theta_rate, SMALLEST), SMALLEST)
-    theta_total = new_theta.sum(axis=0)
-
-    def phi_at(penalty: float) -> np.ndarray:
-        exposure = np.maximum(found.phi_exposure + penalty * theta_total, SMALLEST)
-        return np.maximum(found.phi_count / exposure, SMALLEST)
-
-    penalty = state.penalty
-    if total is not None:
-        penalty = solve_penalty(
-            lambda x: float(theta_total @ phi_at(x).sum(axis=0)), found.phi_count.sum(), total
+    """One iteration at the state's penalty; with ``total``, the last factor's makes the rates add up to that."""
+    row = model.row_factor
+    if row is None:
+        none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
+        rule = MeanRule(model, none)
+        found, bound = update_all(observations, model, state.factors, state.factors, rule, engine)
+        return State(tuple(found), state.sweep + 1), Info(bound)
+    factors, columns = list(state.factors), model.columns
+    values = columns.forward(factors)
+    theta, phi = model.as_row_matrix(factors[row]), columns.matrix(values)
+    prior = np.zeros_like(theta), np.broadcast_to(state.penalty * phi.sum(axis=0), theta.shape)
+    passed = pass_over_rows(observations, (theta, theta), (phi, phi), prior, engine)
+    theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), SMALLEST)
+    factors[row] = model.as_row_factor(theta)
+    everywhere, penalty = np.broadcast_to(theta.sum(axis=0), columns.shape), state.penalty
+    counts = expected_counts(columns, values, passed.ratio)
+    free = [u for u, use in enumerate(columns.uses) if model.factors[use.factor].fixed is None]
+    for u in free:
+        f = columns.uses[u].factor
+        values = columns.forward(factors)
+        sums = (
+            counts[u],
+            columns.gradient(u, values, passed.exposure),
+            columns.gradient(u, values, everywhere),
         )
-    return State(new_theta, phi_at(penalty), state.sweep + 1, penalty), Info(found.data_bound)
+        count, exposure, size = (own_entries(model.factors[f], x) for x in sums)
+        if total is not None and u == free[-1]:
+            penalty = solve_penalty(count, exposure, size, model.factors[f].weight, total)
+        factors[f] = np.maximum(count / np.maximum(exposure + penalty * size, SMALLEST), SMALLEST)
+    return State(tuple(factors), state.sweep + 1, penalty), Info(passed.data_bound)
 
 
-def solve_penalty(total_at: Callable[[float], float], expected: float, total: float) -> float:
-    """The penalty x >= 0 with total_at(x) = total; 0 where the rates add up to no more without one.
+def solve_penalty(
+    count: np.ndarray, exposure: np.ndarray, size: np.ndarray, weight: np.ndarray | float, total: float
+) -> float:
+    """The penalty x >= 0 at which the rates, sum of size count / (exposure + x size), add up to the total.
 
-    total_at falls, and lies below expected / x.
+    0 where they add up to no more without one. The sum falls in x, and lies below count / x.
     """
-    if total_at(0.0) <= total * (1.0 + ROUNDING):
+
+    def excess(x: float) -> float:
+        entries = np.maximum(count / np.maximum(exposure + x * size, SMALLEST), SMALLEST)
+        return float((weight * size * entries).sum()) - total
+
+    if excess(0.0) <= total * ROUNDING:
         return 0.0
-    return float(brentq(lambda x: total_at(x) - total, 0.0, 2.0 * expected / total, rtol=ROUNDING))
+    return float(brentq(excess, 0.0, 2.0 * float((weight * count).sum()) / total, rtol=ROUNDING))
 
 
 class HeldTotal:
@@ -111,12 +129,16 @@ class HeldTotal:
     No factor is negative, so that a fit takes noise upwards for counts and cannot take noise downwards for
     anything: under strong noise its rates add up to far too much. The likelihood is therefore maximised under
     the constraint that they do not. By Lagrange's multiplier x that is x on every exposure, or an exponential
-    prior of rate x over mu_dv; x is found anew in every iteration. Without noise it is 0.
+    prior of rate x over every rate; x is found anew in every iteration. Without noise it is 0. Models whose rows have
+    no factor of their own are left as they are.
     """
 
-    def __init__(self, observations: Observations) -> None:
+    def __init__(self, observations: Observations, model: Factorization) -> None:
         self.total = max(total_count(observations), 1e-3 * observations.shape[0])
-        self.noisy = bool(observations.alpha_d.any() or observations.alpha_e.any())
+        self.model = model
+        self.noisy = (
+            bool(observations.alpha_d.any() or observations.alpha_e.any()) and model.row_factor is not None
+        )
         hidden = observations.reports == MASKED
         rows = np.repeat(np.arange(observations.shape[0]), np.diff(observations.indptr))
         self.hidden = rows[hidden], observations.columns[hidden]
@@ -124,26 +146,30 @@ class HeldTotal:
     def target(self, state: State) -> float:
         """What all rates are to add up to: the estimate, and the masked cells' rates as they are."""
         rows, columns = self.hidden
-        return self.total + float(np.einsum("ek,ek->", state.theta[rows], state.phi[columns]))
+        theta, phi = self.model.matrices(state.factors)
+        return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
 
-    def init(self, observations: Observations, model: MatrixModel, streams: Streams) -> State:
+    def init(self, observations: Observations, model: Factorization, streams: Streams) -> State:
         """The least-squares start, brought to size."""
         state = init(observations, model, streams)
         if not self.noisy:
             return state
-        excess = float(state.theta.sum(axis=0) @ state.phi.sum(axis=0)) / self.target(state)
-        return state._replace(theta=state.theta / max(excess, 1.0))
+        excess, row = total_rate(model, state.factors) / self.target(state), model.row_factor
+        factors = (
+            factor / max(excess, 1.0) if f == row else factor for f, factor in enumerate(state.factors)
+        )
+        return state._replace(factors=tuple(factors))
 
     def step(
         self,
         state: State,
         observations: Observations,
-        model: MatrixModel,
+        model: Factorization,
         streams: Streams | None,
         engine: ThreadEngine,
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
-        return update(state, observations, engine, self.target(state) if self.noisy else None)
+        return update(state, observations, model, engine, self.target(state) if self.noisy else None)
 
 
 def total_count(observations: Observations) -> float:

@@ -1,11 +1,11 @@
-"""Collapsed Gibbs sampling of mu = theta phi^T: no auxiliary variables for the noise (mathematics, section 4).
+"""Collapsed Gibbs sampling of a Poisson factorization: no auxiliary variables for the noise (mathematics, section 4).
 
-    for each positive report:  y_dv ~ w(y) at mu_dv;  (y_dvk)_k ~ Multinomial(y_dv, theta_dk phi_vk)
-    theta_dk ~ Gamma(a + sum_v y_dvk, b_k + sum_v e_dv phi_vk)
-    phi_vk   ~ Gamma(a + sum_d y_dvk, b_k + sum_d e_dv theta_dk)
+    for each positive report:  y ~ w(y) at its rate mu;  y's terms ~ Multinomial(y, their shares of mu)
+    each factor's entry ~ Gamma(a + its counts, b + its exposure)
 
-with exposures e_dv of 1 (positive), 1 - alpha (not positive), 0 (masked). One pass over the rows does it all:
-theta_d needs its own row and phi alone, and only sums of the size of phi leave a block of rows.
+with exposures of 1 (positive), 1 - alpha (not positive), 0 (masked). In the matrix form mu_dv = sum_k theta_dk phi_vk
+a row factor needs its own row and phi alone: one pass over the rows draws counts, allocation and theta, and only
+sums of the size of phi leave a block of rows. They go on to the factors that phi is made of.
 """
 
 from typing import NamedTuple
@@ -13,104 +13,145 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.start import least_squares_start
-from countveil.inference.streams import COLUMNS, RATES, ROWS, START, Streams
+from countveil.inference.allocation import sampled_counts
+from countveil.inference.factors import (
+    DrawRule,
+    draw_rates,
+    priors_of,
+    row_blocks,
+    summed,
+    update_after_allocation,
+    update_side,
+)
+from countveil.inference.start import start_factors
+from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
-from countveil.models.matrix import MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
-
-ROWS_PER_BLOCK = 256
-COLUMNS_PER_BLOCK = 2048
 
 
 class State(NamedTuple):
     """Where a chain is: its factors, their prior rates, and how many sweeps brought it here."""
 
-    theta: np.ndarray  # (D, K) row factors
-    phi: np.ndarray  # (V, K) column factors
-    theta_rate: np.ndarray  # (K,)
-    phi_rate: np.ndarray  # (K,)
+    factors: tuple[np.ndarray, ...]  # each of its factor's shape
+    rates: tuple[np.ndarray, ...]  # each broadcasts against its factor
     sweep: int
 
 
 class Info(NamedTuple):
     """What a sweep has to tell beside its state."""
 
-    total_rate: float  # sum of all mu_dv
+    total_rate: float  # sum of the rates of all cells
 
 
-def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> list[slice]:
-    """Fixed runs of rows, whatever the machine."""
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-
-
-def init(observations: Observations, model: MatrixModel, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams) -> State:
     """A chain's state at the least-squares start, from its own random beginning."""
     rng = streams.generator(0, START)
-    theta, phi = least_squares_start(observations, model.n_components, rng)
-    return State(
-        theta,
-        phi,
-        model.row_prior.initial_rates(model.n_components),
-        model.column_prior.initial_rates(model.n_components),
-        0,
-    )
+    return State(start_factors(observations, model, rng), model.initial_rates(), 0)
 
 
 def step(
-    state: State, observations: Observations, model: MatrixModel, streams: Streams, engine: ThreadEngine
+    state: State, observations: Observations, model: Factorization, streams: Streams, engine: ThreadEngine
 ) -> tuple[State, Info]:
     """The state one sweep on; the old one is left as it was."""
-    n_rows, n_columns = observations.shape
     sweep = state.sweep + 1
-    theta = state.theta.copy()
-    phi_total = state.phi.sum(axis=0)
+    priors = priors_of(model, observations, state.rates)
+    factors, values = list(state.factors), model.columns.forward(state.factors)
+    phi, splits = model.columns.matrix(values), streams.generator(sweep, SPLITS)
+    rule = DrawRule(model, priors, streams, sweep, engine)
+    row = model.row_factor
+    if row is not None:
+        theta = model.as_row_matrix(factors[row])
+        counts, exposures = sweep_rows(observations, model, theta, phi, priors[row], streams, sweep, engine)
+        factors[row] = model.as_row_factor(theta)
+        update_side(
+            model,
+            model.columns,
+            factors,
+            sampled_counts(model.columns, values, counts, splits),
+            exposures,
+            rule,
+        )
+    else:
+        row_values = model.rows.forward(factors)
+        row_counts, counts = allocate(
+            observations, model.rows.matrix(row_values), phi, streams, sweep, engine
+        )
+        found = (
+            sampled_counts(model.rows, row_values, row_counts, splits),
+            sampled_counts(model.columns, values, counts, splits),
+        )
+        update_after_allocation(model, factors, *found, observations, rule, engine)
+    rates = draw_rates(model, observations, factors, state.rates, streams.generator(sweep, RATES))
+    return State(tuple(factors), rates, sweep), Info(total_rate(model, factors))
 
-    def sweep_block(number: int, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        sums = np.zeros_like(state.phi), np.zeros_like(state.phi), np.zeros((2, model.n_components))
-        rng = streams.generator(sweep, ROWS, number)
+
+def sweep_rows(
+    observations: Observations,
+    model: Factorization,
+    theta: np.ndarray,
+    phi: np.ndarray,
+    prior: tuple[np.ndarray, np.ndarray],
+    streams: Streams,
+    sweep: int,
+    engine: ThreadEngine,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw theta, in place; returns the (V, K) counts and exposures that fell to the columns."""
+    shape, rate = (model.as_row_matrix(values) for values in prior)
+    phi_total = phi.sum(axis=0)
+
+    def sweep_block(number: int, rows: slice) -> tuple[np.ndarray, ...]:
+        sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
         kernels.sweep_rows(
-            observations.block(rows), theta[rows], state.phi, phi_total,
-            model.row_prior.shape, state.theta_rate, *sums, rng,
+            observations.block(rows), theta[rows], phi, phi_total, shape[rows], rate[rows], *sums,
+            streams.generator(sweep, ROWS, number),
         )  # fmt: skip
         return sums
 
-    blocks = row_blocks(n_rows)
-    results = engine.map(sweep_block, range(len(blocks)), blocks)
-    counts, exposures, totals = next(results)
-    for block_counts, block_exposures, block_totals in results:
-        counts += block_counts
-        exposures += block_exposures
-        totals += block_totals
+    blocks = row_blocks(len(theta))
+    counts, exposures, totals = summed(engine.map(sweep_block, range(len(blocks)), blocks))
+    exposures += totals[0]
+    return counts, exposures
 
-    phi = np.empty_like(state.phi)
 
-    def draw_columns(number: int, columns: slice) -> None:
-        kernels.sweep_columns(
-            phi[columns], counts[columns], exposures[columns], totals[0],
-            observations.prior_scale_v[columns], model.column_prior.shape, state.phi_rate,
-            streams.generator(sweep, COLUMNS, number),
+def allocate(
+    observations: Observations,
+    theta: np.ndarray,
+    phi: np.ndarray,
+    streams: Streams,
+    sweep: int,
+    engine: ThreadEngine,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(D, K) and (V, K) counts of all cells, drawn with the factors as they are."""
+    row_counts = np.zeros_like(theta)
+
+    def allocate_block(number: int, rows: slice) -> tuple[np.ndarray, ...]:
+        sums = (np.zeros_like(phi),)
+        kernels.allocate_rows(
+            observations.block(rows), theta[rows], phi, row_counts[rows], *sums,
+            streams.generator(sweep, ROWS, number),
         )  # fmt: skip
+        return sums
 
-    columns = row_blocks(n_columns, COLUMNS_PER_BLOCK)
-    list(engine.map(draw_columns, range(len(columns)), columns))
-
-    rng = streams.generator(sweep, RATES)
-    theta_total = (observations.prior_scale_d[:, None] * theta).sum(axis=0)
-    phi_total = (observations.prior_scale_v[:, None] * phi).sum(axis=0)
-    theta_rate = model.row_prior.draw_rates(state.theta_rate, n_rows, theta_total, rng)
-    phi_rate = model.column_prior.draw_rates(state.phi_rate, n_columns, phi_total, rng)
-    return State(theta, phi, theta_rate, phi_rate, sweep), Info(float(totals[1] @ phi.sum(axis=0)))
+    blocks = row_blocks(len(theta))
+    (counts,) = summed(engine.map(allocate_block, range(len(blocks)), blocks))
+    return row_counts, counts
 
 
-def log_likelihood(state: State, observations: Observations, engine: ThreadEngine) -> float:
-    """log P(max(reports, 0) | theta, phi), the true counts summed out; masked cells left out."""
-    phi_total = state.phi.sum(axis=0)
-    blocks = row_blocks(observations.shape[0])
+def total_rate(model: Factorization, factors: list[np.ndarray] | tuple[np.ndarray, ...]) -> float:
+    """Sum of the rates of all cells, masked ones included."""
+    theta, phi = model.matrices(factors)
+    return float(theta.sum(axis=0) @ phi.sum(axis=0))
+
+
+def log_likelihood(
+    factors: tuple[np.ndarray, ...], observations: Observations, model: Factorization, engine: ThreadEngine
+) -> float:
+    """log P(max(reports, 0) | factors), the true counts summed out; masked cells left out."""
+    theta, phi = model.matrices(factors)
+    phi_total = phi.sum(axis=0)
     parts = engine.map(
-        lambda rows: kernels.log_likelihood_rows(
-            observations.block(rows), state.theta[rows], state.phi, phi_total
-        ),
-        blocks,
+        lambda rows: kernels.log_likelihood_rows(observations.block(rows), theta[rows], phi, phi_total),
+        row_blocks(len(theta)),
     )
     return float(sum(parts))

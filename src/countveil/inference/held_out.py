@@ -7,12 +7,12 @@ import numpy as np
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import em
 from countveil.inference.streams import Streams
-from countveil.models.matrix import MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
 SHARE = 0.05
 MOST_FOLDS = 5
-MOST_CELLS = 100_000
+MOST_CELLS = 200_000
 PATIENCE = 5
 IMPROVEMENT = 1e-4
 
@@ -34,13 +34,15 @@ class Info(NamedTuple):
 class Folds:
     """An algorithm for ``run.ascend``: ``em`` on every fold side by side, and a rule that says when to stop."""
 
-    def __init__(self, observations: Observations, rng: np.random.Generator) -> None:
+    def __init__(self, observations: Observations, model: Factorization, rng: np.random.Generator) -> None:
         self.folds = hold_out(observations, rng)
         self.reported = [observations.cells(fold.rows, fold.columns) for fold in self.folds]
-        self.algorithms = [em.HeldTotal(fold.training) for fold in self.folds]
+        self.algorithms = [em.HeldTotal(fold.training, model) for fold in self.folds]
         self.best_iteration, self.best = 0, -np.inf
 
-    def init(self, observations: Observations, model: MatrixModel, streams: Streams) -> tuple[em.State, ...]:
+    def init(
+        self, observations: Observations, model: Factorization, streams: Streams
+    ) -> tuple[em.State, ...]:
         """The start of each fold."""
         pairs = zip(self.algorithms, self.folds, strict=True)
         return tuple(algorithm.init(fold.training, model, streams) for algorithm, fold in pairs)
@@ -49,7 +51,7 @@ class Folds:
         self,
         states: tuple[em.State, ...],
         observations: Observations,
-        model: MatrixModel,
+        model: Factorization,
         streams: Streams,
         engine: ThreadEngine,
     ) -> tuple[tuple[em.State, ...], Info]:
@@ -59,7 +61,8 @@ class Folds:
             states, self.algorithms, self.folds, self.reported, strict=True
         ):
             moved, _ = algorithm.step(state, fold.training, model, streams, engine)
-            rate = np.einsum("ek,ek->e", moved.theta[fold.rows], moved.phi[fold.columns])
+            theta, phi = model.matrices(moved.factors)
+            rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
             score += float(report_scores(*reported, rate).sum())
             new.append(moved)
         return tuple(new), Info(score)
@@ -82,7 +85,7 @@ def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> n
 def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]:
     """Up to five folds, each without another random twentieth of the cells (none that was masked already).
 
-    Fewer where they would hold more than 100,000 cells together.
+    Fewer where they would hold more than 200,000 cells together.
     """
     n_rows, n_columns = observations.shape
     n_cells = n_rows * n_columns

@@ -16,7 +16,7 @@ from countveil.inference.continuing import Stream
 from countveil.inference.held_out import Folds
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
-from countveil.models.matrix import MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations, ReleaseFiles
 
 SAMPLERS = {"gibbs": "gibbs", "augmented-gibbs": "augmented_gibbs"}
@@ -52,11 +52,11 @@ class Fitted(NamedTuple):
     seconds: float
     objective: np.ndarray | None = None  # (iterations,) before each step
     converged: bool | None = None
-    means: tuple[np.ndarray, np.ndarray] | None = None  # (D, K), (V, K)
+    means: tuple[np.ndarray, ...] | None = None  # of each factor
     state: svi.State | None = None  # what svi goes on from
 
 
-def fit(method: str, data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
+def fit(method: str, data: Observations | ReleaseFiles, model: Factorization, settings: Settings) -> Fitted:
     """Run one of ``METHODS``; only svi takes data that stay on disk."""
     if method == "svi":
         return fit_svi(data, model, settings)
@@ -79,9 +79,10 @@ def fit(method: str, data: Observations | ReleaseFiles, model: MatrixModel, sett
     algorithm = with_options(module(OPTIMISERS[method]), options[method])
     ascent = climb(observations, model, algorithm, settings, run.relative_change(settings.tolerance))
     with ThreadEngine(settings.threads) as engine:
-        draws = draws_from_gammas(ascent.state, observations, settings, engine)
-    means = ascent.state.theta_shape / ascent.state.theta_rate, ascent.state.phi_shape / ascent.state.phi_rate
-    return Fitted(draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, means)
+        draws = draws_from_gammas(ascent.state, observations, model, settings, engine)
+    return Fitted(
+        draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
+    )
 
 
 def with_options(algorithm: ModuleType, options: dict[str, str]) -> SimpleNamespace:
@@ -96,7 +97,7 @@ def module(name: str) -> ModuleType:
 
 
 def climb(
-    observations: Observations, model: MatrixModel, algorithm: Any, settings: Settings, rule: Any
+    observations: Observations, model: Factorization, algorithm: Any, settings: Settings, rule: Any
 ) -> Ascent:
     """``run.ascend`` with these settings."""
     return run.ascend(
@@ -106,34 +107,52 @@ def climb(
 
 
 def draws_from_gammas(
-    q: VariationalState, data: Observations | ReleaseFiles, settings: Settings, engine: ThreadEngine
+    q: VariationalState,
+    data: Observations | ReleaseFiles,
+    model: Factorization,
+    settings: Settings,
+    engine: ThreadEngine,
 ) -> Draws:
     """Posterior draws from a Q of gammas: one chain of independent draws."""
     rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
     plan = settings.plan._replace(chains=1)
-    draws = Draws.empty(plan, data.shape, q.phi_shape.shape[1])
-    draws.theta_rate[0], draws.phi_rate[0] = (hyper[0] / hyper[1] for hyper in (q.theta_hyper, q.phi_hyper))
-    draws.log_likelihood[0] = draws.total_rate[0] = 0.0
+    draws = Draws.empty(plan, model)
+    rates = tuple(hyper[0] / hyper[1] for hyper in q.hypers)
     for s in range(plan.draws):
-        draws.phi[0, s] = np.maximum(rng.standard_gamma(q.phi_shape) / q.phi_rate, SMALLEST_DRAW)
-    for first, observations in data.parts():
-        rows = slice(first, first + observations.shape[0])
-        for s in range(plan.draws):
-            theta = rng.standard_gamma(q.theta_shape[rows]) / q.theta_rate[rows]
-            draws.theta[0, s, rows] = np.maximum(theta, SMALLEST_DRAW)
-            add_scores(draws, s, rows, observations, engine)
+        factors = [draw_factor(q, model, f, rng) for f in range(len(model.factors))]
+        draws.mapped(lambda values: values[0]).keep(s, factors, rates, 0.0, 0.0)
+    add_scores(draws, data, model, engine)
     return draws
 
 
-def add_scores(draws: Draws, s: int, rows: slice, observations: Observations, engine: ThreadEngine) -> None:
-    """Add a part's log-likelihood and total rate to those of draw s of the only chain."""
-    theta, phi = draws.theta[0, s, rows].astype(np.float64), draws.phi[0, s].astype(np.float64)
-    state = gibbs.State(theta, phi, draws.theta_rate[0, s], draws.phi_rate[0, s], s)
-    draws.log_likelihood[0, s] += gibbs.log_likelihood(state, observations, engine)
-    draws.total_rate[0, s] += theta.sum(axis=0) @ phi.sum(axis=0)
+def draw_factor(q: VariationalState, model: Factorization, f: int, rng: np.random.Generator) -> np.ndarray:
+    """A draw of factor f from its gammas; its value where it is fixed."""
+    factor = model.factors[f]
+    if factor.fixed is not None:
+        return factor.fixed
+    draw = np.maximum(rng.standard_gamma(q.shapes[f]) / q.rates[f], SMALLEST_DRAW)
+    return np.triu(draw) + np.triu(draw, 1).T if factor.symmetric else draw
 
 
-def fit_svi(data: Observations | ReleaseFiles, model: MatrixModel, settings: Settings) -> Fitted:
+def add_scores(
+    draws: Draws, data: Observations | ReleaseFiles, model: Factorization, engine: ThreadEngine
+) -> None:
+    """Set the log-likelihood and total rate of every draw of the only chain, part by part of the data."""
+    draws.log_likelihood[0] = 0.0
+    for first, observations in data.parts():
+        rows = slice(first, first + observations.shape[0])
+        part = model if observations.shape[0] == data.shape[0] else model.with_rows(observations.shape[0])
+        for s in range(draws.log_likelihood.shape[1]):
+            factors = [values[0, s].astype(np.float64) for values in draws.factors]
+            if part is not model and model.row_factor is not None:
+                factors[model.row_factor] = factors[model.row_factor][rows]
+            draws.log_likelihood[0, s] += gibbs.log_likelihood(tuple(factors), observations, part, engine)
+    for s in range(draws.log_likelihood.shape[1]):
+        factors = [values[0, s].astype(np.float64) for values in draws.factors]
+        draws.total_rate[0, s] = gibbs.total_rate(model, factors)
+
+
+def fit_svi(data: Observations | ReleaseFiles, model: Factorization, settings: Settings) -> Fitted:
     """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
     streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
     started = time.perf_counter()
@@ -144,7 +163,7 @@ def fit_svi(data: Observations | ReleaseFiles, model: MatrixModel, settings: Set
 
 def learn_rows(
     data: Observations | ReleaseFiles,
-    model: MatrixModel,
+    model: Factorization,
     settings: Settings,
     state: svi.State,
     turns: list[np.random.Generator],
@@ -167,15 +186,15 @@ def learn_rows(
             interrupted = True
         bar.update(task, description="finishing")
         fits = [svi.fit_rows(state, part, model, engine, expectation) for _, part in data.parts()]
-        q = svi.whole(state, fits)
-        draws = draws_from_gammas(q, data, settings, engine)
-    means, seconds = (q.theta_shape / q.theta_rate, q.phi_shape / q.phi_rate), time.perf_counter() - started
-    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, means, state)
+        q = svi.whole(state, model, fits)
+        draws = draws_from_gammas(q, data, model, settings, engine)
+    seconds = time.perf_counter() - started
+    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 
 
 def go_on_svi(
     data: Observations | ReleaseFiles,
-    model: MatrixModel,
+    model: Factorization,
     settings: Settings,
     stream: Stream | None,
     total_rows: int,
@@ -186,7 +205,8 @@ def go_on_svi(
     if stream is None:
         state = svi.init(first, model, streams, total_rows)
     else:
-        state = svi.grow(stream.state, model, first.prior_scale_v, stream.total_rows, total_rows)
+        whole = model.with_rows(first.shape[0])
+        state = svi.grow(stream.state, whole, first, stream.total_rows, total_rows)
     turns = [streams.generator(state.updates, START)]
     return learn_rows(data, model, settings, state, turns, total_rows, started)
 
@@ -199,25 +219,29 @@ def batches(data: Observations | ReleaseFiles, size: int, rng: np.random.Generat
             yield part.take(rows)
 
 
-def fit_em(observations: Observations, model: MatrixModel, settings: Settings) -> Fitted:
+def fit_em(observations: Observations, model: Factorization, settings: Settings) -> Fitted:
     """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
 
     Fits without a few random parts of the cells find the number of iterations; a fit with all cells then makes
     as many.
     """
-    folds = Folds(observations, Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START))
+    folds = Folds(observations, model, Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START))
     search = climb(observations, model, folds, settings, folds.rule)
     short = settings._replace(max_iter=max(folds.best_iteration, 1))
-    ascent = climb(observations, model, em.HeldTotal(observations), short, lambda state, objectives: False)
-    draws = Draws.empty(Schedule(1, 0, 1, 1), observations.shape, model.n_components)
-    theta, phi = ascent.state.theta, ascent.state.phi
-    theta_rate = model.row_prior.shape / np.maximum(theta.mean(axis=0), em.SMALLEST)
-    phi_rate = model.column_prior.shape / np.maximum(phi.mean(axis=0), em.SMALLEST)
-    for store, value in zip(draws, (theta, phi, theta_rate, phi_rate, 0.0, 0.0), strict=True):
-        store[0, 0] = value
+    ascent = climb(
+        observations, model, em.HeldTotal(observations, model), short, lambda state, objectives: False
+    )
+    draws = Draws.empty(Schedule(1, 0, 1, 1), model)
+    rates = [
+        factor.rate_sums(factor.prior.shape) / np.maximum(factor.rate_sums(values), em.SMALLEST)
+        if factor.prior.learned
+        else factor.prior.rate
+        for factor, values in zip(model.factors, ascent.state.factors, strict=True)
+    ]
+    draws.mapped(lambda values: values[0]).keep(0, ascent.state.factors, rates, 0.0, 0.0)
     with ThreadEngine(settings.threads) as engine:
-        add_scores(draws, 0, slice(None), observations, engine)
+        add_scores(draws, observations, model, engine)
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
-        ascent.objective, search.converged, (theta, phi),
+        ascent.objective, search.converged, ascent.state.factors,
     )  # fmt: skip

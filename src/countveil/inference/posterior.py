@@ -1,93 +1,108 @@
 """From raw draws to what a person reads: labelled, identified, matched across chains, and summarised."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.evaluation.alignment import align_draws
+from countveil.inference.identify import identify
 from countveil.inference.methods import Fitted
-from countveil.inference.run import Draws
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout
 from countveil.observations import Observations, ReleaseFiles
 
 DRAWS_AT_ONCE = 32
-SMALLEST = np.finfo(np.float32).tiny
 
 
-def identify(draws: Draws) -> dict[str, np.ndarray]:
-    """Draws with every topic a distribution over words, matched across draws and ordered by size.
-
-    The rates are unchanged: what phi_k sums to moves to theta_k, and from the prior rates likewise.
-    """
-    phi = np.maximum(draws.phi.transpose(0, 1, 3, 2), SMALLEST, order="C")  # (C, S, K, V)
-    total = phi.sum(axis=3, dtype=np.float64)  # (C, S, K)
-    phi /= total[..., None].astype(np.float32)
-    theta = np.maximum(draws.theta * total[:, :, None, :].astype(np.float32), SMALLEST)
-    order = align_draws(phi)
-    size = np.take_along_axis(theta.sum(axis=2, dtype=np.float64), order, axis=2).mean(axis=(0, 1))
-    order = order[:, :, np.argsort(-size, kind="stable")]
-    return {
-        "theta": np.take_along_axis(theta, order[:, :, None, :], axis=3),
-        "phi": np.take_along_axis(phi, order[:, :, :, None], axis=2),
-        "theta_rate": np.take_along_axis(draws.theta_rate / total, order, axis=2),
-        "phi_rate": np.take_along_axis(draws.phi_rate * total, order, axis=2),
-    }
-
-
-def data_tree(found: Fitted, observations: Observations | ReleaseFiles, facts: dict[str, Any]) -> xr.DataTree:
+def data_tree(
+    found: Fitted,
+    observations: Observations | ReleaseFiles,
+    model: Factorization,
+    layout: Layout,
+    labels: Sequence[Sequence[str] | None],
+    facts: dict[str, Any],
+) -> xr.DataTree:
     """The draws in ArviZ's layout: groups posterior, sample_stats, constant_data.
 
-    An optimiser adds the group optimisation: its objective before each iteration, whether it converged, and
-    the exact means of its factors, whose product is the rate (their components in no order).
+    labels name the entries of each output axis. An optimiser adds the group optimisation: its objective before
+    each iteration, whether it converged, and the exact means of its factors, which make the rate (their components
+    in no order).
     """
-    draws = found.draws
+    draws, spec = found.draws, model.spec
     lead = ("chain", "draw")
-    coordinates = {
-        "chain": np.arange(draws.theta.shape[0]),
-        "draw": np.arange(draws.theta.shape[1]),
-        "doc": labels_or_numbers(observations.row_labels, observations.shape[0]),
-        "topic": np.arange(draws.theta.shape[3]),
-        "word": labels_or_numbers(observations.column_labels, observations.shape[1]),
+    sizes = model.rows.sizes | model.columns.sizes
+    coordinates: dict[str, np.ndarray] = {
+        "chain": np.arange(draws.log_likelihood.shape[0]),
+        "draw": np.arange(draws.log_likelihood.shape[1]),
     }
-    named = identify(draws)
-    dims = {
-        "theta": ("doc", "topic"),
-        "phi": ("topic", "word"),
-        "theta_rate": ("topic",),
-        "phi_rate": ("topic",),
-    }
-    posterior = xr.Dataset(
-        {name: ((*lead, *dims[name]), values) for name, values in named.items()}, coords=coordinates
-    )
+    for axis, names in zip(spec.output, labels, strict=True):
+        coordinates[layout.dims[axis]] = labels_or_numbers(names, sizes[axis])
+        if layout.dims[axis] in layout.aliases:
+            coordinates[layout.aliases[layout.dims[axis]]] = coordinates[layout.dims[axis]]
+    for axis in spec.latent:
+        coordinates[layout.dims[axis]] = np.arange(sizes[axis])
+    factors, rates = identify(draws, model)
+    variables: dict[str, Any] = {}
+    for factor in model.factors:
+        wanted = layout.axes[factor.name]
+        order = [2 + factor.axes.index(a) for a in wanted]
+        dims = layout.dims_of_factor(factor.name, wanted, factor is model.shared_factor)
+        variables[factor.name] = ((*lead, *dims), factors[factor.name].transpose(0, 1, *order))
+    for factor in model.factors:
+        if factor.name in rates:
+            latent = [a for a in factor.axes if a in spec.latent]
+            kept = latent if rates[factor.name].ndim == 2 + len(latent) else []
+            variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
+    posterior = xr.Dataset(variables, coords=coordinates)
     stats = xr.Dataset(
         {"log_likelihood": (lead, draws.log_likelihood), "total_rate": (lead, draws.total_rate)},
         coords={name: coordinates[name] for name in lead},
     )
-    per_cell = observations.alpha_e.size > 0
-    alpha_dims = ("doc", "word") if per_cell else ("doc",)
-    alpha = observations.alpha_e.reshape(observations.shape) if per_cell else observations.alpha_d
-    constants = xr.Dataset(
-        {"alpha": (alpha_dims, alpha)}, coords={name: coordinates[name] for name in alpha_dims}
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": posterior,
+            "sample_stats": stats,
+            "constant_data": constants(observations, model, layout, coordinates),
+        }
     )
-    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats, "constant_data": constants})
     if found.means is not None:
-        theta, phi = found.means
-        tree["optimisation"] = xr.Dataset(
-            {
-                "objective": ("iteration", found.objective),
-                "theta_mean": (("doc", "component"), theta),
-                "phi_mean": (("word", "component"), phi),
-            },
-            attrs={"converged": int(bool(found.converged))},
-        )
+        tree["optimisation"] = optimisation(found, model, layout)
     tree.attrs.update(
         {**facts, "observations": observations.kind, "simulated_noise": int(observations.simulated)}
     )
     return tree
 
 
-def labels_or_numbers(labels: list[str] | None, size: int) -> np.ndarray:
+def constants(
+    observations: Observations | ReleaseFiles,
+    model: Factorization,
+    layout: Layout,
+    coordinates: dict[str, np.ndarray],
+) -> xr.Dataset:
+    """The noise level of each row or cell."""
+    axes = model.rows.observed + model.columns.observed
+    alpha, dims = observations.alpha_d, layout.dims_of(model.rows.observed)
+    if observations.alpha_e.size:
+        alpha, dims = observations.alpha_e, layout.dims_of(axes)
+    shape = [len(coordinates[name]) for name in dims]
+    return xr.Dataset(
+        {"alpha": (dims, alpha.reshape(shape))}, coords={name: coordinates[name] for name in dims}
+    )
+
+
+def optimisation(found: Fitted, model: Factorization, layout: Layout) -> xr.Dataset:
+    """What an optimiser found, its factors as they were."""
+    assert found.means is not None
+    variables: dict[str, Any] = {"objective": ("iteration", found.objective)}
+    for factor, mean in zip(model.factors, found.means, strict=True):
+        dims = [layout.dims[a] if a in model.spec.output else f"component_{a}" for a in factor.axes]
+        variables[f"{factor.name}_mean"] = (dims, mean)
+    return xr.Dataset(variables, attrs={"converged": int(bool(found.converged))})
+
+
+def labels_or_numbers(labels: Sequence[str] | None, size: int) -> np.ndarray:
     """Coordinates: the user's labels, or 0, 1, 2, ... where there are none."""
     return np.arange(size) if labels is None else np.array(labels, dtype=object)
 
@@ -98,54 +113,100 @@ def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
     return values.reshape(-1, *values.shape[2:])
 
 
-def mean_rate(tree: xr.DataTree) -> xr.DataArray:
-    """Posterior mean of theta phi, (doc, word): exact for an optimiser, the mean over draws for a sampler."""
+def factor_draws(tree: xr.DataTree, model: Factorization, layout: Layout) -> Iterator[list[np.ndarray]]:
+    """Every draw's factors in the model's own order of axes, chain after chain."""
     draws = tree["posterior"]
-    coordinates = {"doc": draws["doc"].to_numpy(), "word": draws["word"].to_numpy()}
+    arrays = []
+    for factor in model.factors:
+        wanted = layout.axes[factor.name]
+        values = draws[factor.name].to_numpy()
+        arrays.append(values.transpose(0, 1, *(2 + wanted.index(a) for a in factor.axes)))
+    for c, s in np.ndindex(arrays[0].shape[:2]):
+        yield [values[c, s].astype(np.float64) for values in arrays]
+
+
+def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.DataArray:
+    """Posterior mean of the rates: exact for an optimiser, the mean over draws for a sampler."""
+    total, n = np.zeros((model.rows.shape[0], model.columns.shape[0])), 0
     if "optimisation" in tree.children:
         found = tree["optimisation"]
-        rate = found["theta_mean"].to_numpy() @ found["phi_mean"].to_numpy().T
-        return xr.DataArray(rate, dims=("doc", "word"), coords=coordinates, name="rate")
-    theta, phi = flat_draws(tree, "theta"), flat_draws(tree, "phi")
-    total = np.zeros((theta.shape[1], phi.shape[2]))
-    for start in range(0, len(theta), DRAWS_AT_ONCE):
-        rows = theta[start : start + DRAWS_AT_ONCE].transpose(1, 0, 2).reshape(theta.shape[1], -1)
-        total += rows @ phi[start : start + DRAWS_AT_ONCE].reshape(-1, phi.shape[2])
-    return xr.DataArray(total / len(theta), dims=("doc", "word"), coords=coordinates, name="rate")
+        theta, phi = model.matrices([found[f"{factor.name}_mean"].to_numpy() for factor in model.factors])
+        total, n = theta @ phi.T, 1
+    else:
+        waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        for factors in factor_draws(tree, model, layout):
+            waiting.append(model.matrices(factors))
+            n += 1
+            if len(waiting) == DRAWS_AT_ONCE:
+                total += product_sum(waiting)
+                waiting = []
+        if waiting:
+            total += product_sum(waiting)
+    return rate_array(total / n, tree, model, layout)
 
 
-def top_words(tree: xr.DataTree, n: int, interval: float) -> pd.DataFrame:
-    """The n most probable words of each topic by posterior mean, with equal-tailed intervals."""
-    phi = flat_draws(tree, "phi")
-    words = tree["posterior"]["word"].to_numpy()
-    sizes = flat_draws(tree, "theta").sum(axis=1, dtype=np.float64)
+def product_sum(pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Sum of theta phi^T over pairs, in one matrix product."""
+    return np.hstack([theta for theta, _ in pairs]) @ np.hstack([phi for _, phi in pairs]).T
+
+
+def rate_array(
+    matrix: np.ndarray, tree: xr.DataTree, model: Factorization, layout: Layout, name: str = "rate"
+) -> xr.DataArray:
+    """A matrix of cells as an array over the output's axes, labelled."""
+    axes, sizes = model.rows.observed + model.columns.observed, model.rows.sizes | model.columns.sizes
+    folded = matrix.reshape([sizes[a] for a in axes])
+    values = np.ascontiguousarray(folded.transpose([axes.index(a) for a in model.spec.output]))
+    dims = layout.dims_of(model.spec.output)
+    draws = tree["posterior"]
+    return xr.DataArray(values, dims=dims, coords={d: draws[d].to_numpy() for d in dims}, name=name)
+
+
+def top_entries(
+    tree: xr.DataTree, variable: str, component: str, n: int, interval: float, sizes: np.ndarray
+) -> pd.DataFrame:
+    """The n largest entries of each component of a variable with dims (component, member), with intervals.
+
+    sizes is (C S, K), what each component's prevalence is the share of.
+    """
+    draws = tree["posterior"][variable].transpose("chain", "draw", component, ...)
+    member = str(draws.dims[-1])
+    values = draws.to_numpy().reshape(-1, *draws.shape[2:])
+    names = draws[member].to_numpy()
     prevalence = (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0)
-    mean = phi.mean(axis=0, dtype=np.float64)
+    mean = values.mean(axis=0, dtype=np.float64)
     tail = (1.0 - interval) / 2.0
     rows = []
     for k in range(mean.shape[0]):
         best = np.argsort(-mean[k], kind="stable")[:n]
-        lower, upper = np.quantile(phi[:, k, best], [tail, 1.0 - tail], axis=0)
+        lower, upper = np.quantile(values[:, k, best], [tail, 1.0 - tail], axis=0)
         for rank, v in enumerate(best):
-            rows.append((k, prevalence[k], rank + 1, words[v], mean[k, v], lower[rank], upper[rank]))
-    columns = ["topic", "prevalence", "rank", "word", "probability", "lower", "upper"]
+            rows.append((k, prevalence[k], rank + 1, names[v], mean[k, v], lower[rank], upper[rank]))
+    columns = [component, "prevalence", "rank", member, "probability", "lower", "upper"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def label_free(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Quantities that do not depend on the order of topics, each (C, S) or (C, S, members).
+def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
+    """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
-    Of very many documents or words, 200 are taken, evenly spread.
+    The rate of each entry of each observed axis; of very many entries 200 are taken, evenly spread.
     """
-    stats, draws = tree["sample_stats"], tree["posterior"]
-    theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
-    sizes = theta.sum(axis=2)
-    return {
+    stats = tree["sample_stats"]
+    shape = stats["log_likelihood"].shape
+    rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}
+    for factors in factor_draws(tree, model, layout):
+        theta, phi = model.matrices(factors)
+        for side, totals in ((model.rows, theta @ phi.sum(axis=0)), (model.columns, phi @ theta.sum(axis=0))):
+            folded = totals.reshape([side.sizes[a] for a in side.observed])
+            for i, axis in enumerate(side.observed):
+                rest = tuple(j for j in range(folded.ndim) if j != i)
+                along = folded.sum(axis=rest)
+                rates[layout.dims[axis]].append(along[evenly(along.size)])
+    found = {
         "log-likelihood": stats["log_likelihood"].to_numpy(),
         "total rate": stats["total_rate"].to_numpy(),
-        "rate of each document": theta[:, :, evenly(theta.shape[2])].sum(axis=3),
-        "rate of each word": np.einsum("csk,cskv->csv", sizes, phi[..., evenly(phi.shape[3])]),
     }
+    return found | {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}
 
 
 def evenly(size: int, most: int = 200) -> np.ndarray:

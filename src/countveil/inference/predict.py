@@ -1,5 +1,7 @@
 """What a fit says of reports: how likely they are, cell by cell, and what a new release would look like."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
@@ -7,11 +9,13 @@ from scipy.special import logsumexp
 from countveil.inference.held_out import report_scores
 from countveil.observations import Observations
 
+Matrices = Iterable[tuple[np.ndarray, np.ndarray]]  # (theta (D, K), phi (V, K)) of each draw
+
 
 def pointwise_log_likelihood(
-    tree: xr.DataTree, observations: Observations, rows: np.ndarray, columns: np.ndarray
-) -> xr.DataArray:
-    """log P(max(report, 0) | theta, phi) of the given cells under every draw, (chain, draw, cell).
+    draws: Matrices, observations: Observations, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """(S, cells) log P(max(report, 0)) of the given cells under every draw.
 
     Raises:
         ValueError: a cell that is masked in the observations.
@@ -22,19 +26,12 @@ def pointwise_log_likelihood(
         raise ValueError(
             f"cells must be seen in X, got one that is masked at index ({rows[first]}, {columns[first]})"
         )
-    draws = tree["posterior"]
-    theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
-    scores = np.empty((*theta.shape[:2], len(rows)))
-    for c, s in np.ndindex(theta.shape[:2]):
-        rate = np.einsum("ek,ke->e", theta[c, s, rows], phi[c, s][:, columns], dtype=np.float64)
-        scores[c, s] = report_scores(reports, alpha, rate)
-    coordinates = {
-        "chain": draws["chain"].to_numpy(),
-        "draw": draws["draw"].to_numpy(),
-        "doc": ("cell", draws["doc"].to_numpy()[rows]),
-        "word": ("cell", draws["word"].to_numpy()[columns]),
-    }
-    return xr.DataArray(scores, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
+    return np.stack(
+        [
+            report_scores(reports, alpha, np.einsum("ek,ek->e", theta[rows], phi[columns]))
+            for theta, phi in draws
+        ]
+    )
 
 
 def log_predictive(scores: xr.DataArray) -> xr.DataArray:
@@ -44,21 +41,14 @@ def log_predictive(scores: xr.DataArray) -> xr.DataArray:
     return scores.isel(chain=0, draw=0, drop=True).copy(data=density).rename("log_predictive")
 
 
-def predict_reports(tree: xr.DataTree, n: int, rng: np.random.Generator) -> xr.DataArray:
-    """n simulated releases of the fit's documents, truncated at zero, (release, doc, word): seeded, no privacy.
+def simulated_reports(draws: Matrices, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n, D, V) a simulated release for every draw, truncated at zero: seeded, no privacy.
 
-    Each takes a draw of the posterior, counts ~ Poisson(rate) and two-sided geometric noise at the level of
-    its document or cell.
+    Counts ~ Poisson(rate) and two-sided geometric noise; alpha broadcasts against (D, V).
     """
-    draws, alpha = tree["posterior"], tree["constant_data"]["alpha"].to_numpy()
-    alpha = alpha if alpha.ndim == 2 else alpha[:, None]
-    theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
-    chosen = rng.choice(theta.shape[0] * theta.shape[1], size=n, replace=n > theta.shape[0] * theta.shape[1])
-    reports = np.empty((n, theta.shape[2], phi.shape[3]), dtype=np.int64)
-    for i, draw in enumerate(chosen):
-        c, s = divmod(int(draw), theta.shape[1])
-        counts = rng.poisson(theta[c, s].astype(np.float64) @ phi[c, s])
+    found = []
+    for theta, phi in draws:
+        counts = rng.poisson(theta @ phi.T)
         success = np.broadcast_to(1.0 - alpha, counts.shape)
-        reports[i] = np.maximum(counts + rng.geometric(success) - rng.geometric(success), 0)
-    coordinates = {"doc": draws["doc"].to_numpy(), "word": draws["word"].to_numpy()}
-    return xr.DataArray(reports, dims=("release", "doc", "word"), coords=coordinates, name="reports")
+        found.append(np.maximum(counts + rng.geometric(success) - rng.geometric(success), 0))
+    return np.stack(found)

@@ -1,10 +1,8 @@
 """Row factors of new rows given the draws of fitted column factors."""
 
 import numpy as np
-import xarray as xr
 
-from countveil.inference.gibbs import row_blocks
-from countveil.inference.posterior import flat_draws
+from countveil.inference.factors import MOST_ROWS_PER_BLOCK, row_blocks
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.observations import Observations
@@ -14,26 +12,28 @@ SWEEPS_PER_DRAW = 10
 PROJECTION_CHAIN = 2**31
 
 
-def project_rows(observations: Observations, tree: xr.DataTree, shape: float, seed: int) -> np.ndarray:
-    """Posterior mean (D, K) of new rows' theta, averaged over draws of phi and of the prior's rates.
+def project_rows(
+    observations: Observations, phi_draws: list[np.ndarray], rate_draws: np.ndarray, shape: float, seed: int
+) -> np.ndarray:
+    """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
     For each of up to 100 draws of phi, evenly spread, the rows' own Gibbs chain runs on for ten sweeps given
-    phi, and its last five count.
+    phi, and its last five count. What a row gets does not depend on the rows after it.
     """
-    phi_draws, rate_draws = flat_draws(tree, "phi"), flat_draws(tree, "theta_rate")
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
-    n_topics = phi_draws.shape[1]
-    theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0)
-    total = np.zeros_like(theta)
-    sums = np.zeros((observations.shape[1], n_topics)), np.zeros((observations.shape[1], n_topics))
+    n_components, scale = rate_draws.shape[1], observations.prior_scale_d[:, None]
+    theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0) / scale
+    total, shapes = np.zeros_like(theta), np.full_like(theta, shape)
+    sums = np.zeros((observations.shape[1], n_components)), np.zeros((observations.shape[1], n_components))
     for turn, s in enumerate(chosen):
-        phi = np.ascontiguousarray(np.maximum(phi_draws[s].T, kernels.SMALLEST, dtype=np.float64))
+        phi = np.ascontiguousarray(np.maximum(phi_draws[s], kernels.SMALLEST, dtype=np.float64))
+        rates, phi_total = rate_draws[s] * scale, phi.sum(axis=0)
         for inner in range(SWEEPS_PER_DRAW):
-            for number, rows in enumerate(row_blocks(observations.shape[0])):
+            for number, rows in enumerate(row_blocks(observations.shape[0], MOST_ROWS_PER_BLOCK)):
                 kernels.sweep_rows(
-                    observations.block(rows), theta[rows], phi, phi.sum(axis=0), shape, rate_draws[s], *sums,
-                    np.zeros((2, n_topics)), streams.generator(turn * SWEEPS_PER_DRAW + inner, ROWS, number),
+                    observations.block(rows), theta[rows], phi, phi_total, shapes[rows], rates[rows], *sums,
+                    np.zeros((2, n_components)), streams.generator(turn * SWEEPS_PER_DRAW + inner, ROWS, number),
                 )  # fmt: skip
             if 2 * inner >= SWEEPS_PER_DRAW:
                 total += theta

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import checkpoint, em, gibbs
 from countveil.inference.streams import Streams
-from countveil.models.matrix import MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
 SCORE_EVERY = 10
@@ -39,23 +39,41 @@ class Schedule(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What a run keeps (C chains, S draws); float32 where large."""
+    """What a run keeps (C chains, S draws)."""
 
-    theta: np.ndarray  # (C, S, D, K)
-    phi: np.ndarray  # (C, S, V, K)
-    theta_rate: np.ndarray  # (C, S, K)
-    phi_rate: np.ndarray  # (C, S, K)
+    factors: tuple[np.ndarray, ...]  # (C, S, *factor's shape), float32
+    rates: tuple[np.ndarray, ...]  # (C, S, *rate's shape)
     log_likelihood: np.ndarray  # (C, S)
     total_rate: np.ndarray  # (C, S)
 
     @classmethod
-    def empty(cls, plan: Schedule, shape: tuple[int, int], n_components: int) -> "Draws":
+    def empty(cls, plan: Schedule, model: Factorization) -> "Draws":
         """Room for all draws of all chains."""
-        lead, k = (plan.chains, plan.draws), n_components
+        lead = (plan.chains, plan.draws)
         return cls(
-            np.empty((*lead, shape[0], k), dtype=np.float32), np.empty((*lead, shape[1], k), dtype=np.float32),
-            np.empty((*lead, k)), np.empty((*lead, k)), np.empty(lead), np.empty(lead),
+            tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
+            tuple(np.empty((*lead, *rate.shape)) for rate in model.initial_rates()),
+            np.empty(lead), np.empty(lead),
         )  # fmt: skip
+
+    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Draws":
+        """A function applied to every array."""
+        return Draws(
+            tuple(map(function, self.factors)), tuple(map(function, self.rates)),
+            function(self.log_likelihood), function(self.total_rate),
+        )  # fmt: skip
+
+    def keep(self, s: int, factors: Any, rates: Any, score: float, total_rate: float) -> None:
+        """Store draw s of a chain whose draws these are."""
+        for stores, values in ((self.factors, factors), (self.rates, rates)):
+            for store, value in zip(stores, values, strict=True):
+                store[s] = value
+        self.log_likelihood[s], self.total_rate[s] = score, total_rate
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All arrays in a row."""
+        return (*self.factors, *self.rates, self.log_likelihood, self.total_rate)
 
 
 class Run(NamedTuple):
@@ -82,7 +100,7 @@ class Chain:
         number: int,
         seed: int,
         observations: Observations,
-        model: MatrixModel,
+        model: Factorization,
         draws: Draws,
         algorithm: ModuleType = gibbs,
         start: str = "least-squares",
@@ -90,7 +108,7 @@ class Chain:
         self.number, self.observations, self.model = number, observations, model
         self.algorithm, self.start = algorithm, start
         self.streams = Streams.of_chain(seed, number)
-        self.draws = Draws(*(values[number] for values in draws))
+        self.draws = draws.mapped(lambda values: values[number])
         self.snapshot: checkpoint.Snapshot | None = None
 
     @property
@@ -111,8 +129,8 @@ class Chain:
         if self.snapshot is None:
             state = algorithm.init(observations, model, self.streams)
             if self.start == "em":
-                point = em.from_point(state.theta, state.phi, observations, model, engine, EM_ITERATIONS)
-                state = state._replace(theta=point.theta, phi=point.phi)
+                point = em.from_point(state.factors, observations, model, engine, EM_ITERATIONS)
+                state = state._replace(factors=point.factors)
         else:
             state = algorithm.State(*self.snapshot.state)
         kept = self.kept
@@ -121,10 +139,9 @@ class Chain:
             done, score = state.sweep - plan.tune, None
             keep = done > 0 and done % plan.thin == 0
             if keep or (watched and state.sweep % SCORE_EVERY == 0):
-                score = gibbs.log_likelihood(state, observations, engine)
+                score = gibbs.log_likelihood(state.factors, observations, model, engine)
             if keep:
-                for store, value in zip(self.draws, (*state[:4], score, info.total_rate), strict=True):
-                    store[kept] = value
+                self.draws.keep(kept, state.factors, state.rates, float(score or 0.0), info.total_rate)
                 kept += 1
             self.snapshot = checkpoint.Snapshot(tuple(state), kept)
             report(self.number, state.sweep, score)
@@ -132,7 +149,7 @@ class Chain:
 
 def sample(
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     plan: Schedule,
     *,
     seed: int,
@@ -152,7 +169,7 @@ def sample(
         FileExistsError: a checkpoint is there, and ``saving`` does not say to resume from it.
         ValueError: the checkpoint is damaged, or of other data or settings.
     """
-    draws = Draws.empty(plan, observations.shape, model.n_components)
+    draws = Draws.empty(plan, model)
     chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
     mark = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
@@ -176,7 +193,7 @@ def sample(
 
         def save() -> None:
             if saving:
-                checkpoint.write(saving.path, mark, [chain.snapshot for chain in chains], draws)
+                checkpoint.write(saving.path, mark, [chain.snapshot for chain in chains], draws.arrays)
 
         try:
             futures = [
@@ -205,7 +222,7 @@ def prepare_checkpoint(
     if saving.path.exists():
         if not saving.resume:
             raise FileExistsError(f"checkpoint {saving.path} exists: resume from it, or remove it first")
-        for chain, snapshot in zip(chains, checkpoint.read(saving.path, mark, draws), strict=True):
+        for chain, snapshot in zip(chains, checkpoint.read(saving.path, mark, draws.arrays), strict=True):
             chain.snapshot = snapshot
     return mark
 
@@ -241,7 +258,7 @@ def cut(draws: Draws, kept: list[int]) -> Draws:
     shortest = min(kept[chain] for chain in begun)
     if len(begun) == len(kept) and shortest == draws.log_likelihood.shape[1]:
         return draws
-    return Draws(*(values[begun, :shortest] for values in draws))
+    return draws.mapped(lambda values: values[begun, :shortest])
 
 
 class Ascent(NamedTuple):
@@ -256,7 +273,7 @@ class Ascent(NamedTuple):
 
 def ascend(
     observations: Observations,
-    model: MatrixModel,
+    model: Factorization,
     algorithm: Any,
     stop_rule: Callable[[Any, list[float]], bool],
     *,
@@ -270,7 +287,11 @@ def ascend(
     streams = Streams.of_chain(seed, 0)
     objectives: list[float] = []
     converged = interrupted = False
-    with progress_bar(progress) as bar, ThreadEngine(threads) as engine:
+    with (
+        threadpool_limits(limits=1, user_api="blas"),
+        progress_bar(progress) as bar,
+        ThreadEngine(threads) as engine,
+    ):
         task = bar.add_task("starting", total=max_iter, score="")
         state = algorithm.init(observations, model, streams)
         try:

@@ -5,10 +5,14 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from countveil.kernels.gibbs import MASKED
+from countveil.models.contraction import Side
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
 ITERATIONS = 20
+MULTIPLICATIVE_ITERATIONS = 100
 FLOOR = 0.01
+TINY = 1e-300
 
 
 def debiased(observations: Observations) -> tuple[sp.csr_array, np.ndarray]:
@@ -98,3 +102,112 @@ def least_squares_start(
     balance = np.sqrt(np.where(theta_mean * phi_mean > 0.0, phi_mean / np.maximum(theta_mean, 1e-300), 1.0))
     theta, phi = theta * balance, phi / balance
     return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
+
+
+def start_factors(
+    observations: Observations, model: Factorization, rng: np.random.Generator
+) -> tuple[np.ndarray, ...]:
+    """Positive factors near a least-squares fit; fixed ones as they are."""
+    row = model.row_factor
+    if row is None or not model.columns.single or len(model.free) < len(model.factors):
+        return multiplicative_start(observations, model, rng)
+    theta, phi = least_squares_start(observations, model.n_components, rng)
+    factors = [np.empty(0)] * 2
+    factors[row] = model.as_row_factor(theta)
+    column = model.columns.uses[0]
+    axes = [model.columns.axes.index(a) for a in column.axes]
+    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
+    return tuple(factors)
+
+
+def multiplicative_start(
+    observations: Observations,
+    model: Factorization,
+    rng: np.random.Generator,
+    iterations: int = MULTIPLICATIVE_ITERATIONS,
+) -> tuple[np.ndarray, ...]:
+    """Least squares for any factorization, by multiplicative updates from random factors.
+
+    Each is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
+    seen, which never raises the squared error (Lee and Seung 2001); to the power 1/2 for a factor that is used
+    twice. T is ``debiased``.
+    """
+    target = Target(observations)
+    size = (mean_count(observations) / np.prod([model.columns.sizes[a] for a in model.spec.latent])) ** (
+        1.0 / len(model.spec.terms)
+    )
+    factors = [
+        size * (0.5 + rng.random(factor.shape)) if factor.fixed is None else factor.fixed
+        for factor in model.factors
+    ]
+    for f in (f for f in model.free if model.factors[f].symmetric):
+        factors[f] = 0.5 * (factors[f] + factors[f].T)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for _ in range(iterations):
+            for f in model.free:
+                above, below = gradients(target, model, factors, f)
+                times = sum(use.factor == f for use in (*model.rows.uses, *model.columns.uses))
+                factors[f] = factors[f] * (above / np.maximum(below, TINY)) ** (1.0 / times)
+    for f in model.free:
+        factors[f] = np.maximum(factors[f], FLOOR * max(float(factors[f].mean()), TINY))
+    return tuple(factors)
+
+
+class Target:
+    """T as a positive and a negative part, each sparse plus a constant per row, over the cells that are seen."""
+
+    def __init__(self, observations: Observations) -> None:
+        o = observations
+        rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
+        alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
+        hidden = o.reports == MASKED
+        values = np.where(hidden, 0.0, (1.0 + alpha) * np.maximum(o.reports, 0))
+        bias = np.where(hidden, 0.0, alpha / (1.0 - alpha)) if o.alpha_e.size else np.zeros(values.size)
+        self.bias_d = np.zeros(o.shape[0]) if o.alpha_e.size else o.alpha_d / (1.0 - o.alpha_d)
+        self.above, self.below = (
+            sp.csr_array((x, o.columns, o.indptr), shape=o.shape) for x in (values, bias)
+        )
+        self.hidden_rows, self.hidden_columns = rows[hidden], o.columns[hidden]
+        self.shape = o.shape
+
+    def towards_rows(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((D, K) T's positive part, (D, K) rates and T's negative part) times phi."""
+        unseen = self.unseen(theta, phi)
+        below = theta @ (phi.T @ phi) + np.outer(self.bias_d, phi.sum(axis=0)) + self.below @ phi
+        return self.above @ phi, below - unseen @ phi
+
+    def towards_columns(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same for columns, (V, K): times theta."""
+        unseen = self.unseen(theta, phi)
+        below = phi @ (theta.T @ theta) + self.bias_d @ theta + self.below.T @ theta
+        return self.above.T @ theta, below - unseen.T @ theta
+
+    def unseen(self, theta: np.ndarray, phi: np.ndarray) -> sp.csr_array:
+        """Rates and row constants of the cells that are masked."""
+        rates = np.einsum("ek,ek->e", theta[self.hidden_rows], phi[self.hidden_columns])
+        values = rates + self.bias_d[self.hidden_rows]
+        return sp.csr_array((values, (self.hidden_rows, self.hidden_columns)), shape=self.shape)
+
+
+def gradients(
+    target: Target, model: Factorization, factors: list[np.ndarray], f: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What pulls factor f up and what pulls it down, summed over its uses."""
+    rows, columns = model.rows.forward(factors), model.columns.forward(factors)
+    theta, phi = model.rows.matrix(rows), model.columns.matrix(columns)
+    above, below = np.zeros(model.factors[f].shape), np.zeros(model.factors[f].shape)
+
+    def add(side: Side, values: list[np.ndarray], pulls: tuple[np.ndarray, np.ndarray]) -> None:
+        nonlocal above, below
+        for u, use in enumerate(side.uses):
+            if use.factor == f:
+                above = above + side.gradient(u, values, pulls[0])
+                below = below + side.gradient(u, values, np.maximum(pulls[1], 0.0))
+
+    if any(use.factor == f for use in model.rows.uses):
+        add(model.rows, rows, target.towards_rows(theta, phi))
+    if any(use.factor == f for use in model.columns.uses):
+        add(model.columns, columns, target.towards_columns(theta, phi))
+    if model.factors[f].symmetric:
+        above, below = above + above.T, below + below.T
+    return above, below

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-ROWS, COLUMNS, RATES, START = 0, 1, 2, 3
+ROWS, COLUMNS, RATES, START, SPLITS = 0, 1, 2, 3, 4
 
 
 class Streams(NamedTuple):

@@ -3,7 +3,7 @@
 For a batch, Q(theta) of its rows is fitted with Q(phi) held; then Q(phi)'s natural parameters move towards
 what they would be if the whole data were copies of the batch (Hoffman et al. 2013):
 
-    phi_shape <- (1 - rho) phi_shape + rho (a + s count),  phi_rate <- (1 - rho) phi_rate + rho (b + s exposure)
+    shape <- (1 - rho) shape + rho (a + s count),  rate <- (1 - rho) rate + rho (b + s exposure)
 
 s is the number of rows over the batch's, rho = (delay + updates)^-forgetting. Data need not fit in memory.
 
@@ -21,14 +21,15 @@ from threadpoolctl import threadpool_limits
 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
-from countveil.inference.ascent import Factor, Pass, pass_over_rows
+from countveil.inference.allocation import expected_counts
+from countveil.inference.ascent import Arrays, Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
-from countveil.inference.cavi import SMALLEST, factor_of, initial_hyper
-from countveil.inference.gibbs import row_blocks
-from countveil.inference.start import debiased, least_squares_start
+from countveil.inference.cavi import SMALLEST, expected_priors, geometric_means, initial_hypers
+from countveil.inference.factors import offset_scales, row_blocks
+from countveil.inference.start import debiased, start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
-from countveil.models.matrix import GammaPrior, MatrixModel
+from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
 DELAY = 1.0
@@ -44,35 +45,33 @@ TRIMMED = 0.5
 
 
 class State(NamedTuple):
-    """Q's global parameters, the prior rates' gammas, and how many batches they have learned from."""
+    """Q's global parameters, with nothing for the row factor, and how many batches they have learned from."""
 
-    phi_shape: np.ndarray  # (V, K)
-    phi_rate: np.ndarray  # (V, K)
-    theta_hyper: np.ndarray  # (2, K)
-    phi_hyper: np.ndarray  # (2, K)
+    shapes: Arrays
+    rates: Arrays
+    hypers: Arrays
     updates: int
 
 
-def init(observations: Observations, model: MatrixModel, streams: Streams, total_rows: int) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams, total_rows: int) -> State:
     """Global parameters one update on from a least-squares start on (at most 10,000 of) the first rows."""
     rng = streams.generator(0, START)
     n_rows = observations.shape[0]
     if n_rows > START_ROWS:
         observations = observations.take(np.sort(rng.choice(n_rows, START_ROWS, replace=False)))
-    theta, phi = least_squares_start(observations, model.n_components, rng)
-    empty, k = np.zeros_like(phi), model.n_components
-    state = State(empty, empty, initial_hyper(model.row_prior, k), initial_hyper(model.column_prior, k), 0)
-    found = pass_over_rows(
-        observations, Factor(theta, theta), Factor(phi, phi), model.row_prior.shape,
-        state.theta_hyper[0] / state.theta_hyper[1], ThreadEngine(),
-    )  # fmt: skip
-    return learn(state, found, model, observations, total_rows, 1.0)
+    batch_model = model.with_rows(observations.shape[0])
+    factors = start_factors(observations, batch_model, rng)
+    state = State(factors, tuple(np.ones_like(factor) for factor in factors), initial_hypers(model), 0)
+    theta, phi = batch_model.matrices(factors)
+    prior = row_prior(state, batch_model, observations)
+    found = pass_over_rows(observations, (theta, theta), (phi, phi), prior, ThreadEngine())
+    return learn(state, found, factors, batch_model, observations, total_rows, 1.0)
 
 
 def step(
     state: State,
     batch: Observations,
-    model: MatrixModel,
+    model: Factorization,
     total_rows: int,
     engine: ThreadEngine,
     expectation: str = "trimmed",
@@ -80,38 +79,65 @@ def step(
     """Learn from one batch of rows; the batch's own Q(theta) comes along."""
     found = fit_rows(state, batch, model, engine, expectation)
     weight = (DELAY + state.updates) ** -FORGETTING
-    return learn(state, found, model, batch, total_rows, weight), found
+    split_by = global_factors(state, model, expectation)[0]
+    return learn(state, found, split_by, model.with_rows(batch.shape[0]), batch, total_rows, weight), found
+
+
+def global_factors(state: State, model: Factorization, expectation: str) -> tuple[Arrays, Arrays]:
+    """(what counts are split by, means) of all factors but the row factor."""
+    means = tuple(shape / rate for shape, rate in zip(state.shapes, state.rates, strict=True))
+    if expectation == "geometric":
+        return geometric_means(state.shapes, state.rates, model), means
+    if expectation == "arithmetic":
+        return means, means
+    trimmed = list(means)
+    for f in model.free:
+        if f != model.row_factor:
+            trimmed[f] = (state.shapes[f] - TRIMMED * model.factors[f].prior.shape) / state.rates[f]
+    return tuple(trimmed), means
+
+
+def own_rows(model: Factorization) -> int:
+    """The factor that rows have to themselves."""
+    if model.row_factor is None:
+        raise ValueError("method 'svi' needs a model whose rows have a factor of their own")
+    return model.row_factor
+
+
+def row_prior(
+    state: State, model: Factorization, observations: Observations
+) -> tuple[np.ndarray, np.ndarray]:
+    """(shape, expected rate) of the row factor's prior for these rows, each (D, K)."""
+    row = own_rows(model)
+    shape, rate = expected_priors(model, observations, state.hypers)[row]
+    return model.as_row_matrix(shape), model.as_row_matrix(rate)
 
 
 def fit_rows(
     state: State,
     batch: Observations,
-    model: MatrixModel,
+    model: Factorization,
     engine: ThreadEngine,
     expectation: str = "trimmed",
 ) -> Pass:
     """Q(theta) of the batch's rows with Q(phi) held, a few iterations on from least squares."""
-    phi = split_by(state.phi_shape, state.phi_rate, model.column_prior.shape, expectation)
-    rate_k, phi_total = state.theta_hyper[0] / state.theta_hyper[1], phi.mean.sum(axis=0)
-    start = project(batch, phi.mean)
-    theta, shape = Factor(start.copy(), start), model.row_prior.shape
-    cut = TRIMMED * shape if expectation == "trimmed" else 0.0
+    model = model.with_rows(batch.shape[0])
+    phi_g, phi = (
+        model.columns.matrix(model.columns.forward(factors))
+        for factors in global_factors(state, model, expectation)
+    )
+    phi_total, prior = phi.sum(axis=0), row_prior(state, model, batch)
+    start = project(batch, phi)
+    theta, cut = (start.copy(), start), TRIMMED if expectation == "trimmed" else 0.0
 
     def settle_block(rows: slice) -> None:
         kernels.settle_rows(
-            batch.block(rows), theta.geometric[rows], theta.mean[rows], phi.geometric, phi.mean, phi_total,
-            shape, rate_k, expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
+            batch.block(rows), theta[0][rows], theta[1][rows], phi_g, phi, phi_total,
+            prior[0][rows], prior[1][rows], expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
         )  # fmt: skip
 
     list(engine.map(settle_block, row_blocks(batch.shape[0], LOCAL_BLOCK)))
-    return pass_over_rows(batch, theta, phi, shape, rate_k, engine)
-
-
-def split_by(shape: np.ndarray, rate: np.ndarray, prior_shape: float, expectation: str) -> Factor:
-    """Means of Gamma(shape, rate), and what counts are split by."""
-    if expectation != "trimmed":
-        return factor_of(shape, rate, expectation)
-    return Factor((shape - TRIMMED * prior_shape) / rate, shape / rate)
+    return pass_over_rows(batch, theta, (phi_g, phi), prior, engine)
 
 
 def project(batch: Observations, phi: np.ndarray) -> np.ndarray:
@@ -131,61 +157,77 @@ def project(batch: Observations, phi: np.ndarray) -> np.ndarray:
 
 
 def learn(
-    state: State, found: Pass, model: MatrixModel, batch: Observations, total_rows: int, weight: float
+    state: State,
+    found: Pass,
+    split_by: Arrays,
+    model: Factorization,
+    batch: Observations,
+    total_rows: int,
+    weight: float,
 ) -> State:
-    """A natural-gradient step of size ``weight`` of all global parameters."""
+    """A natural-gradient step of size ``weight`` of all global parameters; split_by is what the pass took for phi."""
 
     def towards(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         return (1.0 - weight) * old + weight * new
 
-    copies, scale_v = total_rows / batch.shape[0], batch.prior_scale_v[:, None]
-    phi_b = scale_v * state.phi_hyper[0] / state.phi_hyper[1]
-    phi_shape = towards(state.phi_shape, model.column_prior.shape + copies * found.phi_count)
-    phi_rate = towards(state.phi_rate, phi_b + copies * found.phi_exposure)
-    phi_total = (scale_v * phi_shape / phi_rate).sum(axis=0)
-    return State(
-        phi_shape, np.maximum(phi_rate, SMALLEST),
-        move_hyper(model.row_prior, state.theta_hyper, total_rows, copies * found.theta_total, weight),
-        move_hyper(model.column_prior, state.phi_hyper, len(phi_shape), phi_total, 1.0),
-        state.updates + 1,
-    )  # fmt: skip
+    copies, row = total_rows / batch.shape[0], own_rows(model)
+    columns, priors = model.columns, expected_priors(model, batch, state.hypers)
+    scales = offset_scales(model, batch)
+    shapes, rates, hypers = list(state.shapes), list(state.rates), list(state.hypers)
+    means = [shape / rate for shape, rate in zip(shapes, rates, strict=True)]
+    counts = expected_counts(columns, columns.forward(split_by), found.ratio)
+    for u, use in enumerate(columns.uses):
+        f = use.factor
+        if model.factors[f].fixed is None:
+            exposure = columns.gradient(u, columns.forward(means), found.exposure)
+            shapes[f] = towards(shapes[f], priors[f][0] + copies * counts[u])
+            rates[f] = np.maximum(towards(rates[f], priors[f][1] + copies * exposure), SMALLEST)
+            means[f] = shapes[f] / rates[f]
+            total = model.factors[f].rate_sums(scales[f] * means[f])
+            hypers[f] = move_hyper(model, f, hypers[f], 1.0, total, 1.0)
+    theta = model.as_row_factor(found.theta_shape / found.theta_rate)
+    total = model.factors[row].rate_sums(scales[row] * theta)
+    hypers[row] = move_hyper(model, row, hypers[row], copies, total, weight)
+    shapes[row] = rates[row] = np.ones(model.factors[row].rate_shape)
+    return State(tuple(shapes), tuple(rates), tuple(hypers), state.updates + 1)
 
 
 def move_hyper(
-    prior: GammaPrior, hyper: np.ndarray, size: int, total_k: np.ndarray, weight: float
+    model: Factorization, f: int, hyper: np.ndarray, copies: float, total: np.ndarray, weight: float
 ) -> np.ndarray:
-    """Q(b_k) moved towards its optimum; as it was where the rates are fixed."""
-    if not prior.learned:
+    """Q(b) of factor f moved towards its optimum; as it was where the rates are fixed."""
+    factor = model.factors[f]
+    if not factor.prior.learned:
         return hyper
-    rate = (1.0 - weight) * hyper[1] + weight * (1.0 / prior.rate + total_k)
-    return np.stack([np.full_like(rate, 1.0 + prior.shape * size), rate])
+    rate = (1.0 - weight) * hyper[1] + weight * (1.0 / factor.prior.rate + copies * total)
+    return np.stack([1.0 + copies * factor.rate_sums(factor.prior.shape), rate])
 
 
 def grow(
-    state: State, model: MatrixModel, prior_scale_v: np.ndarray, old_rows: int, total_rows: int
+    state: State, model: Factorization, observations: Observations, old_rows: int, total_rows: int
 ) -> State:
     """The state as it would be had not ``old_rows`` but ``total_rows`` said the same."""
-    factor = total_rows / old_rows
+    times, row = total_rows / old_rows, own_rows(model)
 
     def towards(old: np.ndarray, prior: np.ndarray | float) -> np.ndarray:
-        return prior + factor * (old - prior)
+        return prior + times * (old - prior)
 
-    phi_b = prior_scale_v[:, None] * state.phi_hyper[0] / state.phi_hyper[1]
-    theta_hyper, row_prior = state.theta_hyper, model.row_prior
-    if row_prior.learned:
-        rate = towards(theta_hyper[1], np.minimum(1.0 / row_prior.rate, theta_hyper[1]))
-        theta_hyper = np.stack([np.full_like(rate, 1.0 + row_prior.shape * total_rows), rate])
-    return state._replace(
-        phi_shape=towards(state.phi_shape, model.column_prior.shape),
-        phi_rate=towards(state.phi_rate, np.minimum(phi_b, state.phi_rate)),
-        theta_hyper=theta_hyper,
-    )
+    priors = expected_priors(model, observations, state.hypers)
+    shapes, rates, hypers = list(state.shapes), list(state.rates), list(state.hypers)
+    for f in model.free:
+        if f != row:
+            shapes[f] = towards(shapes[f], priors[f][0])
+            rates[f] = towards(rates[f], np.minimum(priors[f][1], rates[f]))
+    prior = model.factors[row].prior
+    if prior.learned:
+        shape, rate = hypers[row]
+        hypers[row] = np.stack([towards(shape, 1.0), towards(rate, np.minimum(1.0 / prior.rate, rate))])
+    return state._replace(shapes=tuple(shapes), rates=tuple(rates), hypers=tuple(hypers))
 
 
-def whole(state: State, fits: list[Pass]) -> cavi.State:
+def whole(state: State, model: Factorization, fits: list[Pass]) -> cavi.State:
     """Q of all factors: the global part of the state, and the rows that passes have fitted, one after another."""
-    return cavi.State(
-        np.concatenate([found.theta_shape for found in fits]),
-        np.concatenate([found.theta_rate for found in fits]),
-        state.phi_shape, state.phi_rate, state.theta_hyper, state.phi_hyper, state.updates,
-    )  # fmt: skip
+    shapes, rates, row = list(state.shapes), list(state.rates), own_rows(model)
+    shapes[row] = model.as_row_factor(np.concatenate([found.theta_shape for found in fits]))
+    rates[row] = model.as_row_factor(np.concatenate([found.theta_rate for found in fits]))
+    return cavi.State(tuple(shapes), tuple(rates), state.hypers, state.updates)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from countveil.kernels.bessel import sample_bessel
-from countveil.kernels.gibbs import LANES, MASKED, allocate, multiply_and_add, sample_gamma
+from countveil.kernels.gibbs import LANES, MASKED, allocate, multiply_and_add
 
 TRIALS_ONE_BY_ONE = 12
 
@@ -50,50 +50,35 @@ def sample_noise_rate(count, alpha, rng):
 
 
 @njit(cache=True, nogil=True)
-def sweep_rows(block, theta_dk, phi_vk, phi_total_k, noise_dv2, new_noise_dv2, shape, rate_k, sums, rng):
-    """Draw the true counts, noise rates and topics of every cell, then theta_d, row by row.
+def allocate_rows(block, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, count_vk, rng):
+    """Draw the true counts, noise rates and topics of every cell; add the counts up by row and by column.
 
-    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d). theta_dk is replaced in place, the noise
-    rates go from noise_dv2 to new_noise_dv2. sums is (count_vk, exposure_vk, theta_total_k), added up for the
-    column factors: sum_d y_dvk, minus the sum over masked cells of theta_dk, and sum_d theta_dk.
+    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d). The noise rates go from noise_dv2 to
+    new_noise_dv2; those of masked and exact cells stay.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _, prior_scale_d = block
-    count_vk, exposure_vk, theta_total_k = sums
-    n_rows, n_topics = theta_dk.shape
-    n_columns = phi_vk.shape[0]
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    n_topics = theta_dk.shape[1]
     product_k = np.empty(n_topics)
     lane_l = np.empty(LANES)
-    row_count_k = np.empty(n_topics)
-    row_exposure_k = np.empty(n_topics)
-    for d in range(n_rows):
-        row_count_k[:] = 0.0
-        row_exposure_k[:] = phi_total_k
+    unused_k = np.zeros(n_topics)
+    for d in range(theta_dk.shape[0]):
         e = indptr[d]
-        for v in range(n_columns):
+        for v in range(phi_vk.shape[0]):
             report = 0
             alpha = alpha_d[d]
             if e < indptr[d + 1] and columns[e] == v:
                 report = np.int64(reports[e])
                 alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
                 e += 1
-            weight = -1.0 if report == MASKED else 0.0
-            rate = multiply_and_add(theta_dk, d, phi_vk, v, weight, product_k, lane_l, row_exposure_k)
+            new_noise_dv2[d, v, 0] = noise_dv2[d, v, 0]
+            new_noise_dv2[d, v, 1] = noise_dv2[d, v, 1]
+            if report == MASKED or (report == 0 and alpha <= 0.0):
+                continue
+            rate = multiply_and_add(theta_dk, d, phi_vk, v, 0.0, product_k, lane_l, unused_k)
             count = report
-            if report == MASKED or alpha <= 0.0:
-                new_noise_dv2[d, v, 0] = noise_dv2[d, v, 0]
-                new_noise_dv2[d, v, 1] = noise_dv2[d, v, 1]
-            else:
+            if alpha > 0.0:
                 count, above, below = split_report(report, rate, noise_dv2[d, v, 0], noise_dv2[d, v, 1], rng)
                 new_noise_dv2[d, v, 0] = sample_noise_rate(above, alpha, rng)
                 new_noise_dv2[d, v, 1] = sample_noise_rate(below, alpha, rng)
             if count > 0:
-                allocate(count, product_k, lane_l, rate, row_count_k, count_vk, v, rng)
-        for k in range(n_topics):
-            theta_dk[d, k] = sample_gamma(
-                shape + row_count_k[k], rate_k[k] * prior_scale_d[d] + max(row_exposure_k[k], 0.0), rng
-            )
-            theta_total_k[k] += theta_dk[d, k]
-        for e in range(indptr[d], indptr[d + 1]):
-            if reports[e] == MASKED:
-                for k in range(n_topics):
-                    exposure_vk[columns[e], k] -= theta_dk[d, k]
+                allocate(count, product_k, lane_l, rate, count_dk[d], count_vk, v, rng)

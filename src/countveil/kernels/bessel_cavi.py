@@ -68,26 +68,16 @@ def expected_split(r, geometric, mean, variance, shape_1, shape_2, alpha, use_me
 
 
 @njit(cache=True, nogil=True)
-def update_rows(block, theta, phi, phi_total_k, noise_dv2, prior, sums, use_mean):
-    """Replace theta's shapes and rates and the noise rates' shapes by their updates; add up what phi's need.
+def expect_rows(block, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
+    """Expect the true counts of every cell, and update the noise rates' shapes in noise_dv2.
 
-        shape_dk = a + g_dk sum_v R_dv g_vk,   rate_dk = b_k + sum_v m_vk,   R = E[y] / sum_k g_dk g_vk
-
-    theta and phi are (g, m, w); on return theta's g holds the shapes and its m the rates. noise_dv2 holds the
-    shapes of the noise rates' Qs, prior is (a, b_k). sums is (ratio_vk, exposure_vk, total_k): sum_d R_dv g_dk,
-    minus the sum over masked cells of the new mean, sum_d of the new mean. Masked cells are left out.
+    theta and phi are (g, m, w). With R = E[y] / sum_k g_dk g_vk, ratio_dk += sum_v R_dv g_vk and
+    ratio_vk += sum_d R_dv g_dk. Masked cells are left out.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _, prior_scale_d = block
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
     theta_g_dk, theta_m_dk, theta_w_dk = theta
     phi_g_vk, phi_m_vk, phi_w_vk = phi
-    shape, rate_k = prior
-    ratio_vk, exposure_vk, total_k = sums
-    n_rows, n_topics = theta_g_dk.shape
-    ratio_k = np.empty(n_topics)
-    row_exposure_k = np.empty(n_topics)
-    for d in range(n_rows):
-        ratio_k[:] = 0.0
-        row_exposure_k[:] = phi_total_k
+    for d in range(ratio_dk.shape[0]):
         e = indptr[d]
         for v in range(phi_g_vk.shape[0]):
             report = 0
@@ -96,11 +86,7 @@ def update_rows(block, theta, phi, phi_total_k, noise_dv2, prior, sums, use_mean
                 report = np.int64(reports[e])
                 alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
                 e += 1
-            if report == MASKED:
-                for k in range(n_topics):
-                    row_exposure_k[k] -= phi_m_vk[v, k]
-                continue
-            if report == 0 and alpha <= 0.0:
+            if report == MASKED or (report == 0 and alpha <= 0.0):
                 continue
             geometric, mean, variance = rate_moments(
                 theta_g_dk, theta_m_dk, theta_w_dk, d, phi_g_vk, phi_m_vk, phi_w_vk, v
@@ -113,14 +99,6 @@ def update_rows(block, theta, phi, phi_total_k, noise_dv2, prior, sums, use_mean
                 noise_dv2[d, v, 0] = 1.0 + above
                 noise_dv2[d, v, 1] = 1.0 + below
             ratio = count / geometric
-            for k in range(n_topics):
-                ratio_k[k] += ratio * phi_g_vk[v, k]
+            for k in range(ratio_dk.shape[1]):
+                ratio_dk[d, k] += ratio * phi_g_vk[v, k]
                 ratio_vk[v, k] += ratio * theta_g_dk[d, k]
-        for k in range(n_topics):
-            theta_g_dk[d, k] = shape + theta_g_dk[d, k] * ratio_k[k]
-            theta_m_dk[d, k] = rate_k[k] * prior_scale_d[d] + max(row_exposure_k[k], 0.0)
-            total_k[k] += theta_g_dk[d, k] / theta_m_dk[d, k]
-        for e in range(indptr[d], indptr[d + 1]):
-            if reports[e] == MASKED:
-                for k in range(n_topics):
-                    exposure_vk[columns[e], k] -= theta_g_dk[d, k] / theta_m_dk[d, k]

@@ -119,16 +119,16 @@ def sample_gamma(shape, rate, rng):
 
 @njit(cache=True, nogil=True)
 def sweep_rows(
-    block, theta_dk, phi_vk, phi_total_k, shape, rate_k, count_vk, exposure_vk, theta_total_2k, rng
+    block, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, count_vk, exposure_vk, theta_total_2k, rng
 ):
     """Draw the true counts and their topics of every stored entry, then theta_d, row by row.
 
-    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d); theta's prior is
-    Gamma(shape, prior_scale_d rate_k). theta_dk is replaced in place. Added up
-    for the column factors: count_vk = sum_d y_dvk, exposure_vk = sum over stored entries of
-    (their exposure - exposure_d) theta_dk, theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk).
+    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d); theta's prior is Gamma(shape_dk, rate_dk).
+    theta_dk is replaced in place. Added up for the column factors: count_vk = sum_d y_dvk,
+    exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk,
+    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk).
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
     n_rows, n_topics = theta_dk.shape
     product_k = np.empty(n_topics)
     lane_l = np.empty(LANES)
@@ -150,8 +150,8 @@ def sweep_rows(
                 if count > 0:
                     allocate(count, product_k, lane_l, rate, row_count_k, count_vk, v, rng)
         for k in range(n_topics):
-            rate = rate_k[k] * prior_scale_d[d] + row_exposure_k[k]
-            draw = sample_gamma(shape + row_count_k[k], rate, rng)
+            rate = rate_dk[d, k] + max(row_exposure_k[k], 0.0)
+            draw = sample_gamma(shape_dk[d, k] + row_count_k[k], rate, rng)
             theta_dk[d, k] = draw
             theta_total_2k[0, k] += base * draw
             theta_total_2k[1, k] += draw
@@ -174,23 +174,41 @@ def excess_exposure(report, alpha, base):
 
 
 @njit(cache=True, nogil=True)
-def sweep_columns(phi_vk, count_vk, exposure_vk, exposure_k, prior_scale_v, shape, rate_k, rng):
-    """phi_vk ~ Gamma(shape + count_vk, prior_scale_v rate_k + exposure_k + exposure_vk), in place, for some columns.
+def allocate_rows(block, theta_dk, phi_vk, count_dk, count_vk, rng):
+    """Draw the true counts and their topics of every stored entry, and add them up by row and by column."""
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    n_rows, n_topics = theta_dk.shape
+    product_k = np.empty(n_topics)
+    lane_l = np.empty(LANES)
+    unused_k = np.zeros(n_topics)
+    for d in range(n_rows):
+        for e in range(indptr[d], indptr[d + 1]):
+            report = reports[e]
+            if report <= 0:
+                continue
+            v = columns[e]
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            rate = multiply_and_add(theta_dk, d, phi_vk, v, 0.0, product_k, lane_l, unused_k)
+            count = sample_count_given_positive(report, rate, alpha, rng)
+            if count > 0:
+                allocate(count, product_k, lane_l, rate, count_dk[d], count_vk, v, rng)
 
-    The exposures of a column that is masked or seldom exposed are differences, and may come out below zero by
+
+@njit(cache=True, nogil=True)
+def sample_gammas(count_n, exposure_n, shape_n, rate_n, draw_n, rng):
+    """draw_n ~ Gamma(shape_n + count_n, rate_n + exposure_n), in place.
+
+    The exposures of an entry that is masked or seldom exposed are differences, and may come out below zero by
     rounding alone.
     """
-    n_columns, n_topics = phi_vk.shape
-    for v in range(n_columns):
-        for k in range(n_topics):
-            rate = rate_k[k] * prior_scale_v[v] + max(exposure_k[k] + exposure_vk[v, k], 0.0)
-            phi_vk[v, k] = sample_gamma(shape + count_vk[v, k], rate, rng)
+    for n in range(draw_n.size):
+        draw_n[n] = sample_gamma(shape_n[n] + count_n[n], rate_n[n] + max(exposure_n[n], 0.0), rng)
 
 
 @njit(cache=True, nogil=True)
 def log_likelihood_rows(block, theta_dk, phi_vk, phi_total_k):
     """log P(max(reports, 0) | theta, phi) of a block of rows, the counts summed out (mathematics, 2.2 and 2.5)."""
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d, _ = block
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
     total = 0.0

@@ -46,8 +46,8 @@ def settle_rows(
     phi_g_vk,
     phi_m_vk,
     phi_total_k,
-    shape,
-    rate_k,
+    shape_dk,
+    rate_dk,
     geometric,
     tolerance,
     most,
@@ -55,18 +55,18 @@ def settle_rows(
 ):
     """Iterate theta's update with phi held, each row until its means move by less than ``tolerance`` of their sum.
 
-    theta_g_dk and theta_m_dk are replaced by the geometric means (or, if not ``geometric``, by (shape - cut) / rate,
-    the arithmetic means where cut is 0) and the arithmetic means at the end, or after ``most`` iterations.
-    Exposures do not depend on theta: one sum over the row.
+    theta_g_dk and theta_m_dk are replaced by the geometric means (or, if not ``geometric``, by the arithmetic ones
+    with a share ``cut`` of the prior's shape left out) and the arithmetic means at the end, or after ``most``
+    iterations. Exposures do not depend on theta: one sum over the row.
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
     n_rows, n_topics = theta_g_dk.shape
     ratio_k = np.empty(n_topics)
     new_rate_k = np.empty(n_topics)
     for d in range(n_rows):
         base = exposure_d[d]
         for k in range(n_topics):
-            new_rate_k[k] = rate_k[k] * prior_scale_d[d] + base * phi_total_k[k]
+            new_rate_k[k] = rate_dk[d, k] + base * phi_total_k[k]
         for e in range(indptr[d], indptr[d + 1]):
             alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
             exposure = excess_exposure(reports[e], alpha, base)
@@ -84,12 +84,12 @@ def settle_rows(
                         ratio_k[k] += ratio * phi_g_vk[v, k]
             moved = total = 0.0
             for k in range(n_topics):
-                new_shape = shape + theta_g_dk[d, k] * ratio_k[k]
+                new_shape = shape_dk[d, k] + theta_g_dk[d, k] * ratio_k[k]
                 mean = new_shape / new_rate_k[k]
                 moved += abs(mean - theta_m_dk[d, k])
                 total += mean
                 theta_m_dk[d, k] = mean
-                g = math.exp(digamma(new_shape)) if geometric else new_shape - cut
+                g = math.exp(digamma(new_shape)) if geometric else new_shape - cut * shape_dk[d, k]
                 g /= new_rate_k[k]
                 theta_g_dk[d, k] = max(g, SMALLEST)
             if moved < tolerance * total:
@@ -104,17 +104,17 @@ def ratio_only(r, rate, alpha):
 
 
 @njit(cache=True, nogil=True)
-def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape, rate_k, sums):
+def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums):
     """Replace theta's shapes and rates by their optimum, row by row; add up what phi's need.
 
-        shape_dk = a + g_dk sum_v R_dv g_vk,   rate_dk = b_k + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
+        shape_dk + g_dk sum_v R_dv g_vk,   rate_dk + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
 
-    with mu~_dv = sum_k g_dk g_vk. On return theta_g_dk holds the shapes and theta_m_dk the rates. sums is
-    (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk; sum over stored entries of their excess exposure times
-    the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new means. Returns the data's part of the
-    evidence lower bound at the factors that came in.
+    with shape_dk and rate_dk the prior's, mu~_dv = sum_k g_dk g_vk. On return theta_g_dk holds the shapes and
+    theta_m_dk the rates. sums is (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk; sum over stored entries of
+    their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new means. Returns the
+    data's part of the evidence lower bound at the factors that came in.
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d, prior_scale_d = block
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
     ratio_vk, exposure_vk, total_2k = sums
     n_rows, n_topics = theta_g_dk.shape
     n_columns = phi_g_vk.shape[0]
@@ -145,8 +145,8 @@ def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, 
         bound -= (n_columns - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
         for k in range(n_topics):
             bound -= theta_m_dk[d, k] * row_exposure_k[k]
-            new_shape = shape + theta_g_dk[d, k] * ratio_k[k]
-            new_rate = max(rate_k[k] * prior_scale_d[d] + row_exposure_k[k], SMALLEST)
+            new_shape = shape_dk[d, k] + theta_g_dk[d, k] * ratio_k[k]
+            new_rate = max(rate_dk[d, k] + row_exposure_k[k], SMALLEST)
             mean = new_shape / new_rate
             theta_g_dk[d, k] = new_shape
             theta_m_dk[d, k] = new_rate
@@ -158,4 +158,30 @@ def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, 
             v = columns[e]
             for k in range(n_topics):
                 exposure_vk[v, k] += exposure * (theta_g_dk[d, k] / theta_m_dk[d, k])
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+    """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the positive reports' part of the bound.
+
+    That is all of the data's part but minus the sum of exposures times mean rates.
+    """
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    n_columns, n_topics = phi_g_vk.shape
+    bound = 0.0
+    for d in range(theta_g_dk.shape[0]):
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            if reports[e] > 0:
+                rate = inner(theta_g_dk, d, phi_g_vk, v)
+                score, ratio = score_and_ratio(reports[e], rate, alpha)
+                bound += score + rate
+                for k in range(n_topics):
+                    ratio_dk[d, k] += ratio * phi_g_vk[v, k]
+                    ratio_vk[v, k] += ratio * theta_g_dk[d, k]
+            elif reports[e] == 0:
+                bound += censored_logpmf(0.0, alpha)
+        bound -= (n_columns - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
     return bound

@@ -1,0 +1,8 @@
+"""What an analyst touches: models with scikit-learn's habits."""
+
+from countveil.estimators.blocks import BlockModel
+from countveil.estimators.einsum import PoissonFactorization
+from countveil.estimators.tensors import TensorModel
+from countveil.estimators.topics import TopicModel
+
+__all__ = ["BlockModel", "PoissonFactorization", "TensorModel", "TopicModel"]

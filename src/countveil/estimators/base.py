@@ -1,0 +1,461 @@
+"""What all models have in common: fitting, scoring, diagnosing, predicting, saving."""
+
+import json
+import os
+import secrets
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from countveil import __version__
+from countveil.engines.threads import available_threads
+from countveil.estimators.checks import check_choice, check_integer, check_positive
+from countveil.files import replacing
+from countveil.inference import methods
+from countveil.inference import posterior as posteriors
+from countveil.inference.continuing import Stream, store
+from countveil.inference.diagnostics import (
+    R_HAT_FAIR,
+    SIGNAL_LEAST,
+    Diagnostics,
+    FitWarning,
+    diagnose,
+    diagnose_optimiser,
+    signal_share,
+)
+from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.inference.run import STARTS, Checkpoint, Schedule
+from countveil.inference.start import mean_rate_without_offsets
+from countveil.inference.svi import EXPECTATIONS
+from countveil.matrices import check_mask
+from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.layout import Layout
+from countveil.models.priors import GammaPrior
+from countveil.models.spec import Spec, axis_sizes
+from countveil.observations import Observations, PrivatizedCounts, ReleaseFiles, observations_of
+from countveil.privacy import Release
+
+FEWEST_DRAWS_TO_JUDGE = 50
+
+
+class Given(NamedTuple):
+    """Data as inference takes them, their first part, what their axes are called, and the model of them."""
+
+    data: Observations | ReleaseFiles
+    first: Observations
+    labels: tuple[list[str] | None, ...]
+    model: Factorization
+
+
+class FactorizationEstimator(BaseEstimator):
+    """A Poisson factorization with scikit-learn's habits; the public models say which.
+
+    Parameters that all of them take:
+        method: "gibbs" samples the posterior, exactly as the draws grow; "augmented-gibbs" does so as published,
+            more slowly. "cavi" approximates it by independent gammas, fast and good where counts are dense;
+            "bessel-cavi" does so as published; "svi" learns from batches of rows, for very large data. "em"
+            finds one point estimate, fast and steady, and says nothing of uncertainty.
+        draws: draws kept of each chain (of the approximation, for "cavi"; "em" has one).
+        tune: sweeps of each chain thrown away first (samplers).
+        chains: chains, each from its own start (samplers).
+        start: where chains begin: "least-squares", or "em" (ten iterations on from there).
+        max_iter: iterations at most ("cavi", "bessel-cavi", "em").
+        tolerance: stop once the objective moves by less than this share of itself in one iteration ("cavi",
+            "bessel-cavi").
+        expectation: what counts are split by in "cavi" and "svi": "geometric" (a true bound; best where counts
+            are dense), "arithmetic" (does not starve components where counts are sparse and noise strong), or,
+            for "svi" alone, "trimmed" (means with half the prior's share left out; between the two).
+            None is "geometric" for "cavi", "trimmed" for "svi".
+        center: the Bessel's "mode", as published, or its "mean" ("bessel-cavi").
+        passes, batch_rows: how often to go through the rows, and how many to learn from at once ("svi").
+        total_rows: how many rows those that ``partial_fit`` has seen are to speak for; None takes as many as it
+            has seen ("svi").
+        thin: keep every thin-th draw only; memory grows with draws * chains * size of the factors.
+        prior_shape: gamma shape of the factors; below 1 favours few components for each entry.
+        prior_rate: gamma rate of the factors; None learns one per component, and is right when the size of the
+            counts is not known beforehand (mathematics, section 11).
+        alpha: noise level of data that come as a plain array; None asks for data that carry their own.
+        seed: whole number; the same seed gives the same draws with any number of threads. None takes one from
+            the operating system and keeps it in ``seed_``.
+        threads: how many cores to use; None takes all that are available. Does not change the result.
+        progress: show a progress bar; None shows it in a terminal or notebook only.
+
+    Attributes (after ``fit``):
+        posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
+        seed_; interrupted_; fit_seconds_; n_features_in_.
+    """
+
+    rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
+
+    method: str
+    draws: int
+    tune: int
+    chains: int
+    thin: int
+    start: str
+    max_iter: int
+    tolerance: float
+    expectation: str | None
+    center: str
+    prior_shape: float
+    prior_rate: float | None
+    alpha: float | None
+    seed: int | None
+    threads: int | None
+    progress: bool | None
+
+    def _remember(self, parameters: dict[str, Any]) -> None:
+        """Set every parameter as it was given."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
+
+    def _spec(self, n_modes: int) -> Spec:
+        """The einsum of data with so many axes."""
+        raise NotImplementedError
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        """The size of every latent axis."""
+        raise NotImplementedError
+
+    def _layout(self, spec: Spec) -> Layout:
+        """What axes and factors are called in the posterior."""
+        raise NotImplementedError
+
+    def _observe(self, X: Any) -> Observations | ReleaseFiles:
+        """Data as inference sees them."""
+        if isinstance(X, ReleaseFiles):
+            return X
+        if self.alpha is None or isinstance(X, Observations | Release):
+            return observations_of(X)
+        return PrivatizedCounts(X, self.alpha)
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        """The model over axes of these sizes."""
+        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        return factorization(spec, sizes, priors)
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_minutes: float = 5.0,
+        resume: bool = False,
+    ) -> Self:
+        """Find the posterior given a ``Release``, ``PrivatizedCounts``, ``ExactCounts`` or ``NaiveCounts``.
+
+        "svi" also takes ``ReleaseFiles``, which stay on disk.
+
+        Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
+        a sampler's chains are saved to that file every so many minutes, and with ``resume`` they go on from
+        there: the finished draws are the same as without the break.
+
+        Raises:
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: a parameter out of range, data that its class refuses or that do not fit the model, a damaged
+                checkpoint or one of other data or settings.
+            FileExistsError: the checkpoint exists and ``resume`` is not set.
+        """
+        self._check_parameters()
+        check_positive("checkpoint_minutes", checkpoint_minutes)
+        if checkpoint is not None and self.method not in methods.SAMPLERS:
+            raise ValueError(
+                f"checkpoint goes with one of {sorted(methods.SAMPLERS)}, got method {self.method!r}"
+            )
+        saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
+        given = self._given(X)
+        self._settle_seed()
+        found = methods.fit(self.method, given.data, given.model, self._settings(saving))
+        n_rows = given.data.shape[0]
+        self._adopt_fit(found, given, n_rows, n_rows)
+        return self
+
+    def _settle_seed(self) -> None:
+        self.seed_ = secrets.randbits(63) if self.seed is None else int(self.seed)
+
+    def _given(self, X: Any) -> Given:
+        """Data in the matrix form of their model."""
+        data = self._observe(X)
+        if isinstance(data, ReleaseFiles):
+            spec, first = self._spec(2), next(data.parts())[1]
+            sizes = axis_sizes(spec, data.shape, self._ranks(spec))
+            model = self._model(spec, sizes, mean_rate_without_offsets(first))
+            return Given(data, first, (data.row_labels, data.column_labels), model)
+        spec, labels = self._spec(len(data.mode_shape)), data.labels
+        sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
+        model = self._model(spec, sizes, 1.0)
+        axes = [tuple(spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
+        data = data.matricized(axes[0], axes[1])
+        return Given(data, data, labels, self._model(spec, sizes, mean_rate_without_offsets(data)))
+
+    def _adopt_fit(self, found: methods.Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
+        """Take over what a method found; its caller is a public method."""
+        data, first, labels, self.model_ = given
+        self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
+        facts = self._facts()
+        if found.means is not None:
+            theta, phi = self.model_.matrices(found.means)
+            facts["signal_share"] = signal_share(first, theta[: first.shape[0]], phi)
+        layout = self._layout(self.model_.spec)
+        tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
+        if found.state is not None:
+            store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
+        self._adopt(tree)
+        if found.interrupted:
+            warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
+        self._warn_if_unsound()
+
+    def _settings(self, saving: Checkpoint | None) -> methods.Settings:
+        return methods.Settings(
+            Schedule(self.draws, self.tune, self.chains, self.thin),
+            start=self.start,
+            max_iter=self.max_iter,
+            tolerance=self.tolerance,
+            expectation=self.expectation,
+            center=self.center,
+            passes=getattr(self, "passes", 1),
+            batch_rows=getattr(self, "batch_rows", 1),
+            seed=self.seed_,
+            threads=available_threads() if self.threads is None else self.threads,
+            progress=self.progress,
+            saving=saving,
+        )
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        """Take over a posterior, from a fit or from a file."""
+        self.posterior_ = tree
+        self.n_features_in_ = int(self.model_.columns.shape[0])
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "library": f"countveil {__version__}",
+            "estimator": type(self).__name__,
+            "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),
+            "method": self.method,
+            "seed": self.seed_ if self.seed_ < 2**63 else str(self.seed_),
+            "interrupted": int(self.interrupted_),
+            "seconds": self.fit_seconds_,
+            "model": json.dumps(model_facts(self.model_)),
+        }
+
+    def _portable_parameters(self) -> dict[str, Any]:
+        """Parameters that a file can hold."""
+        return dict(self.get_params(deep=False))
+
+    def _check_parameters(self) -> None:
+        check_choice("method", self.method, methods.METHODS)
+        check_choice("start", self.start, STARTS)
+        check_choice("expectation", self.expectation, (None, *EXPECTATIONS))
+        check_choice("center", self.center, ("mode", "mean"))
+        if self.expectation == "trimmed" and self.method != "svi":
+            raise ValueError(f"expectation 'trimmed' goes with method 'svi', got method {self.method!r}")
+        if self.method == "svi" and not self.rows_are_new_data:
+            raise ValueError(
+                f"method 'svi' needs rows that come in batches, which {type(self).__name__} has not"
+            )
+        least = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "max_iter": 1, "passes": 1, "batch_rows": 1}
+        for name, bound in least.items():
+            if hasattr(self, name):
+                check_integer(name, getattr(self, name), bound)
+        check_positive("tolerance", self.tolerance)
+        for name in ("threads", "total_rows"):
+            if getattr(self, name, None) is not None:
+                check_integer(name, getattr(self, name), 1)
+        if self.seed is not None:
+            check_integer("seed", self.seed, 0)
+        check_positive("prior_shape", self.prior_shape)
+        if self.prior_rate is not None:
+            check_positive("prior_rate", self.prior_rate)
+
+    def _warn_if_unsound(self) -> None:
+        facts = self.posterior.attrs
+        if facts.get("signal_share", 1.0) < SIGNAL_LEAST:
+            warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=4)
+        sizes = self.posterior["posterior"].sizes
+        if sizes["chain"] < 2 or sizes["draw"] < FEWEST_DRAWS_TO_JUDGE:
+            return
+        found = self.diagnostics()
+        if found.table["r_hat"].max() > R_HAT_FAIR:
+            warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
+
+    @property
+    def posterior(self) -> xr.DataTree:
+        """All draws; raises NotFittedError before ``fit``."""
+        if not hasattr(self, "posterior_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
+            )
+        return self.posterior_
+
+    def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
+        """The posterior, and what its variables are."""
+        tree = self.posterior
+        return tree, self.model_, self._layout(self.model_.spec)
+
+    def _matrices(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(theta (D, K), phi (V, K)) of every draw, chain after chain."""
+        tree, model, layout = self._fitted()
+        for factors in posteriors.factor_draws(tree, model, layout):
+            yield model.matrices(factors)
+
+    def rate(self) -> xr.DataArray:
+        """Posterior mean of the rates, one for each cell: the expected true counts of data like these."""
+        return posteriors.mean_rate(*self._fitted())
+
+    def diagnostics(self) -> Diagnostics:
+        """Whether to trust the fit, in words, with the numbers behind it.
+
+        For a sampler R-hat and effective sample sizes of the log-likelihood and of rates; for an optimiser
+        whether it converged, and whether it explains the positive reports.
+        """
+        tree = self.posterior
+        if "optimisation" not in tree.children:
+            return diagnose(posteriors.label_free(*self._fitted()))
+        found = tree["optimisation"]
+        return diagnose_optimiser(
+            tree.attrs["method"],
+            bool(found.attrs["converged"]),
+            found.sizes["iteration"],
+            tree.attrs["signal_share"],
+        )
+
+    def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
+        """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).
+
+        X holds the reports of the fit's own rows; cells is a boolean mask of those to score (all that are seen in X
+        by default): pass the mask that the fit did not see for a held-out comparison.
+
+        Raises:
+            ValueError: X not of the fit's shape, or a cell that is masked in X.
+        """
+        return log_predictive(self.log_likelihood(X, cells))
+
+    def log_likelihood(self, X: Any, cells: Any = None) -> xr.DataArray:
+        """log P(max(report, 0)) in each cell under every draw, (chain, draw, cell): for LOO, as ArviZ takes it.
+
+        Arguments and errors as for ``log_predictive``.
+        """
+        tree, model, layout = self._fitted()
+        given = self._observe(X)
+        assert isinstance(given, Observations)
+        draws, dims = tree["posterior"], layout.dims_of(model.spec.output)
+        shape = tuple(draws.sizes[d] for d in dims)
+        if given.mode_shape != shape:
+            raise ValueError(
+                f"X must hold the cells of the fit, {' x '.join(dims)} = {shape}, got {given.mode_shape}"
+            )
+        axes = [
+            tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
+        ]
+        observations = given.matricized(axes[0], axes[1])
+        wanted = check_mask(cells, shape)
+        if wanted is None:
+            every = np.arange(observations.shape[0] * observations.shape[1])
+            rows, columns = every // observations.shape[1], every % observations.shape[1]
+            seen = observations.cells(rows, columns)[0] >= 0
+            rows, columns = rows[seen], columns[seen]
+        else:
+            order = [*axes[0], *axes[1]]
+            rows, columns = np.nonzero(wanted.transpose(order).reshape(observations.shape))
+        scores = pointwise_log_likelihood(self._matrices(), observations, rows, columns)
+        where = np.unravel_index(
+            rows * observations.shape[1] + columns, [shape[a] for a in (*axes[0], *axes[1])]
+        )
+        place = dict(zip((*axes[0], *axes[1]), where, strict=True))
+        coordinates: dict[str, Any] = {name: draws[name].to_numpy() for name in ("chain", "draw")}
+        for a, dim in enumerate(dims):
+            coordinates[dim] = ("cell", draws[dim].to_numpy()[place[a]])
+        values = scores.reshape(draws.sizes["chain"], draws.sizes["draw"], -1)
+        return xr.DataArray(values, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
+
+    def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
+        """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
+
+        For posterior predictive checks. Seeded noise: nobody's privacy rests on it.
+        """
+        check_integer("n", n, 1)
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        tree, model, layout = self._fitted()
+        size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
+        chosen = rng.choice(size, size=n, replace=n > size)
+        pairs = {s: pair for s, pair in enumerate(self._matrices()) if s in set(chosen.tolist())}
+        alpha = tree["constant_data"]["alpha"].to_numpy()
+        per_row = alpha.size == model.rows.shape[0]
+        alpha = alpha.reshape(-1, 1) if per_row else alpha.reshape(model.rows.shape[0], -1)
+        reports = simulated_reports((pairs[int(s)] for s in chosen), alpha, rng)
+        arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
+        return xr.concat(arrays, dim="release")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count."""
+        with replacing(path) as temporary:
+            self.posterior.to_netcdf(temporary, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fit written by ``save``.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: not a countveil fit of this kind.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"no fit at {path}")
+        try:
+            with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
+                tree = opened.load()
+            facts = tree.attrs
+            if facts["estimator"] != cls.__name__:
+                raise ValueError(f"{path} holds a fit of {facts['estimator']}, not of {cls.__name__}")
+            fit = cls(**json.loads(facts["parameters"]))
+            fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
+            fit.interrupted_ = bool(facts["interrupted"])
+            fit.model_ = model_of(json.loads(facts["model"]))
+            fit._adopt(tree)
+        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not a fit saved by countveil: {error}") from error
+        return fit
+
+
+def model_facts(model: Factorization) -> dict[str, Any]:
+    """What a file says of a model: enough to make it again."""
+
+    def plain(value: Any) -> Any:
+        return np.asarray(value).tolist()
+
+    return {
+        "spec": model.spec._asdict(),
+        "sizes": model.rows.sizes | model.columns.sizes,
+        "self_loops": model.self_loops,
+        "factors": [
+            {
+                "prior": [plain(f.prior.shape), plain(f.prior.rate), f.prior.learned],
+                "fixed": None if f.fixed is None else plain(f.fixed),
+            }
+            for f in model.factors
+        ],
+    }
+
+
+def model_of(facts: dict[str, Any]) -> Factorization:
+    """The model that ``model_facts`` described."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in facts["spec"].items()
+    }
+    spec = Spec(**fields)
+    priors, fixed = {}, {}
+    for name, each in zip(spec.names, facts["factors"], strict=True):
+        shape, rate, learned = each["prior"]
+        shape, rate = (np.array(x) if isinstance(x, list) else x for x in (shape, rate))
+        priors[name] = GammaPrior(shape, rate, learned)
+        if each["fixed"] is not None:
+            fixed[name] = np.array(each["fixed"], dtype=float)
+    return factorization(spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"])

@@ -1,0 +1,149 @@
+"""BlockModel: communities of actors whose contacts were only ever seen through noise."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.checks import check_integer
+from countveil.estimators.topics import check_interval
+from countveil.inference import posterior as posteriors
+from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.layout import Layout
+from countveil.models.spec import Spec, parse_spec
+from countveil.observations import Observations, ReleaseFiles
+
+
+class BlockModel(FactorizationEstimator):
+    """Communities of actors, from counts of what they sent each other that were only ever seen through noise.
+
+    Counts are y_ij ~ Poisson(sum_cd theta_ic pi_cd theta_jd) with gamma priors: a mixed-membership stochastic block
+    model (Schein et al. 2019, section 5). In the posterior each community's memberships theta_c sum to one over
+    actors, and pi_cd is the expected number of messages from community c to community d.
+
+    Args:
+        n_communities: number of communities C.
+        directed: whether (i, j) and (j, i) are counts of their own. If not, each pair is seen once, above the
+            diagonal, and pi is symmetric.
+        self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
+        all others: as for every model, see ``FactorizationEstimator``.
+
+    Data are square; row and column labels have to be the same. Attributes, beside those of every model:
+        posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
+        memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
+    """
+
+    def __init__(
+        self,
+        n_communities: int = 5,
+        *,
+        directed: bool = True,
+        self_loops: bool = False,
+        method: str = "gibbs",
+        draws: int = 500,
+        tune: int = 500,
+        chains: int = 4,
+        thin: int = 1,
+        start: str = "least-squares",
+        max_iter: int = 500,
+        tolerance: float = 1e-5,
+        expectation: str | None = None,
+        center: str = "mode",
+        prior_shape: float = 0.1,
+        prior_rate: float | None = None,
+        alpha: float | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self._remember(locals())
+
+    def _spec(self, n_modes: int) -> Spec:
+        return parse_spec(
+            "ic,jd,cd->ij",
+            names=("theta", "theta_to", "pi"),
+            shared={"theta_to": "theta"},
+            symmetric=() if self.directed else ("pi",),
+        )
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        return {"c": self.n_communities, "d": self.n_communities}
+
+    def _layout(self, spec: Spec) -> Layout:
+        dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
+        return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"})
+
+    def _check_parameters(self) -> None:
+        check_integer("n_communities", self.n_communities, 1)
+        for name in ("directed", "self_loops"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        super()._check_parameters()
+
+    def _observe(self, X: Any) -> Observations | ReleaseFiles:
+        observations = super()._observe(X)
+        if isinstance(observations, ReleaseFiles):
+            raise ValueError("a network must be in memory, got ReleaseFiles")
+        n_rows, n_columns = observations.shape
+        if n_rows != n_columns:
+            raise ValueError(
+                f"X must be square, one row and one column per actor, got {n_rows} x {n_columns}"
+            )
+        rows, columns = observations.row_labels, observations.column_labels
+        if rows is not None and columns is not None and rows != columns:
+            first = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
+            raise ValueError(
+                "X must have the same actors as rows and as columns, "
+                f"got {rows[first]!r} and {columns[first]!r} at {first}"
+            )
+        if not self.directed:
+            check_above_diagonal(observations)
+            left_out = np.tril_indices(n_rows, 0 if not self.self_loops else -1)
+            observations = observations.hide(*left_out)
+        elif not self.self_loops:
+            observations = observations.hide(np.arange(n_rows), np.arange(n_rows))
+        labels = rows if rows is not None else columns
+        observations.row_labels = observations.column_labels = labels
+        return observations
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        return factorization(spec, sizes, priors, self_loops=self.self_loops)
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        super()._adopt(tree)
+        draws = tree["posterior"].dataset
+        self.memberships_ = draws["theta"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        self.blocks_ = draws["pi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
+
+    def top_actors(self, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+        """The n actors with the largest share of each community, largest community first, with intervals.
+
+        Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
+        probability, lower, upper.
+        """
+        check_integer("n", n, 1)
+        check_interval(interval)
+        pi = posteriors.flat_draws(self.posterior, "pi").astype(np.float64)
+        return posteriors.top_entries(
+            self.posterior, "theta", "community", n, interval, pi.sum(axis=1) + pi.sum(axis=2)
+        )
+
+
+def check_above_diagonal(observations: Observations) -> None:
+    """An undirected network is seen once for each pair: above the diagonal, or the same on both sides."""
+    o = observations
+    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
+    below = (o.columns < rows) & (o.reports > 0)
+    if not below.any():
+        return
+    found = o.cells(o.columns[below], rows[below])[0]
+    if (found != o.reports[below]).any():
+        bad = int(np.argmax(found != o.reports[below]))
+        i, j = int(o.columns[below][bad]), int(rows[below][bad])
+        raise ValueError(
+            "an undirected network must report each pair once, above the diagonal: got different reports at "
+            f"({i}, {j}) and ({j}, {i}); release the upper triangle, or set directed=True"
+        )

@@ -1,0 +1,152 @@
+"""PoissonFactorization: any einsum of gamma factors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.layout import Layout, default_layout
+from countveil.models.priors import GammaPrior
+from countveil.models.spec import Spec, parse_spec
+
+
+class PoissonFactorization(FactorizationEstimator):
+    """Counts whose rates are an einsum of nonnegative factors with gamma priors.
+
+    "dk,vk->dv" is a topic model, "ic,jd,cd->ij" with shared={"jd": "ic"} a block model, "ik,jk,ak,tk->ijat" a CP
+    tensor, "ic,jd,ak,tr,cdkr->ijat" a Tucker tensor. The first axis of the output is the rows of the data.
+
+    Args:
+        spec: an einsum; output axes are observed, summed axes latent.
+        ranks: {latent axis: size}.
+        names: one name for each operand; their axes by default.
+        shared: {operand: earlier operand}: one factor used on two axes, by name.
+        symmetric: names of factors of two latent axes that equal their transpose.
+        priors: {factor: (shape, rate)} where they are not ``prior_shape`` and ``prior_rate``; numbers, or arrays that
+            broadcast against the factor; rate None learns one per component.
+        fixed: {factor: array}: condition on it.
+        dims: {axis: name} in the posterior.
+        self_loops: with a shared factor, whether cells that join an entry with itself are part of the data ("gibbs"
+            and "augmented-gibbs" only).
+        all others: as for every model, see ``FactorizationEstimator``.
+
+    Raises (from ``fit``):
+        ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.
+    """
+
+    def __init__(
+        self,
+        spec: str = "dk,vk->dv",
+        ranks: Mapping[str, int] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        shared: Mapping[str, str] | None = None,
+        symmetric: Sequence[str] = (),
+        priors: Mapping[str, tuple[Any, Any]] | None = None,
+        fixed: Mapping[str, Any] | None = None,
+        dims: Mapping[str, str] | None = None,
+        self_loops: bool = False,
+        method: str = "gibbs",
+        draws: int = 500,
+        tune: int = 500,
+        chains: int = 4,
+        thin: int = 1,
+        start: str = "least-squares",
+        max_iter: int = 500,
+        tolerance: float = 1e-5,
+        expectation: str | None = None,
+        center: str = "mode",
+        prior_shape: float = 0.1,
+        prior_rate: float | None = None,
+        alpha: float | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self._remember(locals())
+
+    def _spec(self, n_modes: int) -> Spec:
+        return parse_spec(self.spec, names=self.names, shared=self.shared, symmetric=self.symmetric)
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        return dict(self.ranks or {})
+
+    def _layout(self, spec: Spec) -> Layout:
+        layout = default_layout(spec)
+        for axis in self.dims or {}:
+            if axis not in layout.dims:
+                raise ValueError(f"dims must be for axes of the spec {sorted(layout.dims)}, got {axis!r}")
+        return layout._replace(dims=layout.dims | dict(self.dims or {}))
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        self._layout(spec)
+        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        shapes = {
+            name: tuple(sizes[a] for a in axes)
+            for name, axes in zip(spec.names, spec.factor_axes, strict=True)
+        }
+        for name, given in (self.priors or {}).items():
+            if name not in shapes:
+                raise ValueError(f"priors must be for factors among {list(spec.names)}, got {name!r}")
+            priors[name] = check_prior(name, given, shapes[name], priors[name])
+        fixed = {}
+        for name, value in (self.fixed or {}).items():
+            if name not in shapes:
+                raise ValueError(f"fixed must be for factors among {list(spec.names)}, got {name!r}")
+            fixed[name] = check_fixed(name, value, shapes[name])
+        if len(fixed) == len(shapes):
+            raise ValueError("fixed must leave a factor to be found, got all of them")
+        return factorization(spec, sizes, priors, fixed=fixed, self_loops=self.self_loops)
+
+    def _portable_parameters(self) -> dict[str, Any]:
+        found = super()._portable_parameters()
+        for name in ("fixed", "priors"):
+            if found[name] is not None:
+                found[name] = {k: nested(v) for k, v in found[name].items()}
+        return found
+
+
+def nested(value: Any) -> Any:
+    """Arrays as lists, in a tuple or alone."""
+    if isinstance(value, tuple | list):
+        return [None if part is None else np.asarray(part).tolist() for part in value]
+    return np.asarray(value).tolist()
+
+
+def check_prior(name: str, given: Any, shape: tuple[int, ...], default: GammaPrior) -> GammaPrior:
+    """A prior from (shape, rate), each a positive number or array."""
+    try:
+        prior_shape, rate = given
+    except (TypeError, ValueError):
+        raise ValueError(f"priors must be pairs (shape, rate), got {given!r} for {name!r}") from None
+    values = [check_values(f"prior of {name!r}", prior_shape, shape)]
+    if rate is None:
+        scale = float(default.shape / default.rate) if default.learned else 1.0
+        return GammaPrior(values[0], float(np.mean(values[0])) / scale, learned=True)
+    return GammaPrior(values[0], check_values(f"prior of {name!r}", rate, shape), learned=False)
+
+
+def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.ndarray:
+    """A positive finite number, or an array of them that broadcasts against shape."""
+    found = np.asarray(value, dtype=np.float64)
+    if not ((found > 0.0) & (found < np.inf)).all():
+        raise ValueError(
+            f"{name} must be positive and finite, got {found[~((found > 0) & (found < np.inf))].flat[0]}"
+        )
+    try:
+        np.broadcast_to(found, shape)
+    except ValueError:
+        raise ValueError(f"{name} must broadcast against {shape}, got shape {found.shape}") from None
+    return float(found) if found.ndim == 0 else found
+
+
+def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A factor's value: finite, not negative, of its shape; zeros become tiny, so that logarithms exist."""
+    found = np.array(value, dtype=np.float64)
+    if found.shape != shape:
+        raise ValueError(f"fixed factor {name!r} must have shape {shape}, got {found.shape}")
+    if not ((found >= 0.0) & (found < np.inf)).all():
+        raise ValueError(f"fixed factor {name!r} must be finite and not negative")
+    return np.maximum(found, 1e-150)

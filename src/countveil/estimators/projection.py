@@ -1,0 +1,52 @@
+"""New rows given what was fitted of the columns: ``transform`` for models whose rows have a factor of their own."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+
+from countveil.inference.project import MOST_DRAWS, project_rows
+from countveil.observations import Observations
+
+
+class RowProjection(TransformerMixin):
+    """Adds ``transform`` and ``fit_transform``."""
+
+    def transform(self: Any, X: Any) -> np.ndarray:
+        """(D, K) expected counts from each component, for new rows given the fitted columns.
+
+        The new rows have reports of their own and, if their release says so, noise levels of their own.
+
+        Raises:
+            NotFittedError: before ``fit``.
+            ValueError: X with other columns than the fit's.
+        """
+        tree, model, _ = self._fitted()
+        observations = self._observe(X)
+        self._check_columns(observations)
+        name = model.factors[model.row_factor].name
+        rates = tree["posterior"][f"{name}_rate"].to_numpy()
+        rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+        chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
+        wanted = set(chosen.tolist())
+        phi = [pair[1] for s, pair in enumerate(self._matrices()) if s in wanted]
+        return project_rows(observations, phi, rates[chosen], self.prior_shape, self.seed_)
+
+    def _check_columns(self: Any, observations: Observations) -> None:
+        if observations.mode_shape[1:] != tuple(
+            self.posterior["posterior"].sizes[d] for d in self._column_dims()
+        ):
+            raise ValueError(
+                f"X must have the {self.n_features_in_} columns of the fit, got {observations.shape[1]}"
+            )
+
+    def _column_dims(self: Any) -> tuple[str, ...]:
+        _, model, layout = self._fitted()
+        return layout.dims_of(model.spec.output[1:])
+
+    def fit_transform(self: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
+        """Fit, and return the posterior mean of the rows' factor (D, K) for the rows of the fit."""
+        self.fit(X)
+        tree, model, _ = self._fitted()
+        draws = tree["posterior"][model.factors[model.row_factor].name]
+        return draws.mean(("chain", "draw"), dtype=np.float64).to_numpy()

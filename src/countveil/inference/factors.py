@@ -1,0 +1,305 @@
+"""Factors updated one after another, given the counts that fell to each: Gamma(shape + counts, rate + exposures).
+
+Exposures are derivatives of the sum over cells of e times the rate, at the newest values of all other
+factors. What an update is (a draw, a mean) is a rule's business.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference.streams import COLUMNS, Streams
+from countveil.kernels import exposures as kernels
+from countveil.kernels.gibbs import MASKED, SMALLEST, sample_gammas
+from countveil.kernels.shared import update_actors
+from countveil.models.contraction import Side
+from countveil.models.factorization import Factor, Factorization
+from countveil.observations import Observations
+
+MOST_ROWS_PER_BLOCK = 256
+LEAST_ROWS_PER_BLOCK = 16
+BLOCKS_OF_FEW_ROWS = 4
+ENTRIES_PER_BLOCK = 1 << 16
+NO_DRAWS = np.random.Generator(np.random.Philox(0))
+
+Priors = list[tuple[np.ndarray, np.ndarray]]
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class Links(NamedTuple):
+    """Exposures between actors, as ``update_actors`` takes them."""
+
+    baseline: np.ndarray  # (actors,)
+    out: Entries  # (indptr, actor, rest, excess) of each row
+    into: Entries  # the same of each actor's columns
+    loops: np.ndarray  # (actors, rests) exposure of the cells that join an actor with itself
+
+
+class Rule(Protocol):
+    """What becomes of a factor given its counts and exposures; both return the factor's new value."""
+
+    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """A factor that is used once."""
+        ...
+
+    def shared(
+        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
+    ) -> np.ndarray:
+        """The factor that both sides use, from its value so far."""
+        ...
+
+
+def row_blocks(n_rows: int, size: int | None = None) -> list[slice]:
+    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows."""
+    if size is None:
+        few = -(-n_rows // BLOCKS_OF_FEW_ROWS)
+        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def summed(results: Iterable[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+    """Sums of the blocks' arrays, in the blocks' order."""
+    results = iter(results)
+    sums = next(results)
+    for parts in results:
+        for total, part in zip(sums, parts, strict=True):
+            total += part
+    return sums
+
+
+def row_exposures(observations: Observations, phi: np.ndarray, engine: ThreadEngine) -> np.ndarray:
+    """(D, K) sums over columns of exposure times phi."""
+    exposure, total = np.empty((observations.shape[0], phi.shape[1])), phi.sum(axis=0)
+
+    def fill(rows: slice) -> None:
+        kernels.row_exposures(observations.block(rows), phi, total, exposure[rows])
+
+    list(engine.map(fill, row_blocks(observations.shape[0])))
+    return exposure
+
+
+def column_exposures(observations: Observations, theta: np.ndarray, engine: ThreadEngine) -> np.ndarray:
+    """(V, K) sums over rows of exposure times theta."""
+
+    def add(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        sums = np.zeros((observations.shape[1], theta.shape[1])), np.zeros(theta.shape[1])
+        kernels.column_exposures(observations.block(rows), theta[rows], *sums)
+        return sums
+
+    exposure, total = summed(engine.map(add, row_blocks(observations.shape[0])))
+    exposure += total
+    return exposure
+
+
+def priors_of(model: Factorization, observations: Observations, rates: tuple[np.ndarray, ...]) -> Priors:
+    """(shape, rate) of every factor's prior, each of the factor's shape, known offsets included."""
+    found = []
+    for factor, rate, scale in zip(model.factors, rates, offset_scales(model, observations), strict=True):
+        found.append(
+            (np.broadcast_to(factor.prior.shape, factor.shape), np.broadcast_to(rate * scale, factor.shape))
+        )
+    return found
+
+
+def offset_scales(model: Factorization, observations: Observations) -> list[np.ndarray | float]:
+    """What each factor's prior rates are multiplied by: reciprocals of the known offsets of its observed axis.
+
+    Raises:
+        ValueError: offsets for an axis of a shared factor, or of more than one factor.
+    """
+    scales: list[np.ndarray | float] = [1.0] * len(model.factors)
+    for axis, scale, name in zip(
+        model.spec.output,
+        (observations.prior_scale_d, observations.prior_scale_v),
+        ("row", "column"),
+        strict=False,
+    ):
+        if (scale == 1.0).all():
+            continue
+        holders = [
+            f for f, axes in zip(model.spec.factor_of_term, model.spec.terms, strict=True) if axis in axes
+        ]
+        if len(holders) > 1 or holders[0] == model.shared:
+            raise ValueError(
+                f"{name}_offset must be for an axis with one factor of its own, got axis {axis!r}"
+            )
+        axes = model.factors[holders[0]].axes
+        scales[holders[0]] = scale.reshape([-1 if a == axis else 1 for a in axes])
+    return scales
+
+
+def draw_rates(
+    model: Factorization,
+    observations: Observations,
+    factors: list[np.ndarray],
+    rates: tuple[np.ndarray, ...],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, ...]:
+    """Learned prior rates given their factors; fixed ones as they are."""
+    found = []
+    for factor, value, rate, scale in zip(
+        model.factors, factors, rates, offset_scales(model, observations), strict=True
+    ):
+        if factor.fixed is None:
+            size, total = factor.rate_sums(factor.prior.shape), factor.rate_sums(scale * value)
+            rate = factor.prior.draw_rates(rate, size, total, rng)
+        found.append(rate)
+    return tuple(found)
+
+
+def own_entries(factor: Factor, sums: np.ndarray) -> np.ndarray:
+    """Counts or exposures of a factor's parameters: those of a symmetric factor belong to both (c, d) and (d, c)."""
+    return sums + sums.T - np.diag(np.diag(sums)) if factor.symmetric else sums
+
+
+def update_side(
+    model: Factorization,
+    side: Side,
+    factors: list[np.ndarray],
+    counts: list[np.ndarray],
+    exposure: np.ndarray,
+    rule: Rule,
+) -> None:
+    """Replace the free factors of one side, in place in ``factors``, given the (n, K) exposure of its matrix."""
+    for u, use in enumerate(side.uses):
+        factor = model.factors[use.factor]
+        if factor.fixed is None and use.factor != model.shared:
+            exposures = own_entries(factor, side.gradient(u, side.forward(factors), exposure))
+            factors[use.factor] = rule.factor(use.factor, own_entries(factor, counts[u]), exposures)
+
+
+def update_after_allocation(
+    model: Factorization,
+    factors: list[np.ndarray],
+    row_counts: list[np.ndarray],
+    column_counts: list[np.ndarray],
+    observations: Observations,
+    rule: Rule,
+    engine: ThreadEngine,
+) -> None:
+    """Replace all free factors, in place in ``factors``, given the counts of every use."""
+    f = model.shared
+    if f is not None and model.factors[f].fixed is None:
+        receiver = next(u for u, use in enumerate(model.columns.uses) if use.factor == f)
+        middle = model.middle(model.columns.forward(factors))
+        links = links_between(observations, middle.shape[0])
+        factors[f] = rule.shared(f, factors[f], row_counts[0] + column_counts[receiver], middle, links)
+    if any(model.factors[use.factor].fixed is None and use.factor != f for use in model.rows.uses):
+        phi = model.columns.matrix(model.columns.forward(factors))
+        update_side(model, model.rows, factors, row_counts, row_exposures(observations, phi, engine), rule)
+    if any(model.factors[use.factor].fixed is None and use.factor != f for use in model.columns.uses):
+        theta = model.rows.matrix(model.rows.forward(factors))
+        exposure = column_exposures(observations, theta, engine)
+        update_side(model, model.columns, factors, column_counts, exposure, rule)
+
+
+class DrawRule:
+    """Each factor drawn from its gamma conditional."""
+
+    def __init__(
+        self, model: Factorization, priors: Priors, streams: Streams, sweep: int, engine: ThreadEngine
+    ) -> None:
+        self.model, self.priors, self.streams, self.sweep, self.engine = model, priors, streams, sweep, engine
+
+    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """A draw; long factors in blocks, each with a stream of its own."""
+        shape, rate = self.priors[f]
+        flat = [np.ascontiguousarray(x, dtype=float).ravel() for x in (count, exposure, shape, rate)]
+        draw = np.empty(count.size)
+        blocks = row_blocks(draw.size, ENTRIES_PER_BLOCK)
+
+        def fill(number: int, part: slice) -> None:
+            rng = self.streams.generator(self.sweep, COLUMNS, f << 32 | number)
+            count_n, exposure_n, shape_n, rate_n = (x[part] for x in flat)
+            sample_gammas(count_n, exposure_n, shape_n, rate_n, draw[part], rng)
+
+        list(self.engine.map(fill, range(len(blocks)), blocks))
+        drawn = draw.reshape(count.shape)
+        return np.triu(drawn) + np.triu(drawn, 1).T if self.model.factors[f].symmetric else drawn
+
+    def shared(
+        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
+    ) -> np.ndarray:
+        """A draw, actor by actor."""
+        new, (shape, rate) = np.array(theta), self.priors[f]
+        rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
+        update_actors(
+            new, np.array(count, dtype=float), np.array(shape), np.array(rate), middle, links, True, rng
+        )
+        return new
+
+
+class MeanRule:
+    """Each factor's optimal Gamma(shape, rate), kept; its value is the mean."""
+
+    def __init__(self, model: Factorization, priors: Priors) -> None:
+        self.priors = priors
+        self.shapes: list[np.ndarray] = [np.empty(0)] * len(model.factors)
+        self.rates: list[np.ndarray] = [np.empty(0)] * len(model.factors)
+
+    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """Shape a + count, rate b + exposure."""
+        shape, rate = self.priors[f]
+        self.keep(f, shape + count, np.maximum(rate + np.maximum(exposure, 0.0), SMALLEST))
+        return self.mean(f)
+
+    def keep(self, f: int, shape: np.ndarray, rate: np.ndarray) -> None:
+        """Set a factor's optimum."""
+        self.shapes[f], self.rates[f] = np.ascontiguousarray(shape), np.ascontiguousarray(rate)
+
+    def mean(self, f: int) -> np.ndarray:
+        """Its mean."""
+        return np.maximum(self.shapes[f] / self.rates[f], SMALLEST)
+
+    def shared(
+        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
+    ) -> np.ndarray:
+        """The same, actor by actor."""
+        new, (shape, rate) = np.array(theta), self.priors[f]
+        self.shapes[f], self.rates[f] = np.array(count, dtype=float), np.array(rate)
+        update_actors(new, self.shapes[f], np.array(shape), self.rates[f], middle, links, False, NO_DRAWS)
+        return new
+
+
+_links: WeakKeyDictionary[Observations, tuple[int, Links]] = WeakKeyDictionary()
+
+
+def links_between(observations: Observations, n_rests: int) -> Links:
+    """The exposures of observations whose columns are (actor, rest), flattened; computed once."""
+    found = _links.get(observations)
+    if found is None or found[0] != n_rests:
+        found = (n_rests, make_links(observations, n_rests))
+        _links[observations] = found
+    return found[1]
+
+
+def make_links(observations: Observations, n_rests: int) -> Links:
+    """``Links`` of observations; cells that join an actor with itself go to ``loops`` alone."""
+    o = observations
+    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
+    actors, rests = o.columns // n_rests, o.columns % n_rests
+    alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
+    excess = (
+        np.where(o.reports > 0, 1.0, np.where(o.reports == MASKED, 0.0, 1.0 - alpha)) - o.exposure_d[rows]
+    )
+    loops = np.repeat(o.exposure_d[:, None], n_rests, axis=1)
+    own = actors == rows
+    np.add.at(loops, (rows[own], rests[own]), excess[own])
+    kept = ~own & (excess != 0.0)
+
+    def grouped(by: np.ndarray, other: np.ndarray) -> Entries:
+        order = np.argsort(by[kept], kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(by[kept], minlength=o.shape[0]))]).astype(
+            np.int64
+        )
+        return (
+            indptr,
+            other[kept][order].astype(np.int64),
+            rests[kept][order].astype(np.int64),
+            excess[kept][order],
+        )
+
+    return Links(o.exposure_d.copy(), grouped(rows, actors), grouped(actors, rows), loops)

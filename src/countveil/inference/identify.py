@@ -1,0 +1,146 @@
+"""Draws made comparable: sizes moved to one factor, components matched across draws and ordered by size.
+
+The rates are unchanged by either. Components that are normalised sum to one over their observed axes.
+"""
+
+import numpy as np
+
+from countveil.evaluation.alignment import align_draws
+from countveil.inference.run import Draws
+from countveil.models.factorization import Factorization
+from countveil.models.layout import absorber, latent_groups, normalised
+
+SMALLEST = np.finfo(np.float32).tiny
+
+
+def identify(draws: Draws, model: Factorization) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(factors, prior rates) by name, each (C, S, ...); rates of the factors as they are now, where they have one.
+
+    Factors keep their own order of axes; a rate has its factor's latent axes.
+    """
+    factors = [
+        np.maximum(values, SMALLEST) if f in model.free else np.array(values)
+        for f, values in enumerate(draws.factors)
+    ]
+    rates: list[np.ndarray | None] = [latent_rates(model, f, values) for f, values in enumerate(draws.rates)]
+    taker = absorber(model)
+    for f in normalised(model):
+        assert taker is not None
+        move_size(model, factors, rates, f, taker)
+    for group in set(latent_groups(model).values()):
+        order = order_of(model, factors, group)
+        if order is not None:
+            reorder(model, factors, rates, group, order)
+    names = model.spec.names
+    return (
+        dict(zip(names, factors, strict=True)),
+        {name: rate for name, rate in zip(names, rates, strict=True) if rate is not None},
+    )
+
+
+def latent_rates(model: Factorization, f: int, rates: np.ndarray) -> np.ndarray | None:
+    """(C, S, latent sizes) prior rates of a factor; None if it is fixed, or they vary along an observed axis."""
+    factor, seen = model.factors[f], observed_axes(model, f)
+    if factor.fixed is not None or np.size(factor.prior.rate) > 1:
+        return None
+    if not seen:
+        return rates.reshape(rates.shape[:2])
+    full = rates.reshape(*rates.shape[:2], *(rates.shape[2:] or [1] * len(factor.shape)))
+    full = np.broadcast_to(full, (*rates.shape[:2], *factor.rate_shape))
+    return np.array(np.squeeze(full, axis=tuple(2 + i for i in seen)))
+
+
+def observed_axes(model: Factorization, f: int) -> list[int]:
+    """Positions of a factor's observed axes."""
+    return [i for i, a in enumerate(model.factors[f].axes) if a in model.spec.output]
+
+
+def move_size(
+    model: Factorization, factors: list[np.ndarray], rates: list[np.ndarray | None], f: int, taker: int
+) -> None:
+    """Make factor f's components sum to one; what they summed to goes to the taker, once for every use."""
+    seen = tuple(2 + i for i in observed_axes(model, f))
+    size = factors[f].sum(axis=seen, dtype=np.float64)
+    spread = np.expand_dims(size, seen).astype(np.float32)
+    factors[f] = np.maximum(factors[f] / spread, SMALLEST)
+    if rates[f] is not None:
+        rates[f] = rates[f] * size
+    taker_axes = model.factors[taker].axes
+    taker_has_observed = bool(observed_axes(model, taker))
+    for term, g in zip(model.spec.terms, model.spec.factor_of_term, strict=True):
+        if g == f:
+            latent = [a for a in term if a in model.spec.latent]
+            place = [latent.index(a) for a in taker_axes if a in latent]
+            shape = [model.factors[taker].shape[i] if a in latent else 1 for i, a in enumerate(taker_axes)]
+            scale = size.transpose(0, 1, *(2 + i for i in place)).reshape(*size.shape[:2], *shape)
+            factors[taker] = np.maximum(factors[taker] * scale.astype(np.float32), SMALLEST)
+            rate = rates[taker]
+            if rate is not None and taker_has_observed:
+                rates[taker] = rate / np.squeeze(
+                    scale, axis=tuple(2 + i for i in observed_axes(model, taker))
+                )
+    if not taker_has_observed:
+        rates[taker] = None
+
+
+def order_of(model: Factorization, factors: list[np.ndarray], group: str) -> np.ndarray | None:
+    """(C, S, K) orders of a group of latent axes; None where a fixed factor pins them, or nothing tells them apart."""
+    groups = latent_groups(model)
+    for factor in model.factors:
+        if factor.fixed is not None and any(groups.get(a) == group for a in factor.axes):
+            return None
+    for f in (*normalised(model), *model.free):
+        axes = model.factors[f].axes
+        latent = [i for i, a in enumerate(axes) if a in groups]
+        if observed_axes(model, f) and len(latent) == 1 and groups[axes[latent[0]]] == group:
+            return by_size(model, factors, group, align_draws(distributions(factors[f], latent[0])))
+    return None
+
+
+def distributions(factor: np.ndarray, latent: int) -> np.ndarray:
+    """(C, S, K, n) each component's entries as shares of their sum."""
+    moved = np.moveaxis(factor, 2 + latent, 2)
+    flat = np.array(moved.reshape(*moved.shape[:3], -1))
+    flat /= flat.sum(axis=3, keepdims=True)
+    return flat
+
+
+def by_size(model: Factorization, factors: list[np.ndarray], group: str, order: np.ndarray) -> np.ndarray:
+    """Orders with the largest component first, by its mean size in the factor that holds the sizes."""
+    groups, taker = latent_groups(model), absorber(model)
+    f = taker if taker is not None else model.spec.factor_of_term[0]
+    place = next((i for i, a in enumerate(model.factors[f].axes) if groups.get(a) == group), None)
+    if place is None:
+        return order
+    others = tuple(2 + i for i in range(len(model.factors[f].axes)) if i != place)
+    size = np.take_along_axis(factors[f].sum(axis=others, dtype=np.float64), order, axis=2).mean(axis=(0, 1))
+    return order[:, :, np.argsort(-size, kind="stable")]
+
+
+def reorder(
+    model: Factorization,
+    factors: list[np.ndarray],
+    rates: list[np.ndarray | None],
+    group: str,
+    order: np.ndarray,
+) -> None:
+    """Put all axes of a group into the given order, in place in the lists."""
+    groups = latent_groups(model)
+    for f, factor in enumerate(model.factors):
+        latent = [a for a in factor.axes if a in groups]
+        for i, a in enumerate(factor.axes):
+            if groups.get(a) == group:
+                factors[f] = take(factors[f], order, 2 + i)
+        rate = rates[f]
+        if rate is not None and rate.ndim == 2 + len(latent):
+            for i, a in enumerate(latent):
+                if groups[a] == group:
+                    rate = take(rate, order, 2 + i)
+            rates[f] = rate
+
+
+def take(values: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
+    """values (C, S, ...) with each draw's ``axis`` in its own order (C, S, K)."""
+    shape = [*order.shape[:2]] + [1] * (values.ndim - 2)
+    shape[axis] = order.shape[2]
+    return np.take_along_axis(values, order.reshape(shape), axis=axis)

@@ -1,0 +1,92 @@
+"""A factor used for both rows and columns, theta_ic in mu_ijr = sum_cd theta_ic theta_jd middle_rcd.
+
+theta_i and theta_j are coupled through the exposures of the cells that join them, so actors are updated one
+after another with running sums (mathematics, section 6). A column is (j, r), flattened. Suffixes are shapes: i actors,
+c components, r rests of a column, e stored entries of a row, f stored entries of an actor's columns.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from countveil.kernels.gibbs import SMALLEST, sample_gamma
+
+
+@njit(cache=True, nogil=True)
+def sample_tilted_gamma(shape, rate, square, rng):
+    """A draw from x^(shape - 1) exp(-rate x - square x^2), by rejection from a gamma that touches it.
+
+    exp(-square x^2) = exp(-square (x - t)^2 - 2 square t x + square t^2): propose Gamma(shape, rate + 2 square t),
+    accept with chance exp(-square (x - t)^2), with t the proposal's own mean.
+    """
+    if square <= 0.0:
+        return sample_gamma(shape, rate, rng)
+    touch = 2.0 * shape / (rate + math.sqrt(rate * rate + 8.0 * square * shape))
+    while True:
+        x = rng.standard_gamma(shape) / (rate + 2.0 * square * touch)
+        if rng.random() < math.exp(-square * (x - touch) ** 2):
+            return max(x, SMALLEST)
+
+
+@njit(cache=True, nogil=True)
+def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, rng):
+    """Replace theta, actor by actor, by a draw (or, if not ``sample``, the mean) of Gamma(shape + count, rate + e).
+
+    Without ``sample`` count_ic becomes the new shapes and rate_ic the new rates. links is (baseline_i, out, into,
+    loop_ir): the exposure of row i's unstored cells; (indptr, actor_e, rest_e, excess_e) of the stored entries of
+    each row; the same of each actor's columns; exposures of the cells (i, i, r), which are left out of the others.
+    """
+    baseline_i, out, into, loop_ir = links
+    n_actors, n_components = theta_ic.shape
+    n_rests = middle_rcd.shape[0]
+    total_c = np.zeros(n_components)
+    weighted_c = np.zeros(n_components)
+    for i in range(n_actors):
+        for c in range(n_components):
+            total_c[c] += theta_ic[i, c]
+            weighted_c[c] += baseline_i[i] * theta_ic[i, c]
+    to_rc = np.empty((n_rests, n_components))
+    from_rc = np.empty((n_rests, n_components))
+    exposure_c = np.empty(n_components)
+    for i in range(n_actors):
+        for c in range(n_components):
+            total_c[c] -= theta_ic[i, c]
+            weighted_c[c] -= baseline_i[i] * theta_ic[i, c]
+            to_rc[:, c] = baseline_i[i] * total_c[c]
+            from_rc[:, c] = weighted_c[c]
+        add_neighbours(out, i, theta_ic, to_rc)
+        add_neighbours(into, i, theta_ic, from_rc)
+        exposure_c[:] = 0.0
+        for r in range(n_rests):
+            for c in range(n_components):
+                for d in range(n_components):
+                    exposure_c[c] += middle_rcd[r, c, d] * to_rc[r, d] + middle_rcd[r, d, c] * from_rc[r, d]
+        for c in range(n_components):
+            rate = rate_ic[i, c] + max(exposure_c[c], 0.0)
+            if sample:
+                square = 0.0
+                for r in range(n_rests):
+                    square += loop_ir[i, r] * middle_rcd[r, c, c]
+                    for d in range(n_components):
+                        if d != c and loop_ir[i, r] > 0.0:
+                            pair = middle_rcd[r, c, d] + middle_rcd[r, d, c]
+                            rate += loop_ir[i, r] * pair * theta_ic[i, d]
+                theta_ic[i, c] = sample_tilted_gamma(shape_ic[i, c] + count_ic[i, c], rate, square, rng)
+            else:
+                count_ic[i, c] += shape_ic[i, c]
+                rate_ic[i, c] = max(rate, SMALLEST)
+                theta_ic[i, c] = max(count_ic[i, c] / rate_ic[i, c], SMALLEST)
+        for c in range(n_components):
+            total_c[c] += theta_ic[i, c]
+            weighted_c[c] += baseline_i[i] * theta_ic[i, c]
+
+
+@njit(cache=True, nogil=True)
+def add_neighbours(entries, i, theta_ic, sum_rc):
+    """Add excess theta_j over actor i's stored entries to the sums of their rests."""
+    indptr, actor_e, rest_e, excess_e = entries
+    for e in range(indptr[i], indptr[i + 1]):
+        j, r, excess = actor_e[e], rest_e[e], excess_e[e]
+        for c in range(theta_ic.shape[1]):
+            sum_rc[r, c] += excess * theta_ic[j, c]

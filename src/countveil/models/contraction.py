@@ -1,0 +1,138 @@
+"""One side of a rate's matrix form: factors contracted pair by pair into an (n, K) matrix, and back again.
+
+Forwards the contraction gives the matrix. Backwards it carries two things from the matrix to the factors:
+exposures (the derivative of a weighted sum of the rates with respect to each factor) and counts, which split
+at every pair over the summed axes and then go to both operands (mathematics, section 6). Nothing is ever as
+large as the product of all ranks.
+"""
+
+import math
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Use(NamedTuple):
+    """A factor where it is used: its number, and its axes there."""
+
+    factor: int
+    axes: str
+
+
+class Step(NamedTuple):
+    """Two earlier values, by number, contracted into a new one."""
+
+    left: int
+    right: int
+    left_axes: str
+    right_axes: str
+    axes: str
+
+
+class Side(NamedTuple):
+    """A contraction of some uses of factors into a matrix of observed axes (flattened) by latent axes."""
+
+    uses: tuple[Use, ...]
+    steps: tuple[Step, ...]
+    observed: str
+    latent: str
+    sizes: dict[str, int]
+
+    @property
+    def axes(self) -> str:
+        """The matrix's axes before flattening."""
+        return self.observed + self.latent
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, K) of the matrix."""
+        n, k = (math.prod(self.sizes[a] for a in axes) for axes in (self.observed, self.latent))
+        return n, k
+
+    @property
+    def single(self) -> bool:
+        """Whether the matrix is one factor as it is."""
+        return len(self.uses) == 1
+
+    def forward(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> list[np.ndarray]:
+        """The value of every use, then of every step; the last one's axes are those of the matrix."""
+        if not self.uses:
+            return [np.ones(())]
+        values = [factors[use.factor] for use in self.uses]
+        if self.single:
+            return [transposed(values[0], self.uses[0].axes, self.axes)]
+        for step in self.steps:
+            values.append(
+                contract(step.left_axes, values[step.left], step.right_axes, values[step.right], step.axes)
+            )
+        return values
+
+    def matrix(self, values: list[np.ndarray]) -> np.ndarray:
+        """The last of ``forward``'s values as a contiguous (n, K) matrix."""
+        return np.ascontiguousarray(values[-1].reshape(self.shape))
+
+    def folded(self, matrix: np.ndarray) -> np.ndarray:
+        """An (n, K) matrix with its axes apart."""
+        return matrix.reshape([self.sizes[a] for a in self.axes])
+
+    def gradient(self, use: int, values: list[np.ndarray], matrix: np.ndarray) -> np.ndarray:
+        """Derivative of sum(matrix * self) with respect to one use of a factor, with that use's axes."""
+        gradient = self.folded(matrix)
+        if self.single:
+            return transposed(gradient, self.axes, self.uses[0].axes)
+        place = use
+        path = []
+        for number, step in enumerate(self.steps, start=len(self.uses)):
+            if place in (step.left, step.right):
+                path.append((step, place == step.left))
+                place = number
+        for step, left in reversed(path):
+            if left:
+                gradient = contract(step.axes, gradient, step.right_axes, values[step.right], step.left_axes)
+            else:
+                gradient = contract(step.axes, gradient, step.left_axes, values[step.left], step.right_axes)
+        return gradient
+
+
+def contract(left_axes: str, left: np.ndarray, right_axes: str, right: np.ndarray, axes: str) -> np.ndarray:
+    """The einsum of two arrays, by matrix products."""
+    return np.einsum(f"{left_axes},{right_axes}->{axes}", left, right, optimize=True)
+
+
+def transposed(array: np.ndarray, axes: str, wanted: str) -> np.ndarray:
+    """The array with its axes in another order."""
+    return array.transpose([axes.index(a) for a in wanted])
+
+
+def plan(
+    uses: tuple[Use, ...], observed: str, latent: str, sizes: dict[str, int], last: int | None = None
+) -> Side:
+    """A contraction of the uses, always the pair with the smallest result next; use ``last`` is kept for the end."""
+    wanted = observed + latent
+    axes = [use.axes for use in uses]
+    waiting = [i for i in range(len(uses)) if i != last]
+    steps: list[Step] = []
+
+    def result(i: int, j: int) -> str:
+        others = [axes[o] for o in waiting if o not in (i, j)] + (
+            [axes[last]] if last not in (None, i, j) else []
+        )
+        kept = set(wanted).union(*others)
+        return "".join(a for a in dict.fromkeys(axes[i] + axes[j]) if a in kept)
+
+    def size(pair: tuple[int, int]) -> int:
+        return math.prod(sizes[a] for a in result(*pair))
+
+    def join(i: int, j: int, out: str) -> None:
+        steps.append(Step(i, j, axes[i], axes[j], out))
+        waiting[:] = [o for o in waiting if o not in (i, j)] + [len(axes)]
+        axes.append(out)
+
+    while len(waiting) > 1:
+        i, j = min(combinations(waiting, 2), key=size)
+        ends = len(waiting) == 2 and last is None
+        join(i, j, wanted if ends else result(i, j))
+    if last is not None and waiting:
+        join(last, waiting[0], wanted)
+    return Side(uses, tuple(steps), observed, latent, sizes)

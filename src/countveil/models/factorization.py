@@ -1,0 +1,199 @@
+"""Poisson factorizations: a rate written as an einsum of nonnegative factors with gamma priors.
+
+"dk,vk->dv" is a topic model, "ic,jd,cd->ij" with one factor for senders and receivers a block model,
+"ik,jk,ak,tk->ijat" a CP tensor, "ic,jd,ak,tr,cdkr->ijat" a Tucker tensor (mathematics, section 6). For
+inference every one of them has the form of a matrix, rows by columns by K components: the factors with the
+first output axis make the rows' side, all others the columns' side.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from countveil.models.contraction import Side, Use, plan
+from countveil.models.priors import GammaPrior, typical_prior, typical_scale
+from countveil.models.spec import Spec
+
+
+class Factor(NamedTuple):
+    """A gamma factor: its axes at its first use, their sizes, its prior, and what is known of it."""
+
+    name: str
+    axes: str
+    shape: tuple[int, ...]
+    rate_shape: tuple[int, ...]  # broadcasts against shape: one rate a component, or one in all
+    prior: GammaPrior
+    fixed: np.ndarray | None = None
+    symmetric: bool = False
+
+    @property
+    def weight(self) -> np.ndarray | float:
+        """1 for every entry that is a parameter of its own; 0 below the diagonal of a symmetric factor."""
+        return np.triu(np.ones(self.shape)) if self.symmetric else 1.0
+
+    def rate_sums(self, values: np.ndarray | float) -> np.ndarray:
+        """Sums of own entries over the axes along which the rate does not vary."""
+        full = np.broadcast_to(self.weight * np.asarray(values, dtype=float), self.shape)
+        axes = tuple(i for i, n in enumerate(self.rate_shape) if n == 1)
+        return full.sum(axis=axes, keepdims=True)
+
+
+class Factorization(NamedTuple):
+    """A model: its factors, and the two sides of its rates' matrix form."""
+
+    spec: Spec
+    factors: tuple[Factor, ...]
+    rows: Side
+    columns: Side
+    shared: int | None  # the factor used on both sides, if there is one
+    self_loops: bool  # whether cells that use the same entry of the shared factor twice are part of the data
+
+    @property
+    def n_components(self) -> int:
+        """K of the matrix form."""
+        return self.columns.shape[1]
+
+    @property
+    def row_factor(self) -> int | None:
+        """The factor whose rows are the matrix's rows, free and used nowhere else; None if there is no such."""
+        if not self.rows.single or self.shared is not None:
+            return None
+        factor = self.rows.uses[0].factor
+        return None if self.factors[factor].fixed is not None else factor
+
+    @property
+    def shared_factor(self) -> Factor | None:
+        """The factor that both sides use."""
+        return None if self.shared is None else self.factors[self.shared]
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Numbers of the factors to be found."""
+        return tuple(f for f, factor in enumerate(self.factors) if factor.fixed is None)
+
+    def initial_rates(self) -> tuple[np.ndarray, ...]:
+        """Prior rates to start from, one array a factor."""
+        return tuple(factor.prior.initial_rates(factor.rate_shape) for factor in self.factors)
+
+    def matrices(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """((n_rows, K), (n_columns, K)) whose products are the rates."""
+        return (
+            self.rows.matrix(self.rows.forward(factors)),
+            self.columns.matrix(self.columns.forward(factors)),
+        )
+
+    def with_rows(self, n_rows: int) -> "Factorization":
+        """The same model for another number of rows, where those have a factor of their own."""
+        row = self.row_factor
+        if row is None or len(self.rows.observed) != 1:
+            raise ValueError("rows that come and go must have a factor of their own, with one observed axis")
+        axis = self.rows.observed
+        sizes = self.rows.sizes | {axis: n_rows}
+        factors = list(self.factors)
+        shape = tuple(sizes[a] for a in factors[row].axes)
+        factors[row] = factors[row]._replace(shape=shape)
+        rows, columns = (side._replace(sizes=sizes) for side in (self.rows, self.columns))
+        return self._replace(factors=tuple(factors), rows=rows, columns=columns)
+
+    def as_row_matrix(self, factor: np.ndarray) -> np.ndarray:
+        """A copy of the row factor as a contiguous (n_rows, K) matrix."""
+        axes = self.rows.uses[0].axes
+        wanted = [axes.index(a) for a in self.rows.axes]
+        return np.array(factor.transpose(wanted)).reshape(self.rows.shape)
+
+    def as_row_factor(self, matrix: np.ndarray) -> np.ndarray:
+        """The row factor, with its own axes, from its (n_rows, K) matrix."""
+        axes = self.rows.uses[0].axes
+        return np.ascontiguousarray(
+            self.rows.folded(matrix).transpose([self.rows.axes.index(a) for a in axes])
+        )
+
+    def middle(self, values: list[np.ndarray]) -> np.ndarray:
+        """(R, C, C) what couples both uses of the shared factor in every rest of a column, from columns.forward.
+
+        The rate of (i, j, rest) is sum_cd theta_ic theta_jd middle[rest, c, d].
+        """
+        assert self.shared is not None
+        sizes, columns = self.columns.sizes, self.columns
+        row_latent, use = self.rows.latent, next(u for u in columns.uses if u.factor == self.shared)
+        observed = next(a for a in use.axes if a in columns.observed)
+        latent = next(a for a in use.axes if a not in columns.observed)
+        rest = columns.observed.replace(observed, "")
+        n = sizes[latent]
+        if columns.single:
+            return np.eye(n)[None]
+        step = columns.steps[-1]
+        mine = columns.uses.index(use)
+        other, axes = (step.right, step.right_axes) if step.left == mine else (step.left, step.left_axes)
+        if row_latent == latent:
+            flat = values[other].transpose([axes.index(a) for a in rest + latent]).reshape(-1, n)
+            return np.ascontiguousarray(flat[:, :, None] * np.eye(n))
+        wanted = [axes.index(a) for a in rest + row_latent + latent]
+        return np.ascontiguousarray(values[other].transpose(wanted).reshape(-1, n, n))
+
+
+def factorization(
+    spec: Spec,
+    sizes: dict[str, int],
+    priors: dict[str, GammaPrior],
+    *,
+    fixed: dict[str, np.ndarray] | None = None,
+    self_loops: bool = False,
+) -> Factorization:
+    """The model of a checked spec over axes of these sizes; a prior for every factor by name."""
+    fixed = fixed or {}
+    factors = []
+    for name, axes in zip(spec.names, spec.factor_axes, strict=True):
+        shape = tuple(sizes[a] for a in axes)
+        observed = [a in spec.output for a in axes]
+        rate_shape = tuple(
+            1 if seen or not any(observed) else n for seen, n in zip(observed, shape, strict=True)
+        )
+        value = fixed.get(name)
+        factors.append(Factor(name, axes, shape, rate_shape, priors[name], value, name in spec.symmetric))
+    rows, columns, shared = sides(spec, sizes)
+    return Factorization(spec, tuple(factors), rows, columns, shared, self_loops)
+
+
+def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:
+    """(rows, columns, shared factor) of the matrix form.
+
+    The rows take every term that has an axis in common, among the output's, with the term of the first output
+    axis; so no output axis is on both sides.
+    """
+    uses = [Use(factor, axes) for factor, axes in zip(spec.factor_of_term, spec.terms, strict=True)]
+    row_axes, left = {spec.output[0]}, []
+    while True:
+        found = [u for u in uses if u not in left and row_axes.intersection(u.axes)]
+        if not found:
+            break
+        left += found
+        row_axes.update(a for u in found for a in u.axes if a in spec.output)
+    right = [u for u in uses if u not in left]
+    observed = "".join(a for a in spec.output if a in row_axes)
+    shared = next((u.factor for u in right if u.factor in {v.factor for v in left}), None)
+    others = "".join(a for a in spec.output if a not in row_axes)
+    last = None
+    if shared is not None:
+        last = next(i for i, u in enumerate(right) if u.factor == shared)
+        receiver = next(a for a in right[last].axes if a in others)
+        others = receiver + others.replace(receiver, "")
+    right_latent = {a for u in right for a in u.axes if a not in spec.output}
+    latent = "".join(
+        a for a in dict.fromkeys("".join(u.axes for u in left)) if a not in spec.output and a in right_latent
+    )
+    return (
+        plan(tuple(left), observed, latent, sizes),
+        plan(tuple(right), others, latent, sizes, last),
+        shared,
+    )
+
+
+def typical_priors(
+    spec: Spec, sizes: dict[str, int], shape: float, rate: float | None, mean_count: float
+) -> dict[str, GammaPrior]:
+    """The same kind of prior for every factor; rate None learns the rates, around the size of the mean count."""
+    n_terms = math.prod(sizes[a] for a in spec.latent)
+    prior = typical_prior(shape, rate, typical_scale(mean_count, n_terms, len(spec.terms)))
+    return dict.fromkeys(spec.names, prior)

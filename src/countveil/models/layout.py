@@ -1,0 +1,72 @@
+"""What a model's axes and factors are called outside: dimensions, variables, and what each is normalised into."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from countveil.models.factorization import Factorization
+from countveil.models.spec import Spec
+
+
+class Layout(NamedTuple):
+    """Names of axes in a posterior, and the order of each factor's axes there."""
+
+    dims: dict[str, str]  # axis -> dimension
+    axes: dict[str, str]  # factor's name -> its axes in the order wanted
+    aliases: Mapping[str, str] = MappingProxyType(
+        {}
+    )  # dimension -> what a factor that is used twice calls it
+
+    def dims_of(self, axes: str) -> tuple[str, ...]:
+        """Dimensions of some axes."""
+        return tuple(self.dims[a] for a in axes)
+
+    def dims_of_factor(self, name: str, axes: str, shared: bool) -> tuple[str, ...]:
+        """Dimensions of a factor; a shared one has a neutral word for its observed axis."""
+        dims = self.dims_of(axes)
+        return tuple(self.aliases.get(d, d) for d in dims) if shared else dims
+
+
+def default_layout(spec: Spec) -> Layout:
+    """Every axis called by its letter, every factor as it is."""
+    axes = dict(zip(spec.names, spec.factor_axes, strict=True))
+    return Layout({a: a for a in spec.output + spec.latent}, axes)
+
+
+def latent_groups(model: Factorization) -> dict[str, str]:
+    """Each latent axis's group, named by its first axis: axes that a shared factor ties go together."""
+    group = {a: a for a in model.spec.latent}
+    for term, f in zip(model.spec.terms, model.spec.factor_of_term, strict=True):
+        tied = list(zip(term, model.factors[f].axes, strict=True))
+        if model.factors[f].symmetric:
+            tied += list(zip(term, term[::-1], strict=True))
+        for a, b in tied:
+            if a in group and b in group:
+                first, second = group[b], group[a]
+                group = {axis: first if g == second else g for axis, g in group.items()}
+    return group
+
+
+def absorber(model: Factorization) -> int | None:
+    """The factor that takes the sizes of all others: a free one of latent axes only, or else the rows'."""
+    uses = model.spec.factor_of_term
+    for f in model.free:
+        if uses.count(f) == 1 and all(a in model.spec.latent for a in model.factors[f].axes):
+            return f
+    first = next(f for f, term in zip(uses, model.spec.terms, strict=True) if model.spec.output[0] in term)
+    return first if uses.count(first) == 1 and first in model.free else None
+
+
+def normalised(model: Factorization) -> tuple[int, ...]:
+    """Free factors whose components sum to one over their observed axes: the absorber has all axes of their sizes."""
+    taker = absorber(model)
+    if taker is None:
+        return ()
+    found = []
+    for f in model.free:
+        terms = [t for t, g in zip(model.spec.terms, model.spec.factor_of_term, strict=True) if g == f]
+        latent = {a for term in terms for a in term if a in model.spec.latent}
+        observed = any(a in model.spec.output for a in terms[0])
+        if f != taker and observed and latent and latent <= set(model.factors[taker].axes):
+            found.append(f)
+    return tuple(found)
