@@ -115,6 +115,7 @@ CHANGES = [
     ("title", "Another", "id"),
     ("title", 5, "title"),
     ("added", 1, "added"),
+    ("", 1, "''"),
     ("purpose", ..., "purpose"),
 ]
 BY_US_ALONE = {"id", "levels[0].meaning", "levels[0].epsilon"}

@@ -89,7 +89,7 @@ def check(value: Any, kinds: Kinds, name: str, field: str = "") -> dict[str, Any
     for key in value:
         if key not in kinds:
             raise RefusedError(
-                name, inner + shown(key)[1:-1], f"must be a known field, one of {', '.join(kinds)}"
+                name, inner + (shown(key)[1:-1] or "''"), f"must be a known field, one of {', '.join(kinds)}"
             )
     for key, kind in kinds.items():
         if key not in value:
