@@ -203,7 +203,9 @@ def test_other_dimensions(tmp_path):
 def test_missing_files_and_unknown_kinds(tmp_path):
     with pytest.raises(FileNotFoundError, match="no counts at"):
         read_counts(tmp_path / "counts.csv")
-    with pytest.raises(ValueError, match=r"must end in one of .npz, .npy, .mtx, .csv, got '.xlsx'"):
+    with pytest.raises(
+        ValueError, match=r"must end in one of .npz, .npy, .mtx, .txt, .txt.gz, .csv, got '.xlsx'"
+    ):
         read_counts(tmp_path / "counts.xlsx")
     with pytest.raises(FileNotFoundError, match="no vocabulary at"):
         read_vocabulary(tmp_path / "words.txt")

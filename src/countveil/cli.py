@@ -56,7 +56,10 @@ def main(version: Version = False) -> None:
 @plainly
 def privatize(
     counts: Annotated[
-        Path, typer.Argument(help="Matrix of true counts, a record a row: .csv, .npy, .npz or .mtx.")
+        Path,
+        typer.Argument(
+            help="Matrix of true counts, a record a row: .csv, .npy, .npz, .mtx, or .txt (UCI bag of words)."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     epsilon: Annotated[str, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")],
@@ -97,7 +100,7 @@ def privatize(
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
-    from countveil.io import read_counts, read_vocabulary
+    from countveil.io import read_counts
     from countveil.privacy import PrivacyLevel
     from countveil.privacy import privatize as privatize_counts
     from countveil.privacy.level import hides, short
@@ -105,14 +108,13 @@ def privatize(
 
     check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
-    table = read_counts(counts, header=not no_header, row_labels=row_labels)
-    words = table.column_labels if vocabulary is None else read_vocabulary(vocabulary)
+    table = read_counts(counts, not no_header, row_labels, vocabulary)
     release = privatize_counts(
         table.values,
         level,
         truncate=truncated,
         row_labels=None if no_row_labels else table.row_labels,
-        column_labels=words,
+        column_labels=table.column_labels,
     )
     release.save(output)
     if hidden := hides(level):

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
 from countveil.privacy._counts import reads_as_number
+from countveil.tables import cells_of_coordinates
 
 FLOAT_EXACT = 2**53
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -29,11 +31,19 @@ class CountTable(NamedTuple):
     column_labels: list[str] | None
 
 
-def read_counts(path: str | Path, header: bool = True, row_labels: str | None = None) -> CountTable:
+def read_counts(
+    path: str | Path,
+    header: bool = True,
+    row_labels: str | None = None,
+    vocabulary: str | Path | None = None,
+) -> CountTable:
     """Read a matrix of counts, one record a row, by the file's extension.
 
     .npz: a matrix written by scipy.sparse.save_npz; .npy: an array written by numpy.save; .mtx: MatrixMarket;
-    .csv: a header row of column labels, then one row a record. Nothing is ever unpickled.
+    .txt or .txt.gz: a UCI bag of words (docword: documents, words, entries, then "document word count" from 1);
+    .csv: a header row of column labels, then one row a record. Nothing is ever unpickled. ``vocabulary`` is a file
+    that names the columns, one a line (``read_vocabulary``). Estimators take what comes back in ``ExactCounts`` or
+    ``PrivatizedCounts`` with its labels.
 
     A header must hold no number, since it would be published: a .csv without one must be read with
     ``header=False`` and has no column labels. Row labels are in the column whose header cell is
@@ -41,10 +51,11 @@ def read_counts(path: str | Path, header: bool = True, row_labels: str | None = 
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: an unknown extension, a file that cannot be read, no matrix in it, or a header of numbers.
+        ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, or a
+            vocabulary of another length.
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
+    reader = _READERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
     if reader is None:
         known = ", ".join(_READERS)
         raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}")
@@ -58,7 +69,14 @@ def read_counts(path: str | Path, header: bool = True, row_labels: str | None = 
         raise ValueError(f"header and row labels must be told of a .csv only, got {path}")
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
-    return table
+    if vocabulary is None:
+        return table
+    words = read_vocabulary(vocabulary)
+    if len(words) != table.values.shape[1]:
+        raise ValueError(
+            f"{vocabulary} must name the {table.values.shape[1]} columns of {path}, got {len(words)} words"
+        )
+    return table._replace(column_labels=words)
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
@@ -96,6 +114,30 @@ def _read_dense(path: Path) -> CountTable:
 
 def _read_matrix_market(path: Path) -> CountTable:
     return _unlabelled(path, scipy.io.mmread, "a MatrixMarket matrix")
+
+
+def _read_bag_of_words(path: Path) -> CountTable:
+    """Documents, words and entries, a line each; then a line for each entry, numbered from 1."""
+    what = "a UCI bag of words: three lines of one number each, then three whole numbers a line"
+    try:
+        sizes = pd.read_csv(path, header=None, nrows=3, dtype=np.int64, sep=r"\s+")
+        if sizes.shape != (3, 1):
+            raise ValueError
+        n_rows, n_columns, n_entries = (int(size) for size in sizes[0])
+        names = ["row", "column", "count"]
+        table = pd.read_csv(path, header=None, skiprows=3, names=names, dtype=np.int64, sep=r"\s+")
+        if not isinstance(table.index, pd.RangeIndex):  # a fourth number in each line
+            raise ValueError
+    except UNREADABLE:
+        raise ValueError(f"{path} must hold {what}, got something else") from None
+    if len(table) != n_entries:
+        raise ValueError(f"{path} must hold the {n_entries} entries that it announces, got {len(table)}")
+    where = [table["row"].to_numpy() - 1, table["column"].to_numpy() - 1]
+    try:
+        cells = cells_of_coordinates(where, table["count"].to_numpy(), (n_rows, n_columns), show=False)
+    except ValueError as error:
+        raise ValueError(f"{path} must number its entries by document and word: {error}") from error
+    return CountTable(sp.csr_array(cells.to_sparse()), None, None)
 
 
 def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable:
@@ -238,5 +280,7 @@ _READERS: dict[str, Callable[..., CountTable]] = {
     ".npz": _read_sparse,
     ".npy": _read_dense,
     ".mtx": _read_matrix_market,
+    ".txt": _read_bag_of_words,
+    ".txt.gz": _read_bag_of_words,
     ".csv": _read_csv,
 }

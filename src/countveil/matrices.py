@@ -11,6 +11,9 @@ FLOAT_EXACT = 2.0**53
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
     """Reports as an array with the labels of a DataFrame and the mask of a masked array taken off."""
+    if is_annotated(reports):
+        reports, *own = annotated_parts(reports)
+        rows, columns = (o if g is None else g for g, o in zip((rows, columns), own, strict=True))
     if hasattr(reports, "columns") and hasattr(reports, "to_numpy"):
         frame_of_objects = reports
         rows = rows if rows is not None else axis_labels(reports.index)
@@ -23,6 +26,34 @@ def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, 
         mask = hidden if given is None else hidden | given
         reports = reports.filled(0)
     return reports if sp.issparse(reports) else np.asarray(reports), mask, rows, columns
+
+
+def is_annotated(data: Any) -> bool:
+    """Whether this is an AnnData object, or a ``CountTable`` read from a file: both name their rows and columns."""
+    return all(hasattr(data, name) for name in ("X", "obs_names", "var_names", "layers")) or all(
+        hasattr(data, name) for name in ("values", "row_labels", "column_labels")
+    )
+
+
+def annotated_parts(data: Any, layer: str | None = None) -> tuple[Any, Any, Any]:
+    """Values and names of rows and columns.
+
+    Raises:
+        TypeError: neither an AnnData object nor a ``CountTable``.
+        ValueError: no such layer, or no X.
+    """
+    if not is_annotated(data):
+        raise TypeError(f"data must be an AnnData object, got {type(data).__name__}")
+    if not hasattr(data, "obs_names"):
+        return data.values, data.row_labels, data.column_labels
+    if getattr(data, "isbacked", False):
+        data = data.to_memory()
+    if layer is not None and layer not in data.layers:
+        raise ValueError(f"layer must be one of {list(data.layers)}, got {layer!r}")
+    values = data.X if layer is None else data.layers[layer]
+    if values is None:
+        raise ValueError("data must have an X, got None; name one of its layers")
+    return values, list(data.obs_names), list(data.var_names)
 
 
 def axis_labels(index: pd.Index) -> list[str] | None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.inputs import PlainInputs, PrivateInputs
 from countveil.kernels.gibbs import MASKED
 from countveil.matrices import (
     as_matrices,
@@ -31,6 +32,7 @@ from countveil.matrices import (
     whole_numbers,
 )
 from countveil.privacy import Release
+from countveil.tables import split_labels
 
 
 class Observations:
@@ -109,6 +111,38 @@ class Observations:
         if self.mode_labels:
             return tuple(self.mode_labels)
         return (self.row_labels, self.column_labels, *[None] * (len(self.mode_shape) - 2))
+
+    def folded(
+        self, shape: Sequence[int] | None = None, labels: Sequence[Sequence[str] | None] | None = None
+    ) -> Self:
+        """The same cells as a tensor: each row's columns are its cells along all other axes, in C order.
+
+        Args:
+            shape: length of every axis, rows first; by default told by the columns' names, which have to be those that
+                ``count_table`` gives: one part for each axis, joined by " | ".
+            labels: a list or None for every axis, rows first; rows keep theirs where it is None.
+
+        Raises:
+            ValueError: a tensor already, a shape of another number of cells, labels that do not fit, or no shape
+                and columns that do not tell it.
+        """
+        if len(self.mode_shape) > 2:
+            raise ValueError(f"only a matrix can be folded, got {len(self.mode_shape)} axes")
+        if shape is None:
+            found = split_labels(self.column_labels)
+            shape = (self.shape[0], *map(len, found))
+            labels = [self.row_labels, *found] if labels is None else labels
+        sizes = tuple(int(size) for size in shape)
+        if len(sizes) < 2 or sizes[0] != self.shape[0] or math.prod(sizes[1:]) != self.shape[1]:
+            raise ValueError(
+                f"shape must start with the {self.shape[0]} rows and have lengths whose product is the "
+                f"{self.shape[1]} columns, got {sizes}"
+            )
+        names = check_mode_labels([None] * len(sizes) if labels is None else labels, sizes)
+        tensor = self._copy()
+        tensor.row_labels = self.row_labels if names[0] is None else names[0]
+        tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
+        return tensor
 
     def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Self:
         """The same cells with these axes for rows and those for columns; axis 0 is among the rows."""
@@ -242,7 +276,7 @@ class Observations:
         return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{simulated})"
 
 
-class PrivatizedCounts(Observations):
+class PrivatizedCounts(PrivateInputs, Observations):
     """Reports of counts under two-sided geometric noise, for an analyst who was handed arrays.
 
     The true counts are latent. Signed reports and reports truncated at zero give the same inference: a
@@ -250,7 +284,9 @@ class PrivatizedCounts(Observations):
 
     Args:
         reports: (D, V) whole numbers, or more axes for a tensor; dense array, scipy.sparse (its zeros are
-            non-positive reports), pandas DataFrame (labels kept), or numpy.ma array (its mask is taken as ``mask``).
+            non-positive reports), pandas DataFrame (labels kept), numpy.ma array (its mask is taken as ``mask``),
+            AnnData object (its X and names), or ``CountTable``. For lists of cells, long tables, graphs and releases
+            see ``from_coordinates``, ``from_frame``, ``from_graph``, ``from_anndata``, ``from_release``.
         alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), one per column (1, V), or one per
             cell; rows are the first axis.
         mask: (D, V) booleans, True where a cell is held out or missing; it leaves the likelihood altogether.
@@ -265,7 +301,7 @@ class PrivatizedCounts(Observations):
     """
 
 
-class ExactCounts(Observations):
+class ExactCounts(PlainInputs, Observations):
     """True counts, seen without noise: the reference that a private analysis is measured against.
 
     Args:
@@ -282,7 +318,7 @@ class ExactCounts(Observations):
         super().__init__(counts, 0.0, mask, **options)
 
 
-class NaiveCounts(Observations):
+class NaiveCounts(PlainInputs, Observations):
     """Noisy reports truncated at zero and then treated as if they were true: what not to do, for comparison.
 
     Args:
@@ -296,13 +332,14 @@ class NaiveCounts(Observations):
         if isinstance(reports, Release):
             options = release_labels(reports) | options
             reports = reports.reports
-        labels = {name: options.pop(name, None) for name in ("row_labels", "column_labels")}
-        reports, mask, *found = unwrap(reports, mask, *labels.values())
+        names, mode_labels = ("row_labels", "column_labels"), options.pop("labels", None)
+        reports, mask, *found = unwrap(reports, mask, *(options.pop(name, None) for name in names))
         reports, mask, _, shape = as_matrices(reports, mask, 0.0)
         values = positive_part(whole_numbers(reports, check_mask(mask, check_matrix(reports))))
-        super().__init__(values, 0.0, mask, **dict(zip(labels, found, strict=True)), **options)
-        self.mode_shape = shape
-        self.mode_labels = check_mode_labels(options.get("labels"), shape)
+        super().__init__(values, 0.0, mask, **dict(zip(names, found, strict=True)), **options)
+        self.mode_shape, self.mode_labels = shape, check_mode_labels(mode_labels, shape)
+        if self.mode_labels:
+            self.row_labels = self.mode_labels[0]
 
 
 class ReleaseFiles:
@@ -372,4 +409,6 @@ def observations_of(data: Any) -> Observations:
 
 def release_labels(release: Release) -> dict[str, Any]:
     """The labels of a release, as keyword arguments."""
+    if len(release.shape) > 2:
+        return {"labels": release.labels}
     return {"row_labels": release.row_labels, "column_labels": release.column_labels}

@@ -13,7 +13,8 @@ from countveil.inference import posterior as posteriors
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
-from countveil.observations import Observations, ReleaseFiles
+from countveil.networks import is_graph
+from countveil.observations import ExactCounts, Observations, PrivatizedCounts, ReleaseFiles
 
 
 class BlockModel(FactorizationEstimator):
@@ -30,7 +31,8 @@ class BlockModel(FactorizationEstimator):
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
         all others: as for every model, see ``FactorizationEstimator``.
 
-    Data are square; row and column labels have to be the same. Attributes, beside those of every model:
+    Data are square; row and column labels have to be the same. Where ``alpha`` is told, networkx graphs are taken as
+    plain arrays are (0 for true counts), directed or not as the model is. Attributes, beside those of every model:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
         memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
     """
@@ -83,7 +85,7 @@ class BlockModel(FactorizationEstimator):
         super()._check_parameters()
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
-        observations = super()._observe(X)
+        observations = self._observe_graph(X) if is_graph(X) else super()._observe(X)
         if isinstance(observations, ReleaseFiles):
             raise ValueError("a network must be in memory, got ReleaseFiles")
         n_rows, n_columns = observations.shape
@@ -107,6 +109,23 @@ class BlockModel(FactorizationEstimator):
         labels = rows if rows is not None else columns
         observations.row_labels = observations.column_labels = labels
         return observations
+
+    def _observe_graph(self, graph: Any) -> Observations:
+        """A networkx graph at the noise level of plain arrays."""
+        if graph.is_directed() != bool(self.directed):
+            kinds = ("an undirected", "a directed")
+            raise ValueError(
+                f"directed={self.directed} needs {kinds[bool(self.directed)]} graph, "
+                f"got {kinds[graph.is_directed()]} one"
+            )
+        if self.alpha is None:
+            raise TypeError(
+                "a graph does not carry a noise level: pass ExactCounts.from_graph(graph) for true counts, or "
+                f"PrivatizedCounts.from_graph(graph, alpha) for noisy reports; got {type(graph).__name__}"
+            )
+        if self.alpha == 0:
+            return ExactCounts.from_graph(graph)
+        return PrivatizedCounts.from_graph(graph, self.alpha)
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
@@ -145,5 +164,6 @@ def check_above_diagonal(observations: Observations) -> None:
         i, j = int(o.columns[below][bad]), int(rows[below][bad])
         raise ValueError(
             "an undirected network must report each pair once, above the diagonal: got different reports at "
-            f"({i}, {j}) and ({j}, {i}); release the upper triangle, or set directed=True"
+            f"({i}, {j}) and ({j}, {i}); release the upper triangle (countveil.networks.above_diagonal), or set "
+            "directed=True"
         )
