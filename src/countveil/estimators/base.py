@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
 from countveil.engines.threads import available_threads
-from countveil.estimators.checks import check_choice, check_integer, check_positive
+from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
 from countveil.files import replacing
 from countveil.inference import methods
 from countveil.inference import posterior as posteriors
@@ -88,7 +88,8 @@ class FactorizationEstimator(BaseEstimator):
 
     Attributes (after ``fit``):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
-        seed_; interrupted_; fit_seconds_; n_features_in_.
+        seed_; interrupted_; fit_seconds_; n_features_in_; n_iter_ (sweeps of each chain, or iterations).
+        feature_names_in_: only for data of two axes whose columns have labels.
     """
 
     rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
@@ -133,7 +134,13 @@ class FactorizationEstimator(BaseEstimator):
             return X
         if self.alpha is None or isinstance(X, Observations | Release):
             return observations_of(X)
-        return PrivatizedCounts(X, self.alpha)
+        return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.alpha is not None and not np.any(self.alpha)
+        return tags
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         """The model over axes of these sizes."""
@@ -232,6 +239,14 @@ class FactorizationEstimator(BaseEstimator):
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
         self.n_features_in_ = int(self.model_.columns.shape[0])
+        sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
+        found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
+        self.n_iter_ = int(found)
+        self.__dict__.pop("feature_names_in_", None)
+        axes = self.model_.spec.output
+        names = tree["posterior"][self._layout(self.model_.spec).dims[axes[-1]]].to_numpy()
+        if len(axes) == 2 and names.dtype.kind in "OUT":
+            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -110,6 +110,11 @@ class BlockModel(FactorizationEstimator):
         observations.row_labels = observations.column_labels = labels
         return observations
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
     def _observe_graph(self, graph: Any) -> Observations:
         """A networkx graph at the noise level of plain arrays."""
         if graph.is_directed() != bool(self.directed):
@@ -123,7 +128,7 @@ class BlockModel(FactorizationEstimator):
                 "a graph does not carry a noise level: pass ExactCounts.from_graph(graph) for true counts, or "
                 f"PrivatizedCounts.from_graph(graph, alpha) for noisy reports; got {type(graph).__name__}"
             )
-        if self.alpha == 0:
+        if not np.any(self.alpha):
             return ExactCounts.from_graph(graph)
         return PrivatizedCounts.from_graph(graph, self.alpha)
 

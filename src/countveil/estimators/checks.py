@@ -3,6 +3,12 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from countveil.matrices import unwrap
+
+FORMATS = ("csr", "csc", "coo")  # of sparse matrices that scikit-learn can look into for what is not finite
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
@@ -21,3 +27,22 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse what is not one of the allowed values."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def check_plain(X: Any, estimator: Any) -> dict[str, Any]:
+    """Reports in a plain array, and the mask and labels they came with, by the rules of scikit-learn.
+
+    Raises:
+        TypeError, ValueError: as ``sklearn.utils.check_array``.
+    """
+    reports, mask, rows, columns = unwrap(X, None, None, None)
+    if not (sp.issparse(reports) and reports.ndim != 2):
+        reports = check_array(
+            reports,
+            accept_sparse=FORMATS,
+            allow_nd=True,
+            ensure_non_negative=estimator.__sklearn_tags__().input_tags.positive_only,
+            estimator=estimator,
+            input_name="X",
+        )
+    return {"reports": reports, "mask": mask, "row_labels": rows, "column_labels": columns}

@@ -33,12 +33,22 @@ class RowProjection(TransformerMixin):
         return project_rows(observations, phi, rates[chosen], self.prior_shape, self.seed_)
 
     def _check_columns(self: Any, observations: Observations) -> None:
-        if observations.mode_shape[1:] != tuple(
-            self.posterior["posterior"].sizes[d] for d in self._column_dims()
-        ):
+        wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
+        shape = observations.mode_shape[1:]
+        if shape != wanted:
             raise ValueError(
-                f"X must have the {self.n_features_in_} columns of the fit, got {observations.shape[1]}"
+                f"X has {observations.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input: X must have the columns of the fit, "
+                f"{' x '.join(map(str, wanted))}, got {' x '.join(map(str, shape))}"
             )
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or observations.column_labels is None:
+            return
+        for v, (fitted, given) in enumerate(zip(names, observations.column_labels, strict=True)):
+            if fitted != given:
+                raise ValueError(
+                    f"X must have the columns of the fit in their order, got {given!r} for {fitted!r} at column {v}"
+                )
 
     def _column_dims(self: Any) -> tuple[str, ...]:
         _, model, layout = self._fitted()

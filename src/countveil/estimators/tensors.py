@@ -109,4 +109,6 @@ class TensorModel(RowProjection, FactorizationEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""
-        return np.array([f"component{k}" for k in range(self.model_.n_components)], dtype=object)
+        return np.array(
+            [f"component{k}" for k in range(self.posterior["posterior"].sizes["component"])], dtype=object
+        )

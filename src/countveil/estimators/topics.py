@@ -13,7 +13,6 @@ from countveil.estimators.streaming import RowStream
 from countveil.inference import posterior as posteriors
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
-from countveil.observations import Observations
 
 
 class TopicModel(RowProjection, RowStream, FactorizationEstimator):
@@ -31,7 +30,6 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
     Attributes (after ``fit``), beside those of every model:
         posterior: dims (chain, draw, doc, topic, word).
         components_: (K, V) posterior mean topics.
-        feature_names_in_: only where the words have labels.
     """
 
     rows_are_new_data: ClassVar[bool] = True
@@ -79,9 +77,6 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         super()._adopt(tree)
         draws = tree["posterior"].dataset
         self.components_ = draws["phi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
-        self.__dict__.pop("feature_names_in_", None)
-        if draws["word"].dtype.kind in "OUT":
-            self.feature_names_in_ = np.asarray(draws["word"].to_numpy(), dtype=object)
 
     def top_words(self, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
         """The n most probable words of each topic, most prevalent topic first, with equal-tailed intervals.
@@ -92,17 +87,6 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         check_interval(interval)
         sizes = posteriors.flat_draws(self.posterior, "theta").sum(axis=1, dtype=np.float64)
         return posteriors.top_entries(self.posterior, "phi", "topic", n, interval, sizes)
-
-    def _check_columns(self, observations: Observations) -> None:
-        super()._check_columns(observations)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or observations.column_labels is None:
-            return
-        for v, (fitted, given) in enumerate(zip(names, observations.column_labels, strict=True)):
-            if fitted != given:
-                raise ValueError(
-                    f"X must have the words of the fit in their order, got {given!r} for {fitted!r} at column {v}"
-                )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""
