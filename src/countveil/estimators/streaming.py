@@ -3,15 +3,28 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from countveil.estimators.base import Given
 from countveil.inference import methods
 from countveil.inference.continuing import Stream, restore
 
 
-class RowStream:
-    """Adds ``partial_fit``."""
+def learns_from_batches(estimator: Any) -> bool:
+    """Whether the estimator's method does.
 
+    Raises:
+        AttributeError: it does not.
+    """
+    if estimator.method != "svi":
+        raise AttributeError(f"partial_fit goes with method 'svi', got method {estimator.method!r}")
+    return True
+
+
+class RowStream:
+    """Adds ``partial_fit``, which an estimator has if its method is "svi"."""
+
+    @available_if(learns_from_batches)
     def partial_fit(self: Any, X: Any, y: None = None) -> Any:
         """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
 
@@ -23,12 +36,11 @@ class RowStream:
         Every call makes ``draws`` draws.
 
         Raises:
+            AttributeError: a method other than "svi".
             TypeError: data without a noise level (a bare array, and no ``alpha``).
-            ValueError: a method other than "svi", a parameter out of range, or columns, a number of components or
-                column offsets other than those of the first call.
+            ValueError: a parameter out of range, or columns, a number of components or column offsets other than
+                those of the first call.
         """
-        if self.method != "svi":
-            raise ValueError(f"partial_fit goes with method 'svi', got method {self.method!r}")
         self._check_parameters()
         given = self._given(X)
         before = restore(self.posterior_, self.model_) if hasattr(self, "posterior_") else None
