@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import countveil as cv
 from countveil.cli import app
+from countveil.evaluation import log_score
 from countveil.experiments import contenders, demo, reuters
 from countveil.experiments.contenders import CONTENDERS, LEAST_SQUARES, OURS, TRUE_COUNTS, Estimate, Sampling
 from countveil.experiments.demo import Plan, Watcher, run, score
@@ -94,7 +95,7 @@ def test_least_squares_is_given_its_best_floor():
     raised, bare = score(counts, estimate, floored=True), score(counts, estimate, floored=False)
     assert bare["log_score"] == -np.inf
     assert raised["log_score"] == max(
-        demo.log_score(counts, np.maximum(rate, floor)) for floor in demo.FLOORS
+        log_score(counts, np.maximum(rate, floor)) for floor in contenders.FLOORS
     )
     assert raised["mae"] <= bare["mae"]
     assert LEAST_SQUARES.floored

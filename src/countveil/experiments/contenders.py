@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.estimators import TopicModel
+from countveil.evaluation import log_score, mean_absolute_error
 from countveil.inference.start import least_squares
 from countveil.observations import ExactCounts, NaiveCounts
 from countveil.privacy import Release
 
 LEAST_SQUARES_ITERATIONS = 100
+FLOORS = (0.0, *np.geomspace(1e-3, 0.2, 15))
 
 
 class Sampling(NamedTuple):
@@ -96,6 +98,19 @@ COLUMN_MEANS = Contender("column means", column_means, floored=True)
 ZERO = Contender("zero", all_zero)
 CONTENDERS = (OURS, NAIVE, LEAST_SQUARES, COLUMN_MEANS, ZERO)
 TRUE_COUNTS = "true counts"
+
+
+def rate_scores(counts: np.ndarray, rate: np.ndarray, floored: bool) -> dict[str, float]:
+    """Log score per token and mean absolute error of rates, against true counts of the same shape.
+
+    Rates of a rival that can fall to zero are raised to a floor first. Each of the two scores takes the floor
+    of ``FLOORS`` at which it is best, found with the true counts: an advantage that no analyst has.
+    """
+    rates = [np.maximum(rate, floor) for floor in (FLOORS if floored else (0.0,))]
+    return {
+        "log_score": max(log_score(counts, each) for each in rates),
+        "mae": min(mean_absolute_error(each, counts) for each in rates),
+    }
 
 
 def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:

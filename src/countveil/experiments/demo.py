@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from countveil.evaluation import log_score, mean_absolute_error, npmi, relevant_words
+from countveil.evaluation import npmi, relevant_words
 from countveil.experiments.contenders import (
     CONTENDERS,
     TRUE_COUNTS,
@@ -26,11 +26,11 @@ from countveil.experiments.contenders import (
     all_zero,
     on_true_counts,
     ours,
+    rate_scores,
 )
 from countveil.experiments.reuters import Corpus
 from countveil.privacy import PrivacyLevel, Release, privatize
 
-FLOORS = (0.0, *np.geomspace(1e-3, 0.2, 15))
 N_TOP_WORDS = 10
 NO_NOISE = "none"
 
@@ -128,19 +128,14 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
 
 
 def score(counts: np.ndarray, estimate: Estimate, floored: bool) -> dict[str, float]:
-    """Log score per token, mean absolute error, NPMI of the ten top words on the true corpus, and seconds.
+    """``rate_scores``, NPMI of the ten top words on the true corpus, and seconds.
 
     Top words are the most relevant ones; ``npmi_plain`` takes the most probable ones instead.
-    Rates of a rival that can fall to zero are raised to a floor first. Each of the two scores takes the floor
-    of ``FLOORS`` at which it is best, found with the true counts: an advantage that no analyst has.
     """
-    floors = FLOORS if floored else (0.0,)
-    rates = [np.maximum(estimate.rate, floor) for floor in floors]
     relevant = top_words(estimate)
     plain = None if estimate.topics is None else _most_probable(estimate.topics)
     return {
-        "log_score": max(log_score(counts, rate) for rate in rates),
-        "mae": min(mean_absolute_error(rate, counts) for rate in rates),
+        **rate_scores(counts, estimate.rate, floored),
         "npmi": float("nan") if relevant is None else npmi(relevant, counts),
         "npmi_plain": float("nan") if plain is None else npmi(plain, counts),
         "seconds": estimate.seconds,

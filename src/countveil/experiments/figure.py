@@ -23,8 +23,8 @@ PANELS = {
 }
 
 
-def save_figure(fits: pd.DataFrame, path: Path) -> None:
-    """Write the figure as a PNG; least to largest of the noise draws as bars.
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches, to be saved: no window, whatever matplotlib's backend is.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -36,9 +36,18 @@ def save_figure(fits: pd.DataFrame, path: Path) -> None:
         raise ModuleNotFoundError(
             "the figure needs matplotlib, which is missing: pip install 'countveil[demo]'"
         ) from error
-    found = summary(fits)
-    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(fits: pd.DataFrame, path: Path) -> None:
+    """Write the figure as a PNG; least to largest of the noise draws as bars.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
+    figure, found = new_figure(11.0, 4.2), summary(fits)
     for axes, (metric, label) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         _panel(axes, found, metric)
         axes.set_ylabel(label)
