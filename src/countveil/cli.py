@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from countveil import __version__
+from countveil.cli_plan import plan_study
 from countveil.cli_studies import add_studies
 from countveil.shell import Force, check_free, plainly
 
@@ -26,6 +27,7 @@ app = typer.Typer(
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 app.add_typer(fit_app, name="fit")
 add_studies(app)
+app.command("plan")(plan_study)
 
 
 def show_version(wanted: bool) -> None:

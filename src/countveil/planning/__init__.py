@@ -1,0 +1,18 @@
+"""Before a study: how much noise it can bear, and how many participants it needs, by simulation."""
+
+from countveil.planning.answers import Target, misleads, participants, summary
+from countveil.planning.simulate import Grid, simulate
+from countveil.planning.truths import FromModel, FromPilot, FromPrior, Truth
+
+__all__ = [
+    "FromModel",
+    "FromPilot",
+    "FromPrior",
+    "Grid",
+    "Target",
+    "Truth",
+    "misleads",
+    "participants",
+    "simulate",
+    "summary",
+]

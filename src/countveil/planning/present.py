@@ -1,0 +1,117 @@
+"""The plan from beginning to end: simulate, print what it says, and write its files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from countveil.experiments.contenders import COLUMN_MEANS, ZERO
+from countveil.experiments.exhibits import ProgressWatcher
+from countveil.experiments.present import console
+from countveil.files import replacing
+from countveil.planning.answers import Target, misleads, participants, summary
+from countveil.planning.figure import save_figure
+from countveil.planning.simulate import Grid, simulate
+from countveil.planning.truths import Source
+
+HEADINGS = {
+    "mae": "MAE to\ncounts",
+    "mae_of_rates": "MAE to\nrates",
+    "log_score": "log score\nper token",
+    "topic_error": "topic\nerror",
+    "interval_width": "width of\n90% of rate",
+    "coverage": "holds\nrate",
+    "total": "total\n/ true",
+}
+FILES = ("plan.csv", "fits.csv", "plan.png", "plan.svg")
+
+
+def present(
+    grid: Grid, source: Source, targets: Sequence[Target], output: Path, **settings: Any
+) -> pd.DataFrame:
+    """Simulate, print and write FILES to ``output``, replacing those of an earlier plan; returns every fit.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+        ValueError: as ``simulate``.
+        OSError: ``output`` cannot be written to.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    with ProgressWatcher(Console(stderr=True)) as watcher:
+        fits = simulate(grid, source, watcher, **settings)
+        watcher.stage("simulated; writing files")
+        found = summary(fits)
+        written = write_files(fits, found, targets, output)
+    screen = console()
+    screen.print(f"Simulation: {source.about}. Nothing here is a release.", highlight=False)
+    screen.print(plan_table(found))
+    screen.print(
+        "MAE: mean absolute error per cell. Topic error: total variation distance to the "
+        "true topics, matched. Holds rate: share of cells whose true rate is in its 90% interval; intervals "
+        "and this share are of short chains, and somewhat too narrow. Total / true: all counts that a "
+        "method sees, over all there are. Rates of zero are scored as 0.001. Least squares is given signed reports, "
+        "which a study that cuts reports at zero does not have. Predicting zero everywhere would have an MAE to counts "
+        f"of {found.loc[found['method'] == ZERO.name, 'mae'].mean():.3f}.\n",
+        highlight=False,
+    )  # fmt: skip
+    screen.print("Where would treating reports as true counts (naive) mislead?", style="bold")
+    for line in misleads(found):
+        screen.print(f"  {line}", highlight=False)
+    for target in targets:
+        screen.print(f"How many participants for {target.measure} {target.value:g}?", style="bold")
+        for line in participants(found, target):
+            screen.print(f"  {line}", highlight=False)
+    screen.print("Wrote " + ", ".join(str(path) for path in written), highlight=False, soft_wrap=True)
+    return fits
+
+
+def write_files(
+    fits: pd.DataFrame, found: pd.DataFrame, targets: Sequence[Target], output: Path
+) -> list[Path]:
+    """The table, every fit and the figure, each replaced in one step."""
+    table, every, png, svg = (output / name for name in FILES)
+    for frame, path in ((found, table), (fits, every)):
+        with replacing(path) as temporary:
+            frame.to_csv(temporary, index=False)
+    with replacing(png) as first, replacing(svg) as second:
+        save_figure(found, targets, {"png": first, "svg": second})
+    return [table, every, png, svg]
+
+
+def plan_table(found: pd.DataFrame) -> Table:
+    """Rows: levels, sizes and methods. Cells: mean and standard error over replicates."""
+    shown = {measure: heading for measure, heading in HEADINGS.items() if found[measure].notna().any()}
+    table = Table(
+        title=f"Mean ± standard error over {int(found['replicates'].max())} simulated studies",
+        title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    for heading in ("N:epsilon", "rows"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    for heading in shown.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    kept = found[~found["method"].isin([COLUMN_MEANS.name, ZERO.name])]
+    for level, group in kept.groupby("level", sort=False):
+        before = None
+        for place, (_, row) in enumerate(group.iterrows()):
+            size = "" if row["rows"] == before else str(row["rows"])
+            cells = [_cell(row, measure) for measure in shown]
+            label = str(level) if place == 0 else ""
+            table.add_row(label, size, str(row["method"]), *cells, end_section=place == len(group) - 1)
+            before = row["rows"]
+    return table
+
+
+def _cell(row: pd.Series, measure: str) -> str:
+    mean, error = row[measure], row[f"{measure}_error"]
+    if np.isnan(mean):
+        return "-"
+    if measure in ("coverage", "total"):
+        return f"{mean:.2f}"
+    digits = 3 if abs(mean) < 10.0 else 2
+    return f"{mean:.{digits}f}±{error:.{digits}f}".replace("±0.", "±.")

@@ -1,0 +1,148 @@
+"""Where the true counts of a simulation come from: a prior, a model of a pilot corpus, or the pilot itself."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.estimators import TopicModel
+from countveil.observations import ExactCounts
+
+SHAPE = 0.1
+"""Gamma shape of both factors, the default of TopicModel: few topics a row, few words a topic."""
+MAX_CELLS = 20_000_000
+
+
+class Truth(NamedTuple):
+    """The true counts of a simulated study, and what they were drawn from."""
+
+    counts: np.ndarray  # (D, V)
+    rates: np.ndarray | None  # (D, V); None: nobody knows the rates of real counts
+    topics: np.ndarray  # (K, V) distributions over words
+
+
+class Source(Protocol):
+    """Whatever draws true counts for as many participants as wanted."""
+
+    about: str
+
+    @property
+    def n_topics(self) -> int:
+        """How many topics there are, and are looked for."""
+
+    @property
+    def n_words(self) -> int:
+        """How many counts a row has."""
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows can be drawn; None: as many as wanted."""
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Truth:
+        """True counts of so many rows."""
+
+
+class FromPrior:
+    """Counts drawn from the model's own prior: theta_dk ~ Gamma(0.1), topics Dirichlet(0.1), equal sizes.
+
+    Args:
+        n_topics: K; n_words: V; total: expected sum of a row's counts.
+    """
+
+    most_rows = None
+
+    def __init__(self, n_topics: int, n_words: int, total: float) -> None:
+        if n_topics < 1 or n_words < 2:
+            raise ValueError(f"a plan needs a topic and two words or more, got {n_topics} and {n_words}")
+        if not 0.0 < total < 1e9:
+            raise ValueError(f"total must be positive and below 1e9, got {total}")
+        self.n_topics, self.n_words, self.total = n_topics, n_words, float(total)
+        self.about = (
+            f"true counts drawn from the model's prior: {n_topics} topics over {n_words} words, rows of "
+            f"{total:g} on average"
+        )
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Truth:
+        """True counts of so many rows, with topics of their own."""
+        theta = rng.gamma(SHAPE, self.total / (SHAPE * self.n_topics), (rows, self.n_topics))
+        topics = _dirichlet(rng, self.n_topics, self.n_words)
+        return _from_factors(theta, topics, rng)
+
+
+class FromModel:
+    """Counts drawn from a model of a pilot corpus: a posterior draw of its topics and of its rows' mixes.
+
+    Rows are the pilot's in random order, and begin again where there are more than it has: new people of the
+    same kinds. The pilot is fitted as it is, so it has to be public or the owner's own.
+
+    Args:
+        counts: (D, V) true counts of the pilot, dense or sparse; n_topics: K.
+        seed: of the fit; settings: further arguments of TopicModel.
+    """
+
+    most_rows = None
+
+    def __init__(self, counts: Any, n_topics: int, seed: int = 1, **settings: Any) -> None:
+        self._fit = _fit_pilot(counts, n_topics, seed, settings)
+        draws = self._fit.posterior["posterior"]
+        theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
+        self._theta = theta.reshape(-1, *theta.shape[2:])
+        self._topics = phi.reshape(-1, *phi.shape[2:])
+        self.n_topics, self.n_words = n_topics, int(self._topics.shape[2])
+        self.about = (
+            f"true counts drawn from a model with {n_topics} topics of the pilot's {theta.shape[2]} rows x "
+            f"{self.n_words} words"
+        )
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Truth:
+        """True counts of so many rows, by one of the posterior draws."""
+        one = int(rng.integers(len(self._theta)))
+        pilot_rows = self._theta.shape[1]
+        order = np.concatenate([rng.permutation(pilot_rows) for _ in range(-(-rows // pilot_rows))])
+        topics = self._topics[one].astype(np.float64)
+        return _from_factors(self._theta[one, order[:rows]].astype(np.float64), topics, rng)
+
+
+class FromPilot:
+    """The pilot's own counts, under fresh *simulation* noise; topics are compared with its own fit's.
+
+    Nothing that is made of it may be handed to anybody: simulated noise protects nobody.
+
+    Args:
+        counts, n_topics, seed, settings: as for ``FromModel``.
+    """
+
+    def __init__(self, counts: Any, n_topics: int, seed: int = 1, **settings: Any) -> None:
+        fit = _fit_pilot(counts, n_topics, seed, settings)
+        self.n_topics, self._topics = n_topics, fit.components_
+        self._counts: Any = sp.csr_array(counts) if sp.issparse(counts) else np.asarray(counts)
+        self.n_words, self.most_rows = int(self._counts.shape[1]), int(self._counts.shape[0])
+        self.about = (
+            f"the pilot's own {self.most_rows} rows x {self.n_words} words under simulated noise, against a "
+            f"fit of them with {n_topics} topics"
+        )
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Truth:
+        """The counts of so many of the pilot's rows; all in their order if all are wanted."""
+        if rows > self.most_rows:
+            raise ValueError(f"rows must be at most the {self.most_rows} of the pilot, got {rows}")
+        chosen = self._counts[np.sort(rng.permutation(self.most_rows)[:rows])]
+        dense = chosen.toarray() if sp.issparse(chosen) else chosen
+        return Truth(dense.astype(np.int64), None, self._topics)
+
+
+def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) -> TopicModel:
+    return TopicModel(n_topics, seed=seed, progress=False, **settings).fit(ExactCounts(counts))
+
+
+def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:
+    rates = theta @ topics
+    return Truth(rng.poisson(rates), rates, topics)
+
+
+def _dirichlet(rng: np.random.Generator, n_topics: int, n_words: int) -> np.ndarray:
+    """Draws of Dirichlet(SHAPE), in logs, so that none is 0/0."""
+    log_gamma = np.log(rng.gamma(SHAPE + 1.0, size=(n_topics, n_words)))
+    log_gamma += np.log(rng.random((n_topics, n_words))) / SHAPE
+    scaled = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))
+    return scaled / scaled.sum(axis=1, keepdims=True)

@@ -1,0 +1,123 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from countveil.planning import FromPilot, FromPrior, Grid, Truth, simulate
+from countveil.planning.simulate import MEASURES, Estimate, evaluate, topic_cosine
+from countveil.privacy import PrivacyLevel
+from tests.experiments.test_demo import Silent
+
+LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(3, 1)]
+SOURCE = FromPrior(3, 25, 30.0)
+GRID = Grid(LEVELS, [20, 60], replicates=2)
+FAST = {"tune": 10, "draws": 20}
+
+
+@pytest.fixture(scope="module")
+def fits():
+    watcher = Silent()
+    found = simulate(GRID, SOURCE, watcher, **FAST)
+    assert len(found) - 12 == watcher.total == len(watcher.heard) - 1
+    return found
+
+
+def test_every_level_size_replicate_and_method_once(fits):
+    keys = ["level", "rows", "replicate", "method"]
+    assert not fits.duplicated(keys).any()
+    assert fits.groupby("level").size().to_dict() == {"none": 8, "10:1": 16, "1:3": 16}
+    assert set(fits.loc[fits["level"] == "10:1", "epsilon"]) == {"1"}
+    assert fits[["mae", "mae_of_rates", "log_score", "total"]].notna().all().all()
+    assert fits["coverage"].notna().equals(fits["method"].isin(["countveil", "naive", "true counts"]))
+
+
+def test_less_noise_is_less_error_and_naive_sees_more_than_there_is(fits):
+    mean = fits[fits["rows"] == 60].groupby(["level", "method"])["mae_of_rates"].mean()
+    assert mean["none", "true counts"] < mean["1:3", "countveil"] < mean["10:1", "countveil"]
+    assert mean["10:1", "countveil"] < mean["10:1", "naive"]
+    zero = fits[fits["method"] == "zero"]
+    assert (zero["total"] == 0).all()
+    assert zero["log_score"].notna().all()
+    naive = fits[(fits["method"] == "naive") & (fits["level"] == "10:1")]
+    assert (naive["total"] > 2).all()
+    assert (naive["coverage"] < 0.5).all()
+
+
+def test_a_seed_has_one_result_whatever_the_threads(fits):
+    again = simulate(GRID._replace(threads=2), SOURCE, Silent(), **FAST)
+    pd.testing.assert_frame_equal(again.drop(columns="seconds"), fits.drop(columns="seconds"))
+    other = simulate(GRID._replace(seed=2), SOURCE, Silent(), **FAST)
+    assert not np.array_equal(other["mae"], fits["mae"])
+
+
+def test_the_noise_is_simulated_and_never_real(monkeypatch):
+    def forbidden(*_):
+        raise AssertionError("real noise")
+
+    monkeypatch.setattr("countveil.privacy.noise.draw_array", forbidden)
+    monkeypatch.setattr("countveil.privacy.noise.draw", forbidden)
+    simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), **FAST)
+
+
+def test_em_has_no_intervals_and_a_pilot_no_rates():
+    counts = np.random.default_rng(1).poisson(2.0, (10, 6))
+    source = FromPilot(counts, 2, chains=1, tune=2, draws=2)
+    found = simulate(Grid(LEVELS[1:], [10], 2), source, Silent(), method="em")
+    assert found[["interval_width", "coverage", "mae_of_rates"]].isna().all().all()
+    assert found["mae"].notna().all()
+
+
+def test_measures_of_an_estimate_that_is_known():
+    topics = np.array([[1.0, 0.0], [0.0, 1.0]])
+    truth = Truth(np.array([[2, 0], [0, 4]]), np.array([[2.0, 0.0], [0.0, 4.0]]), topics)
+    theta = np.array([[[2.0, 0.0], [0.0, 4.0]]] * 3)
+    exact = evaluate(
+        truth, Estimate(truth.rates, topics[::-1], theta, np.array([topics] * 3)), np.random.default_rng()
+    )
+    assert exact["mae"] == exact["mae_of_rates"] == exact["topic_error"] == exact["interval_width"] == 0.0
+    assert exact["topic_cosine"] == exact["coverage"] == exact["total"] == pytest.approx(1.0)
+    assert exact["share_width"] == 0.0
+    double = evaluate(truth, Estimate(2.0 * truth.rates, None), np.random.default_rng())
+    assert (double["mae"], double["total"]) == (1.5, 2.0)
+    assert np.isnan(double["topic_error"])
+    assert set(double) == set(MEASURES)
+    nothing = evaluate(truth, Estimate(np.zeros((2, 2)), None), np.random.default_rng())
+    assert np.isfinite(nothing["log_score"])
+
+
+def test_the_width_of_intervals_is_that_of_the_draws():
+    """Rates uniform on [0, 1] in every cell have 90% intervals of width 0.9; the truth 0.98 is outside."""
+    theta = np.linspace(1e-9, 1.0, 1001).reshape(-1, 1, 1) * np.ones((1, 4, 1))
+    truth = Truth(np.ones((4, 3)), np.full((4, 3), 0.98), np.full((1, 3), 1 / 3))
+    estimate = Estimate(np.full((4, 3), 0.5), truth.topics, theta, np.ones((1001, 1, 3)))
+    found = evaluate(truth, estimate, np.random.default_rng(0))
+    assert found["interval_width"] == pytest.approx(0.9)
+    assert found["coverage"] == 0.0
+    truth.rates[:] = 0.9
+    assert evaluate(truth, estimate, np.random.default_rng(0))["coverage"] == 1.0
+
+
+def test_the_cosine_is_of_matched_topics():
+    truth = np.array([[0.6, 0.4, 0.0], [0.0, 0.5, 0.5]])
+    assert topic_cosine(truth, truth[::-1]) == pytest.approx(1.0)
+    assert topic_cosine(np.eye(2), np.array([[0.5, 0.5], [0.1, 0.9]])) == pytest.approx(
+        (1 / np.sqrt(2) + 0.9 / np.sqrt(0.82)) / 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"levels": []}, "levels must be at least one and differ, got 0"),
+     ({"rows": [5, 5]}, "rows must be at least one and differ"),
+     ({"rows": [1]}, "rows must be at least 2, got 1"),
+     ({"rows": [10**6]}, "rows times words must be at most 20000000, got 1000000 x 25"),
+     ({"replicates": 1}, "replicates must be at least 2")],
+)  # fmt: skip
+def test_what_cannot_be_simulated_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(GRID._replace(**change), SOURCE, Silent())
+
+
+def test_more_rows_than_the_pilot_has_are_refused_before_anything_runs():
+    source = FromPilot(np.ones((4, 3), dtype=int), 1, chains=1, tune=1, draws=1)
+    with pytest.raises(ValueError, match="rows must be at most the 4 of the pilot, got 5"):
+        simulate(Grid(LEVELS, [5]), source, Silent())

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from countveil.planning import FromModel, FromPilot, FromPrior
+from countveil.planning.truths import SHAPE, _dirichlet
+
+FAST = {"chains": 1, "tune": 5, "draws": 10, "threads": 1}
+RNG = np.random.default_rng(2)
+PILOT = RNG.poisson(RNG.gamma(0.5, 8.0, (30, 2)) @ RNG.dirichlet(np.full(12, 0.3), 2))
+
+
+def test_the_prior_has_the_total_that_was_asked_for():
+    source = FromPrior(5, 40, 30.0)
+    totals = [source.draw(200, np.random.default_rng(seed)).rates.sum(axis=1).mean() for seed in range(20)]
+    assert abs(np.mean(totals) - 30.0) < 5 * 30.0 / np.sqrt(4000 * SHAPE * 5)
+    truth = source.draw(7, np.random.default_rng(1))
+    assert truth.counts.shape == truth.rates.shape == (7, 40)
+    assert np.allclose(truth.topics.sum(axis=1), 1.0)
+
+
+def test_draws_of_dirichlet_follow_its_law():
+    """One of V coordinates is Beta(a, (V - 1) a); a law with another concentration is told apart."""
+    first = _dirichlet(np.random.default_rng(5), 4000, 3)[:, 0]
+    assert stats.kstest(first, stats.beta(SHAPE, 2 * SHAPE).cdf).pvalue > 1e-3
+    assert stats.kstest(first, stats.beta(1.5 * SHAPE, 3 * SHAPE).cdf).pvalue < 1e-3
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_model_of_the_pilot_draws_as_many_rows_as_wanted(sparse):
+    source = FromModel(sp.csr_array(PILOT) if sparse else PILOT, 2, **FAST)
+    assert (source.n_words, source.most_rows) == (12, None)
+    totals = [source.draw(75, np.random.default_rng(seed)).rates.sum() / 75 for seed in range(30)]
+    assert abs(np.mean(totals) - PILOT.sum() / 30) < 0.1 * PILOT.sum() / 30
+    truth = source.draw(75, np.random.default_rng(0))
+    spread = (truth.counts - truth.rates).sum() / np.sqrt(truth.rates.sum())
+    assert abs(spread) < 5
+    assert np.linalg.matrix_rank(truth.rates) == 2
+    repeated = truth.rates[:30].sum(axis=1)
+    assert np.allclose(np.sort(repeated), np.sort(truth.rates[30:60].sum(axis=1)))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_pilot_itself_comes_in_its_own_rows(sparse):
+    source = FromPilot(sp.csr_array(PILOT) if sparse else PILOT, 2, **FAST)
+    truth = source.draw(30, np.random.default_rng(0))
+    assert np.array_equal(truth.counts, PILOT)
+    assert truth.rates is None
+    some = source.draw(8, np.random.default_rng(0)).counts
+    assert len(some) == 8
+    assert {tuple(row) for row in some} <= {tuple(row) for row in PILOT}
+    with pytest.raises(ValueError, match="rows must be at most the 30 of the pilot, got 31"):
+        source.draw(31, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 5, 1.0), "got 0 and 5"), ((2, 1, 1.0), "got 2 and 1"), ((2, 5, 0.0), "total must be positive"),
+     ((2, 5, float("nan")), "total must be positive")],
+)  # fmt: skip
+def test_a_prior_that_is_none_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        FromPrior(*arguments)
