@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from countveil.planning import FromModel, FromPilot, FromPrior
-from countveil.planning.truths import SHAPE, _dirichlet
+from countveil.planning.truths import SHAPE
 
 FAST = {"chains": 1, "tune": 5, "draws": 10, "threads": 1}
 RNG = np.random.default_rng(2)
@@ -20,9 +20,9 @@ def test_the_prior_has_the_total_that_was_asked_for():
     assert np.allclose(truth.topics.sum(axis=1), 1.0)
 
 
-def test_draws_of_dirichlet_follow_its_law():
+def test_topics_of_the_prior_follow_its_law():
     """One of V coordinates is Beta(a, (V - 1) a); a law with another concentration is told apart."""
-    first = _dirichlet(np.random.default_rng(5), 4000, 3)[:, 0]
+    first = FromPrior(4000, 3, 30.0).draw(1, np.random.default_rng(5)).topics[:, 0]
     assert stats.kstest(first, stats.beta(SHAPE, 2 * SHAPE).cdf).pvalue > 1e-3
     assert stats.kstest(first, stats.beta(1.5 * SHAPE, 3 * SHAPE).cdf).pvalue < 1e-3
 

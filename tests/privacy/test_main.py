@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,37 @@ def test_the_preview_can_show_the_whole_file(here, capsys):
     assert (here / "r.json").read_text() in capsys.readouterr().out
 
 
+def test_a_level_can_be_told_as_the_study_was_made(here, capsys):
+    """N:EPSILON of a level on offer is that level, however its numbers are written."""
+    for place, asked in enumerate(["1:4", "1.0:4", "10:1", "1"]):
+        name = f"record{place}"
+        said = ["--level", asked, "--name", name, "--yes", "-o", f"{name}.json"]
+        assert main(["report", "study.json", "mail.txt", *said]) == 0
+        made = report.load(f"{name}.json", planned())
+        assert made.level == (LEVELS[1] if place < 2 else LEVELS[0])
+    odd = planned(levels=[PrivacyLevel(1, 7), PrivacyLevel(Fraction(1, 3), Fraction(7, 3))])
+    (here / "odd.json").write_text(odd.to_json())
+    assert "1 (7:1), 2 (7/3:1/3); got none" in fails(capsys, "report", "odd.json", "mail.txt", "--yes")
+    assert (
+        main(
+            [
+                "report",
+                "odd.json",
+                "mail.txt",
+                "--level",
+                "7/3:1/3",
+                "--yes",
+                "-o",
+                "odd-r.json",
+                "--name",
+                "o",
+            ]
+        )
+        == 0
+    )
+    assert report.load("odd-r.json", odd).level == odd.levels[1]
+
+
 def test_the_file_is_named_after_its_token(here):
     alone("report", "study.json", "mail.txt", "--level", "1", "--yes")
     (found,) = here.glob("report-*.json")
@@ -179,10 +211,27 @@ def test_labels_of_several_axes_are_shown(here, capsys):
 
 def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     make = ["report", "study.json", "mail.txt", "--yes"]
-    assert "level must be one that the study offers, 1 to 2, got None" in fails(capsys, *make)
-    assert "1 to 2, got 3" in fails(capsys, *make, "--level", "3")
+    offered = "level must be one that the study offers, by its number: 1 (10:1), 2 (1:4); got "
+    assert offered + "none" in fails(capsys, *make)
+    for wrong in (
+        "3",
+        "0",
+        "-1",
+        "01",
+        "10:2",
+        "1:10",
+        "10",
+        "10:",
+        ":1",
+        "x:y",
+        "\u0661",
+        "1e999999999:1",
+        "9" * 99,
+    ):
+        assert offered + ascii(wrong)[:30] in fails(capsys, *make, f"--level={wrong}")
     monkeypatch.setattr("sys.stdin", io.StringIO("many\n"))
-    assert "1 to 2, got 0" in fails(capsys, "report", "study.json", "mail.txt")
+    assert offered + "'many'" in fails(capsys, "report", "study.json", "mail.txt")
+    assert not list(here.glob("report-*"))
     make += ["--level", "1"]
     for taken in ("study.json", "mail.txt", "ledger"):
         before = (here / taken).read_bytes() if taken != "ledger" else b""

@@ -65,7 +65,7 @@ class FromPrior:
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
         """True counts of so many rows, with topics of their own."""
         theta = rng.gamma(SHAPE, self.total / (SHAPE * self.n_topics), (rows, self.n_topics))
-        topics = _dirichlet(rng, self.n_topics, self.n_words)
+        topics = rng.dirichlet(np.full(self.n_words, SHAPE), self.n_topics)
         return _from_factors(theta, topics, rng)
 
 
@@ -138,11 +138,3 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
 def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:
     rates = theta @ topics
     return Truth(rng.poisson(rates), rates, topics)
-
-
-def _dirichlet(rng: np.random.Generator, n_topics: int, n_words: int) -> np.ndarray:
-    """Draws of Dirichlet(SHAPE), in logs, so that none is 0/0."""
-    log_gamma = np.log(rng.gamma(SHAPE + 1.0, size=(n_topics, n_words)))
-    log_gamma += np.log(rng.random((n_topics, n_words))) / SHAPE
-    scaled = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))
-    return scaled / scaled.sum(axis=1, keepdims=True)

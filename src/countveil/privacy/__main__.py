@@ -72,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("study", help="the study file")
     make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
     make.add_argument("-o", "--output", help="the report file to write [report-<start of its token>.json]")
-    make.add_argument("--level", type=int, metavar="K", help="the K-th level that the study offers")
+    make.add_argument(
+        "--level", metavar="K", help="the K-th level that the study offers, or N:EPSILON if it does"
+    )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
     make.add_argument(
         "--as", dest="form", choices=counting.FORMATS, help="what the record is [by its ending]"
@@ -147,18 +149,42 @@ def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, le
 
 def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:
     """The level asked for, the only one, or the one that is chosen from the list."""
-    place, count = options.level, len(study.levels)
-    if place is None and count == 1:
-        place = 1
-    if place is None and not options.yes:
+    asked, count = options.level, len(study.levels)
+    if asked is None and count == 1:
+        asked = "1"
+    if asked is None and not options.yes:
         print(f"{study.title}. Choose how much to hide:")
         for number, meaning in enumerate(study.meanings(), start=1):
             print(f"  {number}. {meaning}")
-        answer = _asked(f"Level (1 to {count}): ", options)
-        place = int(answer) if answer.isascii() and answer.isdecimal() else 0
-    if place is None or not 1 <= place <= count:
-        raise ValueError(f"level must be one that the study offers, 1 to {count}, got {place}")
-    return study.levels[place - 1]
+        asked = _asked(f"Level (1 to {count}): ", options)
+    place = _place(asked or "", study)
+    if place is None:
+        offered = ", ".join(
+            f"{number} ({_spelt(level)})" for number, level in enumerate(study.levels, start=1)
+        )
+        got = "none" if not asked else _fields.shown(asked)
+        raise ValueError(f"level must be one that the study offers, by its number: {offered}; got {got}")
+    return study.levels[place]
+
+
+def _place(asked: str, study: Study) -> int | None:
+    """Which of the study's levels is meant by its number, or by an N:EPSILON that is exactly one of them."""
+    asked = asked.strip()
+    if asked.isascii() and asked.isdecimal():
+        return next((place for place in range(len(study.levels)) if str(place + 1) == asked), None)
+    precision, _, epsilon = asked.partition(":")
+    spelt = [place for place, level in enumerate(study.levels) if _spelt(level) == asked]
+    if len(spelt) == 1:
+        return spelt[0]
+    try:
+        level = PrivacyLevel(epsilon, precision)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return study.levels.index(level) if level in study.levels else None
+
+
+def _spelt(level: PrivacyLevel) -> str:
+    return f"{short(level.precision)}:{short(level.epsilon)}"
 
 
 def _asked(question: str, options: argparse.Namespace) -> str:
