@@ -1,9 +1,11 @@
 """Where the true counts of a simulation come from: a prior, a model of a pilot corpus, or the pilot itself."""
 
+import warnings
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from countveil.estimators import TopicModel
 from countveil.observations import ExactCounts
@@ -11,6 +13,7 @@ from countveil.observations import ExactCounts
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics a row, few words a topic."""
 MAX_CELLS = 20_000_000
+PILOT_FIT: dict[str, Any] = {"chains": 2, "tune": 150, "draws": 50}
 
 
 class Truth(NamedTuple):
@@ -132,7 +135,11 @@ class FromPilot:
 
 
 def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) -> TopicModel:
-    return TopicModel(n_topics, seed=seed, progress=False, **settings).fit(ExactCounts(counts))
+    """The pilot's own posterior; whether its chains agree matters little, since a truth is drawn from one draw."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = TopicModel(n_topics, seed=seed, progress=False, **PILOT_FIT | settings)
+        return model.fit(ExactCounts(counts))
 
 
 def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:
