@@ -13,6 +13,7 @@ _HOME_OF = {
     "PrivacyLevel": "countveil.privacy",
     "Release": "countveil.privacy",
     "privatize": "countveil.privacy",
+    "Privatizer": "countveil.privatizer",
     "simulate_release": "countveil.simulation",
     "PrivatizedCounts": "countveil.observations",
     "ExactCounts": "countveil.observations",

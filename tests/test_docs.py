@@ -1,0 +1,23 @@
+"""The code blocks of the pages run, one after another."""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def run_page(name):
+    """What the code blocks of a page leave behind."""
+    left = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL):
+        exec(block, left)
+    return left
+
+
+def test_the_page_on_inputs_runs():
+    left = run_page("inputs.md")
+    assert left["exact"].mode_shape == (2, 2, 2)
+    assert left["noisy"].labels == (["kenya", "peru"], ["aid", "talk"])
+    draws = left["fit"].posterior["posterior"]
+    assert draws["action"].to_numpy().tolist() == ["aid", "talk"]
+    assert left["topics"][-1].posterior["posterior"]["word"].to_numpy().tolist() == left["words"]
