@@ -67,6 +67,15 @@ class PoissonFactorization(FactorizationEstimator):
     ) -> None:
         self._remember(locals())
 
+    def _check_parameters(self) -> None:
+        for name in ("ranks", "shared", "priors", "fixed", "dims"):
+            check_mapping(name, getattr(self, name))
+        if isinstance(self.symmetric, str):
+            raise ValueError(f"symmetric must be a sequence of names of factors, got {self.symmetric!r}")
+        if not isinstance(self.self_loops, bool | np.bool_):
+            raise ValueError(f"self_loops must be True or False, got {self.self_loops!r}")
+        super()._check_parameters()
+
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec(self.spec, names=self.names, shared=self.shared, symmetric=self.symmetric)
 
@@ -78,7 +87,9 @@ class PoissonFactorization(FactorizationEstimator):
         for axis in self.dims or {}:
             if axis not in layout.dims:
                 raise ValueError(f"dims must be for axes of the spec {sorted(layout.dims)}, got {axis!r}")
-        return layout._replace(dims=layout.dims | dict(self.dims or {}))
+        layout = layout._replace(dims=layout.dims | dict(self.dims or {}))
+        check_words(layout)
+        return layout
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         self._layout(spec)
@@ -115,6 +126,31 @@ def nested(value: Any) -> Any:
     return np.asarray(value).tolist()
 
 
+def check_mapping(name: str, value: Any) -> None:
+    """Refuse what is neither a mapping nor None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping, such as a dict, got {value!r}")
+
+
+def check_words(layout: Layout) -> None:
+    """Dimensions and factors need names of their own: the posterior holds them side by side."""
+    dims, factors = list(layout.dims.values()), list(layout.axes)
+    taken = {"chain", "draw"}
+    for dim in dims:
+        if not isinstance(dim, str) or not dim or dim in taken:
+            raise ValueError(
+                f"dims must be different words, neither 'chain' nor 'draw', got {dim!r} among {dims}"
+            )
+        taken.add(dim)
+    rates = {f"{factor}_rate" for factor in factors}
+    for factor in factors:
+        if factor in taken | rates:
+            raise ValueError(
+                f"names of factors must differ from those of axes ({', '.join(dims)}), 'chain', 'draw' and the "
+                f"prior rates ({', '.join(sorted(rates))}), got {factor!r}; give names= or dims="
+            )
+
+
 def check_prior(name: str, given: Any, shape: tuple[int, ...], default: GammaPrior) -> GammaPrior:
     """A prior from (shape, rate), each a positive number or array."""
     try:
@@ -130,7 +166,7 @@ def check_prior(name: str, given: Any, shape: tuple[int, ...], default: GammaPri
 
 def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.ndarray:
     """A positive finite number, or an array of them that broadcasts against shape."""
-    found = np.asarray(value, dtype=np.float64)
+    found = real_numbers(name, value)
     if not ((found > 0.0) & (found < np.inf)).all():
         raise ValueError(
             f"{name} must be positive and finite, got {found[~((found > 0) & (found < np.inf))].flat[0]}"
@@ -144,9 +180,21 @@ def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.nd
 
 def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A factor's value: finite, not negative, of its shape; zeros become tiny, so that logarithms exist."""
-    found = np.array(value, dtype=np.float64)
+    found = real_numbers(f"fixed factor {name!r}", value)
     if found.shape != shape:
         raise ValueError(f"fixed factor {name!r} must have shape {shape}, got {found.shape}")
-    if not ((found >= 0.0) & (found < np.inf)).all():
-        raise ValueError(f"fixed factor {name!r} must be finite and not negative")
+    bad = ~((found >= 0.0) & (found < np.inf))
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}"
+        )
     return np.maximum(found, 1e-150)
+
+
+def real_numbers(name: str, value: Any) -> np.ndarray:
+    """An array of float64, the caller's own left alone."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of them, got {value!r:.60}") from None

@@ -1,6 +1,7 @@
 """What a Poisson factorization's einsum says, checked: terms, factors, axes."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 
@@ -40,6 +41,9 @@ def parse_spec(
     names = list(terms) if names is None else list(names)
     if len(names) != len(terms):
         raise ValueError(f"names must name each of the {len(terms)} factors in {text!r}, got {len(names)}")
+    wrong = next((name for name in names if not isinstance(name, str) or not name), None)
+    if wrong is not None:
+        raise ValueError(f"names must be words, got {wrong!r}")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"factors must have different names, got {twice!r} twice in {text!r}; give names=")
@@ -144,7 +148,7 @@ def axis_sizes(spec: Spec, shape: Sequence[int], ranks: Mapping[str, int]) -> di
     for axis, rank in ranks.items():
         if axis not in spec.latent:
             raise ValueError(f"ranks must be for latent axes {list(spec.latent)}, got {axis!r}")
-        if isinstance(rank, bool) or int(rank) != rank or rank < 1:
+        if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < 1:
             raise ValueError(f"ranks must be whole numbers of at least 1, got {rank!r} for {axis!r}")
     sizes = dict(zip(spec.output, shape, strict=True)) | {a: int(ranks[a]) for a in spec.latent}
     for term, factor in zip(spec.terms, spec.factor_of_term, strict=True):
