@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import countveil as cv
 
@@ -191,3 +192,27 @@ def test_coordinates_out_of_range_and_repeated(where, message):
         cv.PrivatizedCounts.from_coordinates(where, [1, 2], 0.5, (4, 3))
     with pytest.raises(ValueError, match=message):
         cv.NaiveCounts.from_coordinates(where, [1, 2], (4, 3))
+
+
+def twice(form, n_axes=2):
+    """One cell named twice, for reports of 1 and 2."""
+    if form == "coo":
+        return sp.coo_array(([1, 2], ([2, 2], [1, 1], [0, 0])[:n_axes]), shape=(4, 3, 2)[:n_axes])
+    parts = (np.array([1, 2]), np.array([1, 1]), np.array([0, 0, 0, 2, 2]))
+    return sp.csr_array(parts, shape=(4, 3)) if form == "csr" else sp.csc_array(parts, shape=(3, 4))
+
+
+@pytest.mark.parametrize(("form", "n_axes"), [("coo", 2), ("coo", 3), ("csr", 2), ("csc", 2)])
+def test_a_sparse_matrix_that_repeats_a_cell_is_the_sum_of_counts_only(form, n_axes):
+    assert cv.ExactCounts(twice(form, n_axes)).reports.tolist() == [3]
+    assert cv.ExactCounts.from_coordinates(
+        [[2, 2], [1, 1]], [1, 2], sum_duplicates=True
+    ).reports.tolist() == [3]
+    message = r"^reports must name each cell once, got one twice: a sum of reports carries the noise of each"
+    with pytest.raises(ValueError, match=message):
+        cv.PrivatizedCounts(twice(form, n_axes), 0.5)
+    with pytest.raises(ValueError, match=message):
+        cv.NaiveCounts(twice(form, n_axes))
+    if n_axes == 2:
+        with pytest.raises(ValueError, match=message):
+            cv.TopicModel(2, alpha=0.5, **BRIEF).fit(twice(form))

@@ -74,10 +74,21 @@ FORMS = {
     "sparse float": lambda r: sp.csr_array(r.astype(float)),
     "sparse truncated": lambda r: sp.csr_array(np.maximum(r, 0)),
     "explicit zeros": with_explicit_zeros,
-    "duplicates": with_duplicates,
-    "csr duplicates": with_csr_duplicates,
     "unsorted": shuffled,
 }
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("form", [with_duplicates, with_csr_duplicates])
+def test_repeated_cells_are_summed_as_counts_and_refused_as_reports(form, masked):
+    counts = np.abs(REPORTS)
+    mask = (np.arange(16).reshape(4, 4) % 5 == 0) if masked else None
+    given = form(counts)
+    given.data.flags.writeable = False
+    assert_same(ExactCounts(given, mask), ExactCounts(counts, mask))
+    for make in (lambda: PrivatizedCounts(given, 0.5, mask), lambda: NaiveCounts(given, mask)):
+        with pytest.raises(ValueError, match="reports must name each cell once, got one twice"):
+            make()
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -181,6 +181,10 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
         if not compressed.has_canonical_format:
             compressed = compressed.copy()
             compressed.sum_duplicates()
+        if show and reports.format in ("coo", "csc", "csr") and compressed.nnz < reports.nnz:
+            raise ValueError(
+                "reports must name each cell once, got one twice: a sum of reports carries the noise of each of them"
+            )
         if hidden is not None:
             cells = compressed.tocoo()
             compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
