@@ -189,8 +189,8 @@ def theta(_: Path) -> None:
             ("countveil", cv.PrivatizedCounts(counts + noise, p), "#0072B2"),
         ):
             fit = cv.PoissonFactorization(
-                "dk,vk->dv", {"k": n}, names=("theta", "phi"), fixed={"phi": phi}, priors={"theta": (0.3, 0.005)}, chains=2, tune=200, draws=200,
-                seed=1, progress=False,
+                "dk,vk->dv", {"k": n}, names=("theta", "phi"), fixed={"phi": phi}, priors={"theta": (0.3, 0.005)},
+                chains=2, tune=200, draws=200, seed=1, progress=False,
             ).fit(data)  # fmt: skip
             draws = fit.posterior["posterior"]["theta"]
             mean = draws.mean(("chain", "draw")).to_numpy()
