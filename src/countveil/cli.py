@@ -3,19 +3,19 @@
 Heavy imports wait until a command runs, so that ``countveil --help`` answers at once.
 """
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countveil import __version__
+from countveil.cli_fit import fit_app
 from countveil.cli_plan import plan_study
 from countveil.cli_studies import add_studies
-from countveil.shell import Force, check_free, plainly
+from countveil.shell import Force, Threads, check_free, plainly
 
 if TYPE_CHECKING:
-    from countveil.estimators import TopicModel
+    pass
 
 app = typer.Typer(
     help="Counts under local privacy: exact noise for their owner, posteriors from the noisy reports for an analyst.",
@@ -24,7 +24,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
-fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 app.add_typer(fit_app, name="fit")
 add_studies(app)
 app.command("plan")(plan_study)
@@ -39,13 +38,6 @@ def show_version(wanted: bool) -> None:
 
 Version = Annotated[
     bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
-]
-METHOD_OPTION = typer.Option(
-    help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi (as "
-    "published) or svi (for very large data) approximate it; em finds one point estimate."
-)
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
 ]
 
 
@@ -133,66 +125,6 @@ def privatize(
     typer.echo(f"Wrote {output}: {release.shape[0]} x {release.shape[1]} reports, {kind}.")
 
 
-@fit_app.command("topics")
-@plainly
-def fit_topics(
-    release: Annotated[Path, typer.Argument(help="A release written by `countveil privatize`.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")],
-    topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 10,
-    method: Annotated[str, METHOD_OPTION] = "gibbs",
-    draws: Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")] = 500,
-    tune: Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")] = 500,
-    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")
-    ] = None,
-    threads: Threads = None,
-    words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
-    ] = None,
-    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes from one saving to the next.")] = 5.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
-    force: Force = False,
-) -> None:
-    """Sample the topics behind a release and write the fit.
-
-    Prints every topic's share of all expected words and its most probable words with 90% intervals, and says
-    whether the chains agree. Ctrl-C stops early: the draws so far are kept and written, and tuning is lost
-    without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
-    draws as without the break.
-
-    Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
-    """
-    if output.suffix.lower() != ".nc":
-        raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
-    check_free(output, force, release, checkpoint)
-    if resume and checkpoint is None:
-        raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
-    if checkpoint is not None:
-        check_free(checkpoint, True, release)  # whether it may exist, fit knows
-    if not release.is_file():
-        raise FileNotFoundError(f"no release at {release}")
-    from countveil.estimators import TopicModel
-    from countveil.privacy import Release
-
-    model = TopicModel(
-        topics, method=method, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads
-    )
-    data = Release.load(release)
-    if data.simulated:
-        typer.echo("This release is simulated: its noise came from a seeded generator and protects nobody.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what they say is printed below
-        model.fit(data, checkpoint=checkpoint, checkpoint_minutes=checkpoint_minutes, resume=resume)
-        print_topics(model, words)
-        if model.interrupted_:
-            typer.echo("Interrupted: the fit holds the draws made until then.")
-        typer.echo(model.diagnostics().verdict)
-        model.save(output)  # last, so that a failing one takes nothing of the above with it
-    typer.echo(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
-
-
 demo_app = typer.Typer(invoke_without_command=True)
 app.add_typer(demo_app, name="demo")
 
@@ -271,25 +203,6 @@ def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:
     if names is None or reads_as_number(names[0]) or reads_as_number(names[-1]):
         return f"{said}."
     return f"{said}, from {names[0]} to {names[-1]}."
-
-
-def print_topics(model: "TopicModel", n_words: int) -> None:
-    """One row a topic: its share of all expected words, and its top words with 90% intervals."""
-    from rich.table import Table
-
-    from countveil.experiments.present import console
-
-    table = Table(title="Topics by share of all expected words", title_justify="left", header_style="")
-    table.add_column("topic", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("most probable words: probability in % (90% interval)")
-    for topic, rows in model.top_words(n_words).groupby("topic"):
-        listed = ", ".join(
-            f"{row.word} {100 * row.probability:.1f} ({100 * row.lower:.1f} to {100 * row.upper:.1f})"
-            for row in rows.itertuples()
-        )
-        table.add_row(str(topic), f"{rows['prevalence'].iloc[0]:.1%}", listed)
-    console().print(table)
 
 
 if __name__ == "__main__":

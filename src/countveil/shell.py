@@ -9,6 +9,9 @@ import typer
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
 
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 
 
