@@ -116,6 +116,22 @@ def test_ranks_may_be_numpy_numbers():
         ),
         ({"shared": {"cd": "ic"}}, r"^shared factors must have one observed .* got 'ic' and 'cd'$"),
         ({"shared": "jd"}, r"^shared must be a mapping, such as a dict, got 'jd'$"),
+        (
+            {"spec": "ic,jc,kc->ijk", "data": TENSOR, "ranks": {"c": 2}, "shared": {"jc": "ic", "kc": "ic"}},
+            r"^shared must name one factor that is used twice, got 2 entries$",
+        ),
+        (
+            {"spec": "ic,jc,id,jd->ij", "shared": {"jc": "ic"}},
+            r"^the observed axis 'i' of a shared factor must be in no other factor$",
+        ),
+        (
+            {"spec": "ak,ic,jc,ck->aij", "data": TENSOR, "shared": {"jc": "ic"}},
+            r"^a shared factor must hold the first output axis, got 'i' and 'j' with output 'aij'$",
+        ),
+        (
+            {"spec": "jc,ic->ij", "shared": {"ic": "jc"}},
+            r"^the first use of a shared factor must hold the first output axis 'i'$",
+        ),
         ({"symmetric": "cd"}, r"^symmetric must be a sequence of names of factors, got 'cd'$"),
         ({"symmetric": ("zz",)}, r"^symmetric must name factors among \['ic', 'cd'\], got 'zz'$"),
         ({"symmetric": ("ic",)}, r"^symmetric factors must have two latent axes, got 'ic' with axes 'ic'$"),
