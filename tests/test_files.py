@@ -1,6 +1,9 @@
+import os
+
 import pytest
 
 from countveil.files import replacing
+from countveil.privacy import _archive
 
 
 def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
@@ -26,3 +29,27 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
         break_off()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def write(path):
+    with replacing(path) as temporary:
+        temporary.write_text("whole")
+
+
+@pytest.mark.parametrize("writer", [write, lambda path: _archive.put(path, b"whole")])
+def test_a_device_a_pipe_or_a_directory_is_never_renamed_over(tmp_path, writer):
+    pipe, folder, link = (tmp_path / name for name in ("pipe", "folder", "link"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+    link.symlink_to(pipe)
+    before = set(tmp_path.iterdir())
+    for path in (pipe, folder, link):
+        with pytest.raises(OSError, match="must be a file or a new name"):
+            writer(path)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert set(tmp_path.iterdir()) == before
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "nowhere")
+    writer(dangling)
+    assert dangling.read_text() == "whole"

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from countveil.privacy._archive import check_replaceable
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` to write to; it takes the name at the end, unless an error came first.
 
     It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming.
+    Raises OSError if there is a device, a pipe or a directory: renaming would put a file in its place.
     """
     target = Path(path)
+    check_replaceable(target)
     temporary = target.with_name(f".{os.urandom(6).hex()}.{target.name}")
     try:
         yield temporary

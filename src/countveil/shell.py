@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from countveil.privacy._archive import check_replaceable
+
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
 
 Threads = Annotated[
@@ -42,6 +44,7 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
             raise ValueError(f"{path} must be a file of its own, got {other}, which this command needs")
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a file to write, got a directory")
+    check_replaceable(path)
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists already; choose another name, or pass --force to replace it")
     if not path.parent.is_dir():

@@ -209,6 +209,17 @@ def test_labels_of_several_axes_are_shown(here, capsys):
     )
 
 
+def test_an_output_that_cannot_be_written_costs_nothing(here, capsys, monkeypatch):
+    """It is refused before noise is drawn, and does not count as a release."""
+    make = ["report", "study.json", "mail.txt", "--level", "1", "--yes"]
+    os.mkfifo(here / "pipe")
+    assert "pipe must be a file or a new name" in fails(capsys, *make, "-o", "pipe")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "must be in a directory that can be written in" in fails(capsys, *make, "-o", "r.json")
+    with Ledger("ledger") as ledger:
+        assert ledger.entries() == []
+
+
 def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     make = ["report", "study.json", "mail.txt", "--yes"]
     offered = "level must be one that the study offers, by its number: 1 (10:1), 2 (1:4); got "

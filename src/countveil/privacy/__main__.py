@@ -199,12 +199,15 @@ def _asked(question: str, options: argparse.Namespace) -> str:
 
 
 def _check_output(output: Path, options: argparse.Namespace) -> None:
-    """Never writes over the study, the record or the ledger, or where no directory is."""
+    """Refuses, before anything is drawn or counts as gone, an output that cannot or must not be written."""
     for other in (options.study, options.record, options.ledger or default_path()):
         if output.exists() and os.path.exists(other) and output.samefile(other):
             raise ValueError(f"{output} must be a file of its own, got one that this command needs")
     if output.is_dir() or not output.parent.is_dir():
         raise ValueError(f"{output} must be a file in a directory that exists, got otherwise")
+    _archive.check_replaceable(output)
+    if not os.access(output.parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{output} must be in a directory that can be written in, got one that cannot")
 
 
 def _count(options: argparse.Namespace, study: Study) -> Counted:

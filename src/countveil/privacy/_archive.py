@@ -75,10 +75,17 @@ def put(path: str | os.PathLike[str], content: bytes) -> None:
         file.write(content)
 
 
+def check_replaceable(path: Path) -> None:
+    """Raises OSError if there is something other than a file at ``path``, such as a device, to be renamed over."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} must be a file or a new name, got a directory, a device or a pipe")
+
+
 @contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write that takes its name at the end, unless an error came first."""
     target = Path(path)
+    check_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
     try:
         with open(temporary, "x+b") as file:
