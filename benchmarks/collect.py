@@ -50,7 +50,9 @@ def main() -> None:
         )
         subprocess.run([sys.executable, "-c", CODE, str(folder)], check=True)
         print(f"release of {(folder / 'r.npz').stat().st_size / 1e6:.0f} MB")
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"processor time {used.ru_utime:.1f} s, and {used.ru_stime:.1f} s in the system")
+    peak = used.ru_maxrss
     print(
         f"peak memory of the collecting process {peak / 1e6 if sys.platform != 'darwin' else peak / 1e9:.2f} GB"
     )

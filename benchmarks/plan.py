@@ -2,7 +2,7 @@
 
 python benchmarks/plan.py                               # Reuters, from the extra `demo`
 python benchmarks/plan.py COUNTS.npz --topics 20        # any corpus that the command line reads
-python benchmarks/plan.py --pilot-rows 100              # predicted from 100 of its rows alone
+python benchmarks/plan.py --pilot-rows 100              # predicted from 100 of its rows, too
 
 Predictions are of simulated studies: true counts drawn from a model of the pilot, simulated noise. Measurements
 are of the real counts under real noise (privatize), fitted in the same way. Topics: in a simulation against the
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("counts", nargs="?", help="true counts, a record a row [Reuters]")
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--level", action="append", metavar="N:EPSILON")
-    parser.add_argument("--pilot-rows", type=int, help="rows of the corpus that the plan may see [all]")
+    parser.add_argument("--pilot-rows", type=int, help="predict from so many rows of the corpus, too")
     parser.add_argument("--replicates", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--own-rows", action="store_true", help="predict by re-noising the pilot itself, too")
@@ -88,8 +88,10 @@ def main() -> None:
     counts = corpus(options.counts)
     levels = [PrivacyLevel(*reversed(text.split(":"))) for text in options.level or ("1:1", "1:2", "1:3")]
     grid = Grid(levels, [len(counts)], options.replicates, seed=1, threads=options.threads)
-    some = np.random.default_rng(3).permutation(len(counts))[: options.pilot_rows]
-    sources = [FromModel(counts[np.sort(some)], options.topics, 1, threads=1)]
+    sources = [FromModel(counts, options.topics, 1, threads=1)]
+    if options.pilot_rows:
+        some = np.random.default_rng(3).permutation(len(counts))[: options.pilot_rows]
+        sources.append(FromModel(counts[np.sort(some)], options.topics, 1, threads=1))
     if options.own_rows:
         sources.append(FromPilot(counts, options.topics, 1, threads=1))
     begun = time.perf_counter()

@@ -155,6 +155,18 @@ def test_a_refused_report_does_not_take_the_place_of_a_good_one(here):
     assert collect(STUDY, [broken, put(here, "b", good)], "r.npz", "t.csv")[:2] == (1, 1)
 
 
+def test_no_cell_of_the_table_is_a_formula(here, monkeypatch):
+    """Fields are named by whoever wrote the file, and names of files by whoever sent it."""
+    monkeypatch.chdir(here / "reports")
+    for name, key in (("=1.json", "=1+1"), ("@2.json", "@SUM(1)"), ("-3.json", "-3"), ("+4.json", "+4")):
+        put(here, name, json.dumps({key: 1}).encode())
+    with pytest.raises(ValueError, match="got none"):
+        collect(STUDY, ["=1.json", "@2.json", "-3.json", "+4.json"], "r.npz", "t.csv")
+    table = rows("t.csv")
+    assert [row["field"] for row in table] == ["'=1+1", "'@SUM(1)", "'-3", "'+4"]
+    assert [row["file"] for row in table] == ["'=1.json", "'@2.json", "'-3.json", "'+4.json"]
+
+
 def test_nothing_accepted_is_no_release_but_a_table(here):
     with pytest.raises(
         ValueError, match=r"must hold at least one that is accepted, got none; t\.csv says why"
@@ -207,6 +219,15 @@ def test_the_command(here):
     assert "s.csv must be a file of its own" in fails(
         "collect", "study.json", "reports", "-o", "s.csv", "--force"
     )
+    before = (here / "reports" / "0.json").read_bytes()
+    for inside in ("reports/0.json", "reports/new.npz"):
+        assert "must be outside the directories of reports" in fails(
+            "collect", "study.json", "reports", "-o", inside, "--force"
+        )
+    assert "t.csv must be outside" in fails(
+        "collect", "study.json", "reports", "-o", "s.npz", "--table", "reports/t.csv"
+    )
+    assert (here / "reports" / "0.json").read_bytes() == before
     assert "id must be" in fails("collect", changed(here), "reports", "-o", "s.npz")
     assert not (here / "s.npz").exists()
 

@@ -108,6 +108,11 @@ def collect_reports(
     table = output.with_suffix(".csv") if table is None else table
     check_free(output, force, study, *reports)
     check_free(table, force, study, output, *reports)
+    for written in (output, table):
+        if any(path.is_dir() and written.parent.samefile(path) for path in reports):
+            raise ValueError(
+                f"{written} must be outside the directories of reports, got one in {written.parent}"
+            )
     found = report_files(reports)
     done = collect(load(study), counted(found), output, table)
     typer.echo(f"Accepted {done.accepted} of {len(found)} reports.")

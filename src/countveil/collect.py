@@ -64,17 +64,19 @@ def collect(
                 _refuse_again(found, seen, name)
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
-                writer.writerow((name, REFUSED, "", "", "", error.field, error.rule))
+                writer.writerow((_cell(name), REFUSED, "", "", "", _cell(error.field), error.rule))
                 continue
             except OSError as error:
                 fields["the file"] += 1
                 writer.writerow(
-                    (name, REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
+                    (_cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
                 )
                 continue
             rows.add(found)
             level = found.level
-            writer.writerow((name, ACCEPTED, found.participant, level.epsilon, level.precision, "", ""))
+            writer.writerow(
+                (_cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", "")
+            )
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
@@ -88,6 +90,11 @@ def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
     if token in seen:
         raise RefusedError(name, "participant", f"must be new, got the participant of {seen[token]} again")
     seen[token] = name
+
+
+def _cell(text: str) -> str:
+    """Text from a file as a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:

@@ -214,10 +214,38 @@ def test_an_output_that_cannot_be_written_costs_nothing(here, capsys, monkeypatc
     make = ["report", "study.json", "mail.txt", "--level", "1", "--yes"]
     os.mkfifo(here / "pipe")
     assert "pipe must be a file or a new name" in fails(capsys, *make, "-o", "pipe")
+    for other in (b"my diary", b"{}"):
+        (here / "diary.txt").write_bytes(other)
+        assert "must be a new name or a report, got a file that" in fails(capsys, *make, "-o", "diary.txt")
+        assert (here / "diary.txt").read_bytes() == other
+    (here / "empty").touch()
+    assert main([*make, "-o", "empty", "--ledger", "other"]) == 0
+    assert main([*make, "-o", "empty", "--ledger", "other"]) == 0
+    capsys.readouterr()
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert "must be in a directory that can be written in" in fails(capsys, *make, "-o", "r.json")
     with Ledger("ledger") as ledger:
         assert ledger.entries() == []
+
+
+def test_closed_standard_input_is_no_answer_and_no_record(here, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert "from standard input, got none" in fails(
+        capsys, "report", "study.json", "-", "--level", "1", "--yes"
+    )
+    assert main(["report", "study.json", "mail.txt", "--level", "1", "-o", "r.json"]) == 3
+    assert not (here / "r.json").exists()
+
+
+def test_files_that_cannot_be_read_are_named(here, capsys, monkeypatch):
+    os.mkfifo(here / "pipe")
+    for command in (["show", "pipe"], ["report", "study.json", "pipe", "--level", "1", "--yes"]):
+        assert "pipe: the file must be a regular file" in fails(capsys, *command)
+    assert "pipe: the ledger must be a regular file" in fails(capsys, "ledger", "--ledger", "pipe")
+    if os.path.exists("/proc/self/mem"):
+        assert "mem: the file must be readable, got Input/output error" in fails(
+            capsys, "show", "/proc/self/mem"
+        )
 
 
 def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):

@@ -273,6 +273,18 @@ def test_csv_and_json_are_laid_out_over_the_axes():
     nested = b'{"ann": {"Mon": 4}, "bob the 2nd": {"Wed": 4, "Sun": 5}, "eve": {"Mon": 1}}'
     assert counting.count(nested, "json", axes, "t") == ([4, 0, 0, 0, 0, 4], 6, 2)
     assert counting.count(b"party,7\n", "csv", words().labels, "t") == ([0, 7, 0, 0], 0, 0)
+    for marked, form in ((b"party,7\r\n", "csv"), (b'{"party": 7}\r\n', "json"), (b"party " * 7, "text")):
+        found = counting.count(b"\xef\xbb\xbf" + marked, form, words().labels, "t")
+        assert found == ([0, 7, 0, 0], 0, 0)
+
+
+def test_a_first_row_is_no_header_if_it_looks_like_a_count_gone_wrong():
+    axes = words().labels
+    for wrong in (b"party,7x\n", b"party,7\x00\n", b"party, 7 7\n"):
+        with pytest.raises(RefusedError, match="row 1 must be a whole number"):
+            counting.count(wrong, "csv", axes, "t")
+    for header in (b"word,count\n", b"party,how often\n", b"word,2nd count\n"):
+        assert counting.count(header + b"party,7\n", "csv", axes, "t").values == [0, 7, 0, 0]
 
 
 @pytest.mark.parametrize(

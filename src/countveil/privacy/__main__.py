@@ -21,6 +21,7 @@ from countveil.privacy.level import PrivacyLevel, short
 from countveil.privacy.study import WORDS, Study, load
 
 MAX_RECORD_BYTES = 1 << 28
+_OPENING = b'{"format":"countveil-report"'
 EXAMPLE = """\
 worked example: nobody should be able to tell from your report that you wrote "surprise party" five times.
 Without the two words' five uses, your counts differ by 5 x 2 = 10. So choose a level that hides up to N = 10
@@ -193,7 +194,7 @@ def _asked(question: str, options: argparse.Namespace) -> str:
         return ""
     try:
         return input(question).strip()
-    except EOFError:
+    except (EOFError, RuntimeError):  # the latter where standard input is closed
         print()
         return ""
 
@@ -206,8 +207,15 @@ def _check_output(output: Path, options: argparse.Namespace) -> None:
     if output.is_dir() or not output.parent.is_dir():
         raise ValueError(f"{output} must be a file in a directory that exists, got otherwise")
     _archive.check_replaceable(output)
+    if output.exists() and not _is_report(output):
+        raise ValueError(f"{output} must be a new name or a report, got a file that is something else")
     if not os.access(output.parent, os.W_OK | os.X_OK):
         raise ValueError(f"{output} must be in a directory that can be written in, got one that cannot")
+
+
+def _is_report(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_OPENING)) in (_OPENING, b"")
 
 
 def _count(options: argparse.Namespace, study: Study) -> Counted:
@@ -219,6 +227,8 @@ def _count(options: argparse.Namespace, study: Study) -> Counted:
             f"{name} must be a .csv or .json of counts, since the study counts no words, got text"
         )
     if name == "-":
+        if sys.stdin is None:
+            raise ValueError("the record must come from standard input, got none")
         content = sys.stdin.buffer.read(MAX_RECORD_BYTES + 1)
         if len(content) > MAX_RECORD_BYTES:
             raise ValueError(f"the record must have at most {MAX_RECORD_BYTES} bytes, got more")

@@ -38,7 +38,10 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
             raise RefusedError(
                 name, WHOLE_FILE, f"must have at most {limit} bytes, got a file of {status.st_size}"
             )
-        content = file.read(limit + 1)
+        try:
+            content = file.read(limit + 1)
+        except OSError as error:
+            raise RefusedError(name, WHOLE_FILE, f"must be readable, got {error.strerror}") from None
     if len(content) > limit:
         raise RefusedError(name, WHOLE_FILE, f"must have at most {limit} bytes, got more")
     return content

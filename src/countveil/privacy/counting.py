@@ -4,6 +4,7 @@ Text becomes words by one rule, TOKENISATION, which every study of words states.
 word or a count of the record.
 """
 
+import codecs
 import csv
 import io
 import unicodedata
@@ -78,9 +79,9 @@ def count_csv(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> C
             if len(row) != len(axes) + 1:
                 rule = f"must have {len(axes) + 1} cells, a label for each axis and a count, got {len(row)}"
                 raise RefusedError(name, f"row {number}", rule)
-            if number == 1 and not reads_as_number(row[-1]):
-                continue
             key = tuple(cell.strip() for cell in row[:-1])
+            if number == 1 and not reads_as_number(row[-1]) and not _miswritten(key, row[-1], axes):
+                continue
             totals[key] = totals.get(key, 0) + _whole(row[-1].strip(), name, f"row {number}")
     except csv.Error as error:
         raise RefusedError(name, _fields.WHOLE_FILE, f"must be comma-separated text, got {error}") from None
@@ -102,7 +103,7 @@ def count_json(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> 
         else:
             totals[labels] = node
 
-    walk(_fields.parse(content, name, private=True), ())
+    walk(_fields.parse(content.removeprefix(codecs.BOM_UTF8), name, private=True), ())
     return _laid_out(totals, axes, name)
 
 
@@ -119,6 +120,12 @@ def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: st
     if form == "text":
         return count_text(_decoded(content, name), axes[0])
     return (count_csv if form == "csv" else count_json)(content, axes, name)
+
+
+def _miswritten(key: tuple[str, ...], cell: str, axes: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether a first row is no header but a count gone wrong: a digit in its cell, behind the study's labels."""
+    of_study = all(label in labels for label, labels in zip(key, axes, strict=True))
+    return of_study and any(character.isdigit() for character in cell)
 
 
 def _whole(cell: str, name: str, field: str) -> int:

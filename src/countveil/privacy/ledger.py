@@ -17,6 +17,7 @@ import hmac
 import os
 import secrets
 import sqlite3
+import stat
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -84,7 +85,11 @@ class Ledger:
         self.path = os.fspath(path)
         folder = Path(self.path).absolute().parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        os.close(descriptor)
+        if not regular:
+            raise RefusedError(self.path, "the ledger", "must be a regular file, got a pipe or a device")
         with self._plainly():
             self._connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:
