@@ -19,7 +19,7 @@ from rich.console import Console
 from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.experiments.exhibits import ProgressWatcher
 from countveil.planning import FromModel, FromPilot, Grid, Truth, simulate, summary
-from countveil.planning.simulate import evaluate, fit
+from countveil.planning.simulate import NO_NOISE, evaluate, fit
 from countveil.privacy import PrivacyLevel, privatize
 
 SHOWN = ("mae", "log_score", "topic_error", "interval_width", "share_width", "total")
@@ -45,7 +45,7 @@ def measured(counts: np.ndarray, levels: list[PrivacyLevel], n_topics: int, rele
     rows = []
     for draw in range(releases):
         clean = fit(TRUE_COUNTS, counts, n_topics, 100 + draw)
-        rows.append(("none", TRUE_COUNTS, evaluate(truth, clean, np.random.default_rng(draw))))
+        rows.append((NO_NOISE, TRUE_COUNTS, evaluate(truth, clean, np.random.default_rng(draw))))
         for level in levels:
             release = privatize(counts, level, truncate=False)
             assert not release.simulated

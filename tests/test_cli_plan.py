@@ -28,7 +28,7 @@ def test_a_study_without_a_pilot(here):
     assert "How many participants for mae 0.01?" in said
     assert "10:1: not reached with 20 participants" in said
     table = pd.read_csv("out/plan.csv")
-    assert set(table["level"].fillna("none")) == {"none", "10:1"}
+    assert set(table["level"]) == {"no noise", "10:1"}
     assert len(pd.read_csv("out/fits.csv")) == 24
     assert (here / "out" / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert "</svg>" in (here / "out" / "plan.svg").read_text()
@@ -69,4 +69,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "must have the study's 4 columns, got 5" in fails("plan", "other.npz", "--study", "s.json", *SMALL)
     run("study", "new", "word.txt", "word.txt", "-o", "two.json", *ASKED, "--categories")
     assert "must have one axis of counts, got 2" in fails("plan", "--study", "two.json", *SMALL)
+    np.save("zero.npy", np.zeros((3, 4), dtype=int))
+    assert "a pilot must hold a count above zero" in fails("plan", "zero.npy", *SMALL)
     assert not (here / "out").exists()
+    assert "word.txt must be a directory" in fails("plan", "pilot.npz", *SMALL, "-o", "word.txt")

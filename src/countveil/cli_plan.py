@@ -85,6 +85,8 @@ def plan_study(
     from countveil.planning.present import present
     from countveil.privacy.study import load
 
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
     levels = read_levels(level, asked)

@@ -82,7 +82,7 @@ def test_wrong_totals_and_intervals_are_told_also_where_the_error_is_not():
 
 def test_too_much_noise_is_said():
     (line,) = misleads(summary(fits(countveil={50: 0.9}, naive={50: 1.6}, **RIVALS)))
-    assert line.endswith("no fit says more of a row than the words' means over all rows.")
+    assert line.endswith("means over all rows: too much noise, or too few rows.")
 
 
 def test_targets():

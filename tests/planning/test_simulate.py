@@ -24,7 +24,7 @@ def fits():
 def test_every_level_size_replicate_and_method_once(fits):
     keys = ["level", "rows", "replicate", "method"]
     assert not fits.duplicated(keys).any()
-    assert fits.groupby("level").size().to_dict() == {"none": 8, "10:1": 16, "1:3": 16}
+    assert fits.groupby("level").size().to_dict() == {"no noise": 8, "10:1": 16, "1:3": 16}
     assert set(fits.loc[fits["level"] == "10:1", "epsilon"]) == {"1"}
     assert fits[["mae", "mae_of_rates", "log_score", "total"]].notna().all().all()
     assert fits["coverage"].notna().equals(fits["method"].isin(["countveil", "naive", "true counts"]))
@@ -32,7 +32,7 @@ def test_every_level_size_replicate_and_method_once(fits):
 
 def test_less_noise_is_less_error_and_naive_sees_more_than_there_is(fits):
     mean = fits[fits["rows"] == 60].groupby(["level", "method"])["mae_of_rates"].mean()
-    assert mean["none", "true counts"] < mean["1:3", "countveil"] < mean["10:1", "countveil"]
+    assert mean["no noise", "true counts"] < mean["1:3", "countveil"] < mean["10:1", "countveil"]
     assert mean["10:1", "countveil"] < mean["10:1", "naive"]
     zero = fits[fits["method"] == "zero"]
     assert (zero["total"] == 0).all()
@@ -94,6 +94,12 @@ def test_the_width_of_intervals_is_that_of_the_draws():
     assert found["coverage"] == 0.0
     truth.rates[:] = 0.9
     assert evaluate(truth, estimate, np.random.default_rng(0))["coverage"] == 1.0
+
+
+def test_a_simulated_study_may_hold_no_count_at_all():
+    found = simulate(Grid(LEVELS[1:], [2], 2), FromPrior(2, 3, 1e-6), Silent(), **FAST)
+    assert found["log_score"].isna().all()
+    assert found["mae"].notna().all()
 
 
 def test_the_cosine_is_of_matched_topics():

@@ -136,7 +136,7 @@ def _verdict(here: pd.DataFrame) -> str:
         head = "naive does about as well"
     line = f"{head}: {'; '.join(said)}."
     if not _worse(here.loc[COLUMN_MEANS.name], ours, "log_score"):
-        line += " Too much noise: no fit says more of a row than the words' means over all rows."
+        line += " Ours says no more of a row than the words' means over all rows: too much noise, or too few rows."
     return line
 
 

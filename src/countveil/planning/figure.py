@@ -9,6 +9,7 @@ import pandas as pd
 from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.experiments.figure import STYLES
 from countveil.planning.answers import ERRORS, Target
+from countveil.planning.simulate import NO_NOISE
 
 PANELS = {
     "mae_of_rates": "error of the rates per cell\n(lower is better)",
@@ -34,7 +35,7 @@ def save_figure(found: pd.DataFrame, targets: Iterable[Target], paths: dict[str,
         raise ModuleNotFoundError(
             "the figure needs matplotlib, which is missing: pip install 'countveil[demo]'"
         ) from error
-    levels = [level for level in found["level"].unique() if level != "none"]
+    levels = [level for level in found["level"].unique() if level != NO_NOISE]
     panels = {measure: label for measure, label in PANELS.items() if found[measure].notna().any()}
     figure = Figure(figsize=(2.9 * len(panels), 0.9 + 2.3 * len(levels)), layout="constrained")
     FigureCanvasAgg(figure)

@@ -31,6 +31,7 @@ from countveil.privacy.level import short
 from countveil.simulation import simulate_release
 
 CELLS_SEEN = 10_000
+NO_NOISE = "no noise"
 FLOOR = 1e-3
 """Rates of zero are raised to this to score them: a count above zero would have no chance."""
 SETTINGS: dict[str, Any] = {"method": "gibbs", "chains": 2, "tune": 40, "draws": 40}
@@ -155,7 +156,7 @@ def fit(contender: str, data: Any, n_topics: int, seed: int, **settings: Any) ->
 
 
 def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict[str, float]:
-    """The MEASURES of an estimate; NaN where there are no true rates, topics or posterior draws.
+    """The MEASURES of an estimate; NaN where there are no true rates, counts, topics or draws.
 
     mae, mae_of_rates: mean over cells of |rate - true count|, and of |rate - true rate|. log_score: Poisson
     log-likelihood of the true counts per token, rates of zero raised to FLOOR. topic_error, topic_cosine: total
@@ -167,8 +168,9 @@ def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict
     rate = estimate.rate
     found = dict.fromkeys(MEASURES, np.nan)
     found["mae"] = mean_absolute_error(rate, truth.counts)
-    found["log_score"] = log_score(truth.counts, np.where(rate > 0.0, rate, FLOOR))
-    found["total"] = float(rate.sum() / truth.counts.sum())
+    if truth.counts.any():
+        found["log_score"] = log_score(truth.counts, np.where(rate > 0.0, rate, FLOOR))
+        found["total"] = float(rate.sum() / truth.counts.sum())
     if truth.rates is not None:
         found["mae_of_rates"] = mean_absolute_error(rate, truth.rates)
     if estimate.topics is not None:
@@ -198,7 +200,7 @@ def topic_cosine(truth: np.ndarray, topics: np.ndarray) -> float:
 
 def _place(level: PrivacyLevel | None) -> dict[str, object]:
     if level is None:
-        return {"level": "none", "precision": "", "epsilon": ""}
+        return {"level": NO_NOISE, "precision": "", "epsilon": ""}
     return {"level": _said(level), "precision": str(level.precision), "epsilon": str(level.epsilon)}
 
 

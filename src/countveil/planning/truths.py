@@ -135,11 +135,17 @@ class FromPilot:
 
 
 def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) -> TopicModel:
-    """The pilot's own posterior; whether its chains agree matters little, since a truth is drawn from one draw."""
+    """The pilot's own posterior.
+
+    Whether its chains agree matters little, since a truth is drawn from one draw.
+    """
+    seen = ExactCounts(counts)
+    if counts.sum() == 0:
+        raise ValueError("a pilot must hold a count above zero, got zeros only")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = TopicModel(n_topics, seed=seed, progress=False, **PILOT_FIT | settings)
-        return model.fit(ExactCounts(counts))
+        return model.fit(seen)
 
 
 def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:
