@@ -9,6 +9,7 @@ from scipy import special, stats
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
+from countveil.kernels import laws
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
@@ -27,16 +28,17 @@ def two_sided_geometric(alpha: np.ndarray, rng: np.random.Generator) -> np.ndarr
 def draw_factors(
     model: Factorization, rng: np.random.Generator
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """(factors, prior rates) from the prior, as a sampler's state has them."""
+    """(factors, prior rates) from the prior, as a sampler's state has them; known factors as they are."""
     rates = tuple(
         rng.exponential(factor.prior.rate, factor.rate_shape) if factor.prior.learned else rate
         for factor, rate in zip(model.factors, model.initial_rates(), strict=True)
     )
-    factors = tuple(
-        rng.gamma(factor.prior.shape, 1.0 / rate, factor.shape)
-        for factor, rate in zip(model.factors, rates, strict=True)
-    )
-    return factors, rates
+    factors = []
+    for factor, rate in zip(model.factors, rates, strict=True):
+        drawn = rng.gamma(factor.prior.shape, 1.0 / rate, factor.shape)
+        drawn = np.triu(drawn) + np.triu(drawn, 1).T if factor.symmetric else drawn
+        factors.append(drawn if factor.fixed is None else factor.fixed)
+    return tuple(factors), rates
 
 
 def mu_of(factors: Sequence[np.ndarray]) -> np.ndarray:
@@ -61,6 +63,24 @@ def assert_same_bits(one: Any, other: Any) -> None:
 def draw_reports(mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Reports of counts with these rates; alpha broadcasts against them."""
     return rng.poisson(mu) + two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng)
+
+
+def draw_noise_rates(
+    reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """lambda given report and rate, from the collapsed law: the count y, then g_1 and g_2 less their minimum.
+
+    r - y = g_1 - g_2 for geometric g_1 and g_2, whose minimum is geometric of parameter 1 - alpha^2; then
+    lambda_l ~ Gamma(1 + g_l, scale alpha). A report that is not positive is one of zero.
+    """
+    alpha, noise = np.broadcast_to(alpha, reports.shape), np.zeros((*reports.shape, 2))
+    for cell, report in np.ndenumerate(np.maximum(reports, 0)):
+        if alpha[cell] > 0.0:
+            gap = report - laws.sample_count(report, mu[cell], alpha[cell], rng)
+            smaller = rng.geometric(1.0 - alpha[cell] ** 2) - 1
+            counts = np.array([max(gap, 0), max(-gap, 0)]) + smaller
+            noise[cell] = rng.gamma(1.0 + counts, alpha[cell])
+    return noise
 
 
 def run_chain(

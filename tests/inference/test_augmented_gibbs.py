@@ -6,7 +6,6 @@ import pytest
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
-from countveil.kernels import laws
 from countveil.models.priors import GammaPrior
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
@@ -17,6 +16,7 @@ from tests.joint import (
     batch_error,
     bound,
     draw_factors,
+    draw_noise_rates,
     draw_reports,
     mu_of,
     planted,
@@ -31,22 +31,6 @@ ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
 SWEEPS = 8
-
-
-def draw_noise_rates(reports, mu, rng):
-    """lambda given report and rate, from the collapsed law: the count y, then g_1 and g_2 less their minimum.
-
-    r - y = g_1 - g_2 for geometric g_1 and g_2, whose minimum is geometric of parameter 1 - alpha^2; then
-    lambda_l ~ Gamma(1 + g_l, scale alpha). A report that is not positive is one of zero.
-    """
-    noise = np.zeros((*SIZE, 2))
-    for (d, v), report in np.ndenumerate(np.maximum(reports, 0)):
-        if ALPHA[d] > 0.0:
-            gap = report - laws.sample_count(report, mu[d, v], ALPHA[d], rng)
-            smaller = rng.geometric(1.0 - ALPHA[d] ** 2) - 1
-            counts = np.array([max(gap, 0), max(-gap, 0)]) + smaller
-            noise[d, v] = rng.gamma(1.0 + counts, ALPHA[d])
-    return noise
 
 
 def statistics(state, reports, mask):
@@ -78,7 +62,7 @@ def joint_z(model, mask, restarts=300, step=augmented_gibbs.step, seed=11):
         for _ in range(SWEEPS):
             mu = mu_of(state.factors)
             reports = draw_reports(mu, ALPHA[:, None], rng)
-            state = state._replace(noise=draw_noise_rates(reports, mu, rng))
+            state = state._replace(noise=draw_noise_rates(reports, mu, ALPHA[:, None], rng))
             if not found:
                 found.append(statistics(state, reports, mask))
             observations = PrivatizedCounts(reports, ALPHA, mask)

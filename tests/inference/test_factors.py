@@ -1,0 +1,138 @@
+"""What each factor's update is told: its counts and exposures, against sums over every cell and every term."""
+
+import numpy as np
+import pytest
+
+from countveil.inference import ascent, factors
+from tests.factorizations import (
+    CASES,
+    alpha_of,
+    as_matrix,
+    mask_of,
+    model_of,
+    observe,
+    rates_of,
+)
+from tests.joint import SERIAL, dense_exposures, draw_factors, draw_reports, count_moments
+
+
+class Recorder:
+    """A rule that gives every factor a new random value, and keeps what it was told and what was there then."""
+
+    def __init__(self, model, found, rng):
+        self.model, self.now, self.rng, self.told = model, list(found), rng, {}
+
+    def factor(self, f, count, exposure):
+        self.told[f] = count, exposure, list(self.now)
+        return self.renew(f)
+
+    def shared(self, f, theta, count, middle, links):
+        assert theta is self.now[f]
+        self.told[f] = count, (middle, links), list(self.now)
+        return self.renew(f)
+
+    def renew(self, f):
+        new = self.now[f] * self.rng.uniform(0.5, 2.0, self.now[f].shape)
+        self.now[f] = np.triu(new) + np.triu(new, 1).T if self.model.factors[f].symmetric else new
+        return self.now[f]
+
+
+def scene(case, seed=6):
+    """(model, factors, observations, dense exposures, reports, mask): rates of 3 on average."""
+    rng, model = np.random.default_rng(seed), model_of(case)
+    found, alpha, mask = draw_factors(model, rng)[0], alpha_of(case), mask_of(case)
+    size = (rates_of(model, found).mean() / 3.0) ** (1.0 / len(model.spec.terms))
+    found = tuple(factor / size for factor in found)
+    reports = draw_reports(rates_of(model, found), alpha, rng)
+    return model, found, observe(model, case, reports, mask), dense_exposures(reports, alpha, mask), reports, mask
+
+
+def slope(model, found, exposures, f, entry):
+    """Derivative of the exposed rates with respect to a parameter: an entry, and its mirror if that is the same."""
+    ends = []
+    for change in (1.0, -1.0):
+        moved = [np.array(factor) for factor in found]
+        for place in {entry, entry[::-1]} if model.factors[f].symmetric else {entry}:
+            moved[f][place] += change
+        ends.append(float((exposures * rates_of(model, moved)).sum()))
+    return (ends[0] - ends[1]) / 2.0
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_exposures_are_derivatives_at_the_newest_values(case):
+    model, found, observations, exposures, _, _ = scene(case)
+    rule, now = Recorder(model, found, np.random.default_rng(7)), list(found)
+    nothing = [[np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses] for side in (model.rows, model.columns)]
+    factors.update_after_allocation(model, now, *nothing, observations, rule, SERIAL)
+    assert set(rule.told) == set(model.free)
+    for f, (count, exposure, then) in rule.told.items():
+        assert now[f] is rule.now[f]
+        assert not count.any()
+        if f == model.shared:
+            middle, links = exposure
+            exposure = linear_part(then[f], middle, links)
+            linear = np.array(exposures)
+            linear[np.arange(len(linear)), np.arange(len(linear))] = 0.0
+            loops = exposures[np.arange(len(linear)), np.arange(len(linear))].reshape(links.loops.shape)
+            np.testing.assert_allclose(links.loops, loops, rtol=1e-12)
+            expected = [slope(model, then, linear, f, entry) for entry in np.ndindex(exposure.shape)]
+        else:
+            expected = [slope(model, then, exposures, f, entry) for entry in np.ndindex(exposure.shape)]
+        np.testing.assert_allclose(exposure.ravel(), expected, rtol=1e-9)
+
+
+def linear_part(theta, middle, links):
+    """Exposures of a shared factor without its loops, from what ``update_actors`` is given."""
+    n, excess = len(theta), np.zeros((len(middle), len(theta), len(theta)))
+    for entries, mine in ((links.out, True), (links.into, False)):
+        one = np.zeros_like(excess)
+        for i in range(n):
+            for e in range(entries[0][i], entries[0][i + 1]):
+                j, r = entries[1][e], entries[2][e]
+                one[(r, i, j) if mine else (r, j, i)] += entries[3][e]
+        assert mine or (one == excess).all()
+        excess = one
+    full = excess + (links.baseline[:, None] * (1.0 - np.eye(n)))
+    return np.einsum("rij,rcd,jd->ic", full, middle, theta) + np.einsum("rji,rdc,jd->ic", full, middle, theta)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_expected_counts_are_sums_over_cells_and_terms(case):
+    model, found, observations, _, reports, mask = scene(case)
+    rule = Recorder(model, found, np.random.default_rng(8))
+    ascent.update_all(observations, model, found, found, AsMeans(rule), SERIAL)
+    spec, every = model.spec, model.spec.output + model.spec.latent
+    mu = rates_of(model, found)
+    seen = ~mask & (reports > 0)
+    mean = np.where(seen, count_moments(np.maximum(reports, 1), mu, alpha_of(case))[0], 0.0)
+    terms = np.einsum(spec.text.split("->")[0] + "->" + every, *[found[f] for f in spec.factor_of_term])
+    lead = (..., *[None] * len(spec.latent))
+    split = terms * (mean / mu)[lead]
+    for f in model.free:
+        expected = 0.0
+        for axes, g in zip(spec.terms, spec.factor_of_term, strict=True):
+            if g == f:
+                expected = expected + np.einsum(f"{every}->{axes}", split)
+        if model.factors[f].symmetric:
+            expected = expected + expected.T - np.diag(np.diag(expected))
+        np.testing.assert_allclose(rule.told[f][0], expected, rtol=1e-8, atol=1e-12)
+
+
+class AsMeans:
+    """A recorder where a rule of means is wanted; the row factor's counts are its shapes less its prior's."""
+
+    def __init__(self, rule):
+        self.rule, model = rule, rule.model
+        self.priors = [(np.ones(f.shape), np.ones(f.shape)) for f in model.factors]
+        self.factor, self.shared, self.mean = rule.factor, rule.shared, lambda f: rule.now[f]
+
+    def keep(self, f, shape, rate):
+        self.rule.told[f] = shape - 1.0, rate - 1.0, None
+
+
+def test_an_offset_of_a_shared_axis_is_refused():
+    case = CASES["directed"]
+    model, found, observations, _, _, _ = scene(case)
+    observations.prior_scale_d = np.linspace(1.0, 2.0, 6)
+    with pytest.raises(ValueError, match="row_offset must be for an axis with one factor of its own"):
+        factors.offset_scales(model, observations)

@@ -1,0 +1,142 @@
+"""A step leaves the joint law of model and data as it is (Geweke 2004), whatever the factorization.
+
+As in ``test_gibbs``: parameters from the prior and reports given them, against a few sweeps with new reports
+each. Any statistic has the same mean both ways.
+"""
+
+import numpy as np
+import pytest
+
+from countveil.inference import augmented_gibbs, factors, gibbs
+from countveil.inference.streams import Streams
+from countveil.models.factorization import Factorization
+from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
+from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
+
+TURNS, SWEEPS = 4, 2
+
+
+def statistics(state, model, reports, mask, observations):
+    """Functions of parameters and seen reports that do not depend on the order of components."""
+    log_mu = np.log(rates_of(model, state.factors))
+    log_seen = np.log1p(np.where(mask, 0, np.maximum(reports, 0)))
+    found = [log_mu.mean(), (log_mu**2).mean(), log_mu[0].mean(), log_mu[-1].mean(), log_seen.mean()]
+    found += [(log_seen > 0).mean(), (log_seen * log_mu).mean(), ((log_seen > 0) * log_mu).mean()]
+    found.append(np.log1p(np.abs(gibbs.log_likelihood(state.factors, observations, model, SERIAL))))
+    for f in model.free:
+        log_factor = np.log(state.factors[f])
+        found += [log_factor.mean(), (log_factor**2).mean(), np.log(state.rates[f]).mean()]
+        if model.factors[f].name == "pi":
+            found += [np.diagonal(log_factor).mean(), (np.diagonal(log_factor) ** 2).mean()]
+    if model.shared is not None:
+        loops = np.arange(len(log_mu))
+        found += [log_mu[loops, loops].mean(), (log_seen * log_mu)[loops, loops].mean()]
+    return found
+
+
+def joint_z(case, algorithm=gibbs, restarts=160, seed=12):
+    """(z-scores of the statistics, the bound they must keep), as in ``test_gibbs``."""
+    rng, streams, model = np.random.default_rng(seed), Streams.of_chain(seed, 0), model_of(case)
+    mask, alpha, differences, sweep = mask_of(case), alpha_of(case), [], 0
+
+    def report(state):
+        mu = rates_of(model, state.factors)
+        reports = draw_reports(mu, alpha, rng)
+        if algorithm is augmented_gibbs:
+            noise = draw_noise_rates(*(as_matrix(model, x) for x in (reports, mu, alpha)), rng)
+            state = augmented_gibbs.State(state.factors, state.rates, state.sweep, noise)
+        return state, reports, observe(model, case, reports, mask)
+
+    for _ in range(restarts):
+        state, reports, observations = report(gibbs.State(*draw_factors(model, rng), sweep))
+        before, after = statistics(state, model, reports, mask, observations), []
+        for turn in range(TURNS):
+            if turn > 0:
+                state, reports, observations = report(state)
+            for _ in range(SWEEPS):
+                state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+            after.append(statistics(state, model, reports, mask, observations))
+        sweep = state.sweep
+        differences.append(np.mean(after, axis=0) - before)
+    d = np.array(differences)
+    d = d[:, d.std(axis=0) > 0.0]
+    return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
+
+
+def assert_kept(z, most):
+    assert len(z) >= 14
+    assert np.abs(z).max() < most
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_step_leaves_the_joint_law_as_it_is(case):
+    assert_kept(*joint_z(case))
+
+
+@pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])
+def test_a_step_with_noise_rates_leaves_it_too(name):
+    assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=80))
+
+
+def received_counts_left_out(monkeypatch):
+    right = gibbs.update_after_allocation
+
+    def wrong(model, found, row_counts, column_counts, *rest):
+        sent_only = [
+            np.zeros_like(count) if use.factor == model.shared else count
+            for use, count in zip(model.columns.uses, column_counts, strict=True)
+        ]
+        right(model, found, row_counts, sent_only, *rest)
+
+    monkeypatch.setattr(gibbs, "update_after_allocation", wrong)
+
+
+def exposure_to_senders_left_out(monkeypatch):
+    right = factors.make_links
+    nobody = np.zeros(7, dtype=np.int64), *[np.zeros(0, dtype=np.int64)] * 2, np.zeros(0)
+    monkeypatch.setattr(factors, "make_links", lambda *given: right(*given)._replace(into=nobody))
+
+
+def loops_not_exposed(monkeypatch):
+    right = factors.make_links
+
+    def wrong(*given):
+        links = right(*given)
+        return links._replace(loops=np.zeros_like(links.loops))
+
+    monkeypatch.setattr(factors, "make_links", wrong)
+
+
+def loops_exposed_though_not_seen(monkeypatch):
+    right = factors.make_links
+
+    def wrong(*given):
+        links = right(*given)
+        return links._replace(loops=np.ones_like(links.loops))
+
+    monkeypatch.setattr(factors, "make_links", wrong)
+
+
+def blocks_turned_around(monkeypatch):
+    right = Factorization.middle
+    monkeypatch.setattr(
+        Factorization, "middle", lambda *given: np.ascontiguousarray(right(*given).swapaxes(1, 2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "break_it"),
+    [
+        ("directed", received_counts_left_out),
+        ("undirected", received_counts_left_out),
+        ("directed", exposure_to_senders_left_out),
+        ("directed, loops", loops_not_exposed),
+        ("undirected, loops", loops_not_exposed),
+        ("directed", loops_exposed_though_not_seen),
+        ("directed", blocks_turned_around),
+    ],
+)
+def test_the_joint_law_shows_a_planted_fault(name, break_it, monkeypatch):
+    break_it(monkeypatch)
+    z, most = joint_z(CASES[name], restarts=400 if break_it is blocks_turned_around else 100)
+    assert np.abs(z).max() > most
