@@ -275,6 +275,11 @@ class FactorizationEstimator(BaseEstimator):
             raise ValueError(
                 f"method 'svi' needs rows that come in batches, which {type(self).__name__} has not"
             )
+        if getattr(self, "self_loops", False) and self.method not in methods.SAMPLERS:
+            raise ValueError(
+                f"self_loops goes with one of {sorted(methods.SAMPLERS)}, got method {self.method!r}: rates with the "
+                "square of an entry have no gamma conditional"
+            )
         least = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "max_iter": 1, "passes": 1, "batch_rows": 1}
         for name, bound in least.items():
             if hasattr(self, name):
