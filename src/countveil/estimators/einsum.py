@@ -10,6 +10,7 @@ from countveil.models.factorization import Factorization, factorization, typical
 from countveil.models.layout import Layout, default_layout
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import Spec, parse_spec
+from countveil.observations import Observations, ReleaseFiles
 
 
 class PoissonFactorization(FactorizationEstimator):
@@ -76,6 +77,12 @@ class PoissonFactorization(FactorizationEstimator):
             raise ValueError(f"self_loops must be True or False, got {self.self_loops!r}")
         super()._check_parameters()
 
+    def _observe(self, X: Any) -> Observations | ReleaseFiles:
+        observations = super()._observe(X)
+        if self.self_loops or not self.shared or isinstance(observations, ReleaseFiles):
+            return observations
+        return without_self_loops(observations, self._spec(len(observations.mode_shape)))
+
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec(self.spec, names=self.names, shared=self.shared, symmetric=self.symmetric)
 
@@ -117,6 +124,19 @@ class PoissonFactorization(FactorizationEstimator):
             if found[name] is not None:
                 found[name] = {k: nested(v) for k, v in found[name].items()}
         return found
+
+
+def without_self_loops(observations: Observations, spec: Spec) -> Observations:
+    """The same with every cell masked that joins an entry of the shared factor with itself, if the axes fit."""
+    shape = observations.mode_shape
+    twice = [
+        t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1
+    ]
+    sender, receiver = (next(spec.output.index(a) for a in term if a in spec.output) for term in twice)
+    if len(shape) != len(spec.output) or shape[sender] != shape[receiver]:
+        return observations
+    columns = np.arange(observations.shape[1])
+    return observations.hide(np.unravel_index(columns, shape[1:])[receiver - 1], columns)
 
 
 def nested(value: Any) -> Any:
