@@ -122,3 +122,41 @@ def above_diagonal(release: Release) -> Release:
     reports = release.reports
     kept = sp.csr_array(sp.triu(reports)) if sp.issparse(reports) else np.triu(np.asarray(reports))
     return Release(kept, release.levels, release.truncated, release.labels, release.simulated)
+
+
+def links_among(
+    actors: int | Sequence[Hashable],
+    senders: Sequence[Hashable],
+    receivers: Sequence[Hashable] | None = None,
+    *,
+    directed: bool = True,
+) -> np.ndarray:
+    """(n, n) booleans, True for every link from one of the senders to one of the receivers: a mask to hold out.
+
+    Fit with it as the data's ``mask``, and compare ``rate()`` with what was held out. Source: the link prediction of
+    Schein, Wu, Schofield, Zhou and Wallach (2019), section 5.
+
+    Args:
+        actors: the names of all actors in order, or how many there are.
+        senders, receivers: names, or numbers where ``actors`` is a number; receivers are the senders by default.
+        directed: whether the link back stays; an undirected network holds out both.
+
+    Raises:
+        ValueError: somebody who is not among the actors, or a name that is there twice.
+    """
+    names = list(range(actors)) if isinstance(actors, int | np.integer) else list(actors)
+    place = {name: i for i, name in enumerate(names)}
+    if len(place) != len(names):
+        raise ValueError("actors must differ from each other, got one twice")
+
+    def places(who: str, given: Sequence[Hashable]) -> list[int]:
+        unknown = next((name for name in given if name not in place), None)
+        if unknown is not None:
+            raise ValueError(f"{who} must be among the {len(names)} actors, got {unknown!r}")
+        return [place[name] for name in given]
+
+    mask = np.zeros((len(names), len(names)), dtype=bool)
+    mask[
+        np.ix_(places("senders", senders), places("receivers", senders if receivers is None else receivers))
+    ] = True
+    return mask if directed else mask | mask.T
