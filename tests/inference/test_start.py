@@ -8,8 +8,9 @@ from scipy import stats
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.inference.start import debiased, least_squares, least_squares_start, mean_count
+from countveil.inference.start import debiased, least_squares, least_squares_start, mean_count, start_factors
 from countveil.observations import ExactCounts, PrivatizedCounts
+from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, draw_reports, planted
 
 
@@ -154,3 +155,18 @@ def test_chains_start_apart_and_near_the_data():
     for theta, phi in starts:
         assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
         np.testing.assert_allclose(theta.mean(axis=0), phi.mean(axis=0), rtol=0.2)
+
+
+@pytest.mark.parametrize(("name", "shift"), [("directed", 0), ("directed", 1), ("undirected", 0)])
+def test_networks_do_not_start_with_one_community_for_all(name, shift):
+    """Messages stay within communities (shift 0) or go to the next one."""
+    case, group = CASES[name]._replace(shape=(45, 45), priors={}), np.arange(45) % 3
+    blocks = np.full((3, 3), 0.5) + 5.5 * np.roll(np.eye(3), shift, axis=1)
+    model, seen = model_of(case, c=3, d=3), ~mask_of(case)
+    mu = blocks[group][:, group]
+    reports = draw_reports(mu, alpha_of(case), np.random.default_rng(5))
+    observations = observe(model, case, reports, ~seen)
+    flat = np.abs(mu - mu[seen].mean())[seen].mean()
+    for seed in range(6):
+        rates = rates_of(model, start_factors(observations, model, np.random.default_rng(seed)))
+        assert np.abs(rates - mu)[seen].mean() < 0.5 * flat

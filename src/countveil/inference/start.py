@@ -12,6 +12,7 @@ from countveil.observations import Observations
 ITERATIONS = 20
 MULTIPLICATIVE_ITERATIONS = 100
 FLOOR = 0.01
+SHARED_FLOOR = 0.02
 TINY = 1e-300
 
 
@@ -128,6 +129,9 @@ def multiplicative_start(
 ) -> tuple[np.ndarray, ...]:
     """Least squares for any factorization, by multiplicative updates from random factors.
 
+    A factor that both sides use begins where the rows' side does in ``least_squares``: from near-even memberships the
+    updates seldom leave one community for all, whose error has no slope towards several.
+
     Each is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
     seen, which never raises the squared error (Lee and Seung 2001); to the power 1/2 for a factor that is used
     twice. T is ``debiased``.
@@ -140,6 +144,8 @@ def multiplicative_start(
         size * (0.5 + rng.random(factor.shape)) if factor.fixed is None else factor.fixed
         for factor in model.factors
     ]
+    if model.shared in model.free:
+        factors[model.shared] = size * shared_start(observations, model, rng)
     for f in (f for f in model.free if model.factors[f].symmetric):
         factors[f] = 0.5 * (factors[f] + factors[f].T)
     with threadpool_limits(limits=1, user_api="blas"):
@@ -151,6 +157,13 @@ def multiplicative_start(
     for f in model.free:
         factors[f] = np.maximum(factors[f], FLOOR * max(float(factors[f].mean()), TINY))
     return tuple(factors)
+
+
+def shared_start(observations: Observations, model: Factorization, rng: np.random.Generator) -> np.ndarray:
+    """The rows of a nonnegative least-squares fit as the factor that both sides use, each component of mean 1."""
+    theta, _ = least_squares(*debiased(observations), model.n_components, rng)
+    mean = theta.mean(axis=0)
+    return model.as_row_factor(np.maximum(theta / np.where(mean > 0.0, mean, 1.0), SHARED_FLOOR))
 
 
 class Target:
