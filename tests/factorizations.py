@@ -1,6 +1,8 @@
 """Small factorizations of every kind, with noise levels and masks, and what the tests say of them the slow way."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ class Case(NamedTuple):
     text: str
     shape: tuple[int, ...]
     priors: dict[str, GammaPrior]  # of the factors that are not ``FIXED``
-    options: dict[str, Any] = {}  # of the spec
+    options: Mapping[str, Any] = MappingProxyType({})  # of the spec
     loops: bool = True  # whether the cells with equal first and second index are seen
     below: bool = True  # whether the cells below that diagonal are
     each: bool = False  # whether every cell has a noise level of its own

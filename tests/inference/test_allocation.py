@@ -67,7 +67,9 @@ def test_a_token_goes_to_one_term_with_its_chance(name):
     common = expected >= 5.0
     pairs = [(tally[common], expected[common])]
     if not common.all():
-        pairs.append((tally[~common].sum(keepdims=True).ravel()[:1], expected[~common].sum(keepdims=True).ravel()[:1]))
+        pairs.append(
+            (tally[~common].sum(keepdims=True).ravel()[:1], expected[~common].sum(keepdims=True).ravel()[:1])
+        )
     got, wanted = (np.concatenate(part) for part in zip(*pairs, strict=True))
     assert special.chdtrc(got.size - 1, ((got - wanted) ** 2 / wanted).sum()) > FALSE_ALARM
     moved = np.roll(expected.ravel(), 1).reshape(expected.shape)[common]
@@ -83,7 +85,14 @@ def test_many_tokens_spread_as_a_multinomial(name):
     for counts in allocations(model, found, observations, repeats, seed=2):
         for kept, use, each in zip(drawn, uses, counts, strict=True):
             assert each.sum() == count
-            kept.append(each[tuple(cell[model.spec.output.index(a)] if a in model.spec.output else slice(None) for a in use.axes)].ravel())
+            kept.append(
+                each[
+                    tuple(
+                        cell[model.spec.output.index(a)] if a in model.spec.output else slice(None)
+                        for a in use.axes
+                    )
+                ].ravel()
+            )
     for use, kept in zip(uses, drawn, strict=True):
         mine = "".join(a for a in use.axes if a not in model.spec.output)
         chance = np.einsum(f"{model.spec.latent}->{mine}", share).ravel()

@@ -7,13 +7,12 @@ from countveil.inference import ascent, factors
 from tests.factorizations import (
     CASES,
     alpha_of,
-    as_matrix,
     mask_of,
     model_of,
     observe,
     rates_of,
 )
-from tests.joint import SERIAL, dense_exposures, draw_factors, draw_reports, count_moments
+from tests.joint import SERIAL, count_moments, dense_exposures, draw_factors, draw_reports
 
 
 class Recorder:
@@ -44,7 +43,14 @@ def scene(case, seed=6):
     size = (rates_of(model, found).mean() / 3.0) ** (1.0 / len(model.spec.terms))
     found = tuple(factor / size for factor in found)
     reports = draw_reports(rates_of(model, found), alpha, rng)
-    return model, found, observe(model, case, reports, mask), dense_exposures(reports, alpha, mask), reports, mask
+    return (
+        model,
+        found,
+        observe(model, case, reports, mask),
+        dense_exposures(reports, alpha, mask),
+        reports,
+        mask,
+    )
 
 
 def slope(model, found, exposures, f, entry):
@@ -62,7 +68,10 @@ def slope(model, found, exposures, f, entry):
 def test_exposures_are_derivatives_at_the_newest_values(case):
     model, found, observations, exposures, _, _ = scene(case)
     rule, now = Recorder(model, found, np.random.default_rng(7)), list(found)
-    nothing = [[np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses] for side in (model.rows, model.columns)]
+    nothing = [
+        [np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses]
+        for side in (model.rows, model.columns)
+    ]
     factors.update_after_allocation(model, now, *nothing, observations, rule, SERIAL)
     assert set(rule.told) == set(model.free)
     for f, (count, exposure, then) in rule.told.items():
@@ -132,7 +141,7 @@ class AsMeans:
 
 def test_an_offset_of_a_shared_axis_is_refused():
     case = CASES["directed"]
-    model, found, observations, _, _, _ = scene(case)
+    model, _, observations, _, _, _ = scene(case)
     observations.prior_scale_d = np.linspace(1.0, 2.0, 6)
     with pytest.raises(ValueError, match="row_offset must be for an axis with one factor of its own"):
         factors.offset_scales(model, observations)

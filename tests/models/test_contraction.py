@@ -1,4 +1,4 @@
-"""The matrix form of a rate, and the derivatives that carry exposures back, against einsums over all indices at once."""
+"""The matrix form of a rate, and the derivatives that carry exposures back, against one einsum over all indices."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,8 @@ def test_rates_are_those_of_one_einsum(case):
     model, factors = scene(case)
     theta, phi = model.matrices(factors)
     assert (theta.shape, phi.shape) == (model.rows.shape, model.columns.shape)
-    assert theta.flags.c_contiguous and phi.flags.c_contiguous
+    assert theta.flags.c_contiguous
+    assert phi.flags.c_contiguous
     np.testing.assert_allclose(theta @ phi.T, as_matrix(model, rates_of(model, factors)), rtol=1e-12)
 
 
