@@ -9,7 +9,6 @@ import pytest
 
 from countveil.inference import augmented_gibbs, factors, gibbs
 from countveil.inference.streams import Streams
-from countveil.models.factorization import Factorization
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
 
@@ -117,13 +116,6 @@ def loops_exposed_though_not_seen(monkeypatch):
     monkeypatch.setattr(factors, "make_links", wrong)
 
 
-def blocks_turned_around(monkeypatch):
-    right = Factorization.middle
-    monkeypatch.setattr(
-        Factorization, "middle", lambda *given: np.ascontiguousarray(right(*given).swapaxes(1, 2))
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "break_it"),
     [
@@ -133,10 +125,9 @@ def blocks_turned_around(monkeypatch):
         ("directed, loops", loops_not_exposed),
         ("undirected, loops", loops_not_exposed),
         ("directed", loops_exposed_though_not_seen),
-        ("directed", blocks_turned_around),
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(name, break_it, monkeypatch):
     break_it(monkeypatch)
-    z, most = joint_z(CASES[name], restarts=400 if break_it is blocks_turned_around else 100)
+    z, most = joint_z(CASES[name], restarts=100)
     assert np.abs(z).max() > most
