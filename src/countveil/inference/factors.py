@@ -20,7 +20,7 @@ from countveil.models.factorization import Factor, Factorization
 from countveil.observations import Observations
 
 MOST_ROWS_PER_BLOCK = 256
-LEAST_ROWS_PER_BLOCK = 16
+LEAST_ROWS_PER_BLOCK = 64
 BLOCKS_OF_FEW_ROWS = 4
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -98,9 +98,14 @@ def priors_of(model: Factorization, observations: Observations, rates: tuple[np.
     """(shape, rate) of every factor's prior, each of the factor's shape, known offsets included."""
     found = []
     for factor, rate, scale in zip(model.factors, rates, offset_scales(model, observations), strict=True):
-        found.append(
-            (np.broadcast_to(factor.prior.shape, factor.shape), np.broadcast_to(rate * scale, factor.shape))
-        )
+        found.append((filled(factor.shape, factor.prior.shape), filled(factor.shape, rate * scale)))
+    return found
+
+
+def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:
+    """An array of values that broadcast against its shape."""
+    found = np.empty(shape)
+    found[...] = values
     return found
 
 

@@ -1,10 +1,22 @@
 """Random streams keyed by what they are for, so that a seed gives the same chain however the work is split."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 ROWS, COLUMNS, RATES, START, SPLITS = 0, 1, 2, 3, 4
+
+
+class Key(ISeedSequence):
+    """A key taken as it is: a generator that is given one asks the operating system for no entropy."""
+
+    def __init__(self, words: tuple[int, int]) -> None:
+        self.words = np.array(words, dtype=np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> np.ndarray:
+        """The words of the key."""
+        return self.words
 
 
 class Streams(NamedTuple):
@@ -24,4 +36,5 @@ class Streams(NamedTuple):
         Philox counts in 256 bits: the upper two words name the stream, the lower two count within it.
         """
         counter = np.array([0, 0, purpose << 48 | block, sweep], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(counter=counter, key=np.array(self.key, dtype=np.uint64)))
+        key: Any = Key(self.key)
+        return np.random.Generator(np.random.Philox(key, counter=counter))

@@ -28,14 +28,18 @@ class Factor(NamedTuple):
     symmetric: bool = False
 
     @property
-    def weight(self) -> np.ndarray | float:
+    def weight(self) -> np.ndarray | np.float64:
         """1 for every entry that is a parameter of its own; 0 below the diagonal of a symmetric factor."""
-        return np.triu(np.ones(self.shape)) if self.symmetric else 1.0
+        return np.triu(np.ones(self.shape)) if self.symmetric else np.float64(1.0)
 
     def rate_sums(self, values: np.ndarray | float) -> np.ndarray:
         """Sums of own entries over the axes along which the rate does not vary."""
-        full = np.broadcast_to(self.weight * np.asarray(values, dtype=float), self.shape)
         axes = tuple(i for i, n in enumerate(self.rate_shape) if n == 1)
+        if np.ndim(values) == 0 and not self.symmetric:
+            return np.full(self.rate_shape, values * float(math.prod(self.shape[i] for i in axes)))
+        full = np.asarray(self.weight * values, dtype=float)
+        if full.shape != self.shape:
+            full = np.broadcast_to(full, self.shape)
         return full.sum(axis=axes, keepdims=True)
 
 
