@@ -144,7 +144,7 @@ def test_no_more_is_read_than_a_report_can_have(tmp_path):
 # --- mutations: no crash, no hang, no changed value accepted ---
 
 MUTATIONS = int(os.environ.get("COUNTVEIL_MUTATIONS", "300"))
-"""Of each kind; in an hour of leisure, COUNTVEIL_MUTATIONS=10000."""
+"""Of each kind; in minutes of leisure, COUNTVEIL_MUTATIONS=10000."""
 PIECES = [
     b'"',
     b",",
