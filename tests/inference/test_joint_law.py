@@ -7,7 +7,7 @@ each. Any statistic has the same mean both ways.
 import numpy as np
 import pytest
 
-from countveil.inference import augmented_gibbs, factors, gibbs
+from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
@@ -75,6 +75,23 @@ def test_a_step_leaves_the_joint_law_as_it_is(case):
 @pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])
 def test_a_step_with_noise_rates_leaves_it_too(name):
     assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=80))
+
+
+@pytest.mark.parametrize(
+    "algorithm", [gibbs, augmented_gibbs, cavi, em], ids=lambda module: module.__name__[20:]
+)
+def test_a_symmetric_factor_stays_so(algorithm):
+    case = CASES["undirected"]
+    model, streams = model_of(case), Streams.of_chain(4, 0)
+    rng, pi = np.random.default_rng(4), model.spec.names.index("pi")
+    reports = draw_reports(rates_of(model, draw_factors(model, rng)[0]), alpha_of(case), rng)
+    observations = observe(model, case, reports, mask_of(case))
+    state = algorithm.init(observations, model, streams)
+    for _ in range(3):
+        state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+        blocks = (state.means if algorithm is cavi else state.factors)[pi]
+        np.testing.assert_array_equal(blocks, blocks.T)
+        assert blocks[0, 1] != blocks[0, 0] != blocks[1, 1]
 
 
 def received_counts_left_out(monkeypatch):
