@@ -1,8 +1,11 @@
 """The matrix form of a rate, and the derivatives that carry exposures back, against one einsum over all indices."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
+from countveil.models.contraction import contract
 from tests.factorizations import CASES, Case, as_matrix, model_of, rates_of
 from tests.joint import draw_factors
 
@@ -85,3 +88,15 @@ def test_the_middle_is_what_couples_a_factor_with_itself(name):
     turned = np.einsum("ic,jd,rdc->ijr", theta, theta, middle)
     one_to_one = name in ("one factor and itself", "itself and a time")
     assert np.allclose(turned, rates) == (one_to_one or bool(model.spec.symmetric))
+
+
+@pytest.mark.parametrize("right", ["bc", "b", "cab", "ad", "d", ""])
+@pytest.mark.parametrize("left", ["ab", "abc", "c", "acd", ""])
+def test_two_operands_are_contracted_as_by_einsum(left, right):
+    rng, sizes = np.random.default_rng(0), {"a": 3, "b": 4, "c": 2, "d": 5}
+    one, other = (rng.random([sizes[a] for a in axes]) for axes in (left, right))
+    axes = sorted(set(left + right))
+    for n in range(len(axes) + 1):
+        for out in map("".join, permutations(axes, n)):
+            expected = np.einsum(f"{left},{right}->{out}", one, other)
+            np.testing.assert_allclose(contract(left, one, right, other, out), expected, rtol=1e-12)

@@ -7,6 +7,7 @@ large as the product of all ranks.
 """
 
 import math
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -96,8 +97,33 @@ class Side(NamedTuple):
 
 
 def contract(left_axes: str, left: np.ndarray, right_axes: str, right: np.ndarray, axes: str) -> np.ndarray:
-    """The einsum of two arrays, by matrix products."""
-    return np.einsum(f"{left_axes},{right_axes}->{axes}", left, right, optimize=True)
+    """The einsum of two arrays, by a matrix product wherever it is one."""
+    groups = matrix_product(left_axes, right_axes, axes)
+    if groups is None:
+        return np.einsum(f"{left_axes},{right_axes}->{axes}", left, right)
+    batch, rows, columns, summed = groups
+    sizes = dict(zip(left_axes + right_axes, left.shape + right.shape, strict=True))
+
+    def flat(array: np.ndarray, held: str, first: str, second: str) -> np.ndarray:
+        shape = [math.prod(sizes[a] for a in group) for group in (batch, first, second)]
+        return transposed(array, held, batch + first + second).reshape(shape if batch else shape[1:])
+
+    product = flat(left, left_axes, rows, summed) @ flat(right, right_axes, summed, columns)
+    order = batch + rows + columns
+    return transposed(product.reshape([sizes[a] for a in order]), order, axes)
+
+
+@lru_cache(maxsize=1024)
+def matrix_product(left_axes: str, right_axes: str, axes: str) -> tuple[str, str, str, str] | None:
+    """(batch, rows, columns, summed) axes of an einsum of two that is a stack of matrix products, or None."""
+    both = [a for a in left_axes if a in right_axes]
+    batch, summed = "".join(a for a in both if a in axes), "".join(a for a in both if a not in axes)
+    rows = "".join(a for a in left_axes if a in axes and a not in both)
+    columns = "".join(a for a in right_axes if a in axes and a not in both)
+    used = batch + rows + columns + summed
+    if set(used) != set(left_axes + right_axes) or set(batch + rows + columns) != set(axes):
+        return None
+    return batch, rows, columns, summed
 
 
 def transposed(array: np.ndarray, axes: str, wanted: str) -> np.ndarray:
