@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -21,3 +23,13 @@ def test_the_page_on_inputs_runs():
     draws = left["fit"].posterior["posterior"]
     assert draws["action"].to_numpy().tolist() == ["aid", "talk"]
     assert left["topics"][-1].posterior["posterior"]["word"].to_numpy().tolist() == left["words"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains under fresh noise
+def test_the_page_on_models_runs():
+    left = run_page("models.md")
+    assert left["held"].sum() == 8 * 5
+    assert left["error"] < 3.0
+    assert left["fit"].posterior["posterior"]["actor"].to_numpy().tolist() == left["names"]
+    assert left["tucker"].posterior["posterior"]["core"].shape[2:] == (2, 2, 2)
+    assert left["given"].rate().shape == (20, 6)

@@ -22,6 +22,7 @@ _HOME_OF = {
     "count_table": "countveil.tables",
     "graph_counts": "countveil.networks",
     "privatize_graph": "countveil.networks",
+    "links_among": "countveil.networks",
     "read_counts": "countveil.io",
     "TopicModel": "countveil.estimators",
     "BlockModel": "countveil.estimators",

@@ -23,13 +23,15 @@ class PrivateInputs:
     """Ways to make ``PrivatizedCounts``, all of which tell the noise level."""
 
     @classmethod
-    def from_release(cls: Any, release: Release) -> Any:
-        """The reports, noise levels and labels of a ``Release``."""
-        from countveil.observations import observations_of
+    def from_release(
+        cls: Any, release: Release, *, mask: Any = None, row_offset: Any = None, column_offset: Any = None
+    ) -> Any:
+        """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
+        from countveil.observations import released
 
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        return observations_of(release)
+        return released(release, mask=mask, row_offset=row_offset, column_offset=column_offset)
 
     @classmethod
     def from_coordinates(

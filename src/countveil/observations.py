@@ -398,13 +398,18 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        found = PrivatizedCounts(data.reports, data.alpha, **release_labels(data))
-        found.simulated = data.simulated
-        return found
+        return released(data)
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
         f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
     )
+
+
+def released(release: Release, **options: Any) -> PrivatizedCounts:
+    """The reports of a release, with options of ``PrivatizedCounts`` beside what it says itself."""
+    found = PrivatizedCounts(release.reports, release.alpha, **release_labels(release), **options)
+    found.simulated = release.simulated
+    return found
 
 
 def release_labels(release: Release) -> dict[str, Any]:
