@@ -30,6 +30,7 @@ def scene(name, shape=None):
 @pytest.mark.parametrize("name", [*LONG, *NETWORKS])
 def test_threads_do_not_change_a_bit(name, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 7)
+    monkeypatch.setattr(factors, "LEAST_ROWS_PER_BLOCK", 16)
     _, model, observations = scene(name, (LONG | NETWORKS)[name])
     assert len(factors.row_blocks(observations.shape[0])) > 2
     plan = Schedule(2, 1, 2, 1)

@@ -173,7 +173,7 @@ def test_row_blocks_cover_every_row_once_whatever_the_size():
         assert np.concatenate([np.arange(n_rows)[rows] for rows in blocks]).tolist() == list(range(n_rows))
         sizes = [rows.stop - rows.start for rows in blocks]
         assert max(sizes) <= factors.MOST_ROWS_PER_BLOCK
-        assert min(sizes[:-1], default=16) >= factors.LEAST_ROWS_PER_BLOCK
+        assert min(sizes[:-1], default=factors.LEAST_ROWS_PER_BLOCK) >= factors.LEAST_ROWS_PER_BLOCK
         assert len(blocks) >= min(factors.BLOCKS_OF_FEW_ROWS, -(-n_rows // factors.LEAST_ROWS_PER_BLOCK))
 
 

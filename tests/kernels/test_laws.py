@@ -111,8 +111,18 @@ def test_weight_sums(r, rate, alpha):
 
 
 @njit
-def from_zero(r, rate, alpha, rng):
-    return laws.invert_from_zero(r, rate / alpha, rate * alpha, rng.random())
+def from_poisson_below(r, rate, alpha, rng):
+    return laws.reject_from_poisson(r, rate / alpha, True, alpha, rng)
+
+
+@njit
+def from_poisson_above(r, rate, alpha, rng):
+    return laws.reject_from_poisson(r, rate * alpha, False, alpha, rng)
+
+
+@njit
+def from_tails(r, rate, alpha, rng):
+    return laws.reject_from_tails(r, r * alpha / rate, rate * alpha / (r + 1), rng)
 
 
 @njit
@@ -137,7 +147,15 @@ def slightly_stronger_noise(r, rate, alpha, rng):
 
 @njit
 def swapped_pieces(r, rate, alpha, rng):
-    return laws.invert_from_zero(r, rate * alpha, rate / alpha, rng.random())
+    return laws.reject_from_poisson(r, rate * alpha, True, alpha, rng)
+
+
+@njit
+def every_step_alike(r, rate, alpha, rng):
+    while True:
+        y = laws.reject_from_tails(10**9, r * alpha / rate, rate * alpha / (r + 1), rng) - 10**9 + r
+        if y >= 0:
+            return y
 
 
 @njit
@@ -176,12 +194,33 @@ def test_draws_over_the_grid(rate, alpha):
 
 @pytest.mark.parametrize(
     "sampler",
-    [from_zero, from_report, laws.reject_log_concave, laws.sample_count],
-    ids=["from_zero", "from_report", "reject", "dispatch"],
+    [from_report, laws.reject_log_concave, laws.sample_count],
+    ids=["from_report", "reject", "dispatch"],
 )
 @pytest.mark.parametrize(("r", "rate", "alpha"), SMALL_CASES)
 def test_every_branch_draws_the_same_law(sampler, r, rate, alpha):
     assert p_value(sampler, r, rate, alpha) > P_VALUE_BOUND
+
+
+@pytest.mark.parametrize(
+    ("sampler", "r", "rate", "alpha"),
+    [
+        (from_poisson_below, 3, 1.0, 0.5),
+        (from_poisson_below, 1, 0.02, 0.3),
+        (from_poisson_below, 7, 6.0, 0.9),
+        (from_poisson_below, 47, 40.0, 0.99),
+        (from_poisson_above, 1, 30.0, 0.9),
+        (from_poisson_above, 5, 9.0, 0.8),
+        (from_poisson_above, 40, 47.0, 0.99),
+        (from_tails, 1, 1.0, 0.2),
+        (from_tails, 5, 5.0, 0.5),
+        (from_tails, 2, 3.0, 0.7),
+        (from_tails, 40, 60.0, 0.6),
+        (from_tails, 1, 5.0, 0.01),
+    ],
+)
+def test_rejection_of_small_counts_draws_the_same_law(sampler, r, rate, alpha):
+    assert p_value(sampler, r, rate, alpha, 4 * DRAWS) > P_VALUE_BOUND
 
 
 @pytest.mark.parametrize(("r", "rate", "alpha"), [(300, 50.0, 0.9), (300, 90.0, 0.2), (60, 300.0, 0.8)])
@@ -202,6 +241,7 @@ def test_rejection_in_two_million_draws(r, rate, alpha):
         (stronger_noise, 0, 50.0, 0.1),
         (swapped_pieces, 3, 1.0, 0.5),
         (swapped_pieces, 7, 5.0, 0.9),
+        (every_step_alike, 5, 5.0, 0.5),
         (one_sided_noise, 3, 1.0, 0.5),
         (one_sided_noise, 7, 5.0, 0.9),
     ],
@@ -213,12 +253,23 @@ def test_a_slightly_wrong_sampler_is_caught(wrong, r, rate, alpha):
 @pytest.mark.parametrize(("r", "rate", "alpha"), SMALL_CASES)
 def test_inversion_returns_the_count_whose_step_holds_u(r, rate, alpha):
     pmf = [float(p) for p in reference.plain_count_pmf(r, rate, alpha)]
-    upwards = [y for y in range(len(pmf)) if pmf[y] > 1e-12]
-    outwards = [y for y in [*range(r, -1, -1), *range(r + 1, len(pmf))] if pmf[y] > 1e-12]
-    for invert, order in ((laws.invert_from_zero, upwards), (laws.invert_from_report, outwards)):
-        skipped = 0.0 if invert is laws.invert_from_report else sum(pmf[: order[0]])
-        middles = skipped + np.cumsum([pmf[y] for y in order]) - 0.5 * np.array([pmf[y] for y in order])
-        assert [invert(r, rate / alpha, rate * alpha, u) for u in middles] == order
+    order = [y for y in [*range(r, -1, -1), *range(r + 1, len(pmf))] if pmf[y] > 1e-12]
+    middles = np.cumsum([pmf[y] for y in order]) - 0.5 * np.array([pmf[y] for y in order])
+    assert [laws.invert_from_report(r, rate / alpha, rate * alpha, u) for u in middles] == order
+
+
+def test_inversion_of_a_poisson_law():
+    for mean in (1e-9, 0.3, 1.0, 20.0, 47.9):
+        draws, rng = np.empty(DRAWS, dtype=np.int64), np.random.default_rng(5)
+        draw_poisson(mean, rng, draws)
+        exact = np.array([float(mp.exp(reference.poisson_logpmf(y, mean))) for y in range(130)])
+        assert reference.chi_square_p_value(draws, 0, exact) > P_VALUE_BOUND
+
+
+@njit
+def draw_poisson(mean, rng, draws):
+    for i in range(draws.size):
+        draws[i] = laws.invert_poisson(mean, rng)
 
 
 def test_counts_drawn_for_reports_of_a_poisson_model_are_poisson():

@@ -13,6 +13,7 @@ from numba import njit
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 SERIES_TOLERANCE = 1e-18
 INVERSION_LIMIT = 48.0
+STEEPEST = 0.75
 RECIPROCALS = np.concatenate([[0.0], 1.0 / np.arange(1.0, 513.0)])
 
 
@@ -150,31 +151,72 @@ def expected_count(r, rate, alpha):
 
 
 @njit(cache=True, nogil=True)
-def invert_from_zero(r, lower, upper, u):
-    """The count at which the running sum of w(y), y = 0, 1, ..., passes u times its total; for lower < r."""
-    term = 1.0
-    total = 1.0
-    for y in range(1, r + 1):
-        term *= lower * RECIPROCALS[y]
-        total += term
-    last = r
-    while term > SERIES_TOLERANCE * total:
-        last += 1
-        term *= upper * RECIPROCALS[last]
-        total += term
-    left = u * total - 1.0
-    term = 1.0
-    y = 0
-    while left >= 0.0 and y < last:
-        y += 1
-        term *= (lower if y <= r else upper) * RECIPROCALS[y]
-        left -= term
-    return y
+def invert_poisson(mean, rng):
+    """A draw of Poisson(mean) by a running sum from zero; for means below INVERSION_LIMIT."""
+    while True:
+        left = rng.random()
+        if left < 1.0 - mean:  # <= e^-mean
+            return 0
+        term = math.exp(-mean)
+        for y in range(1, RECIPROCALS.size):
+            left -= term
+            if left < 0.0:
+                return y - 1
+            term *= mean * RECIPROCALS[y]
+
+
+@njit(cache=True, nogil=True)
+def reject_from_poisson(r, mean, below, alpha, rng):
+    """A draw of y by rejection from the Poisson law that w(y) follows on one side of r, ``below`` r or above it.
+
+    On the other side w(y) falls short of it by alpha^2 a step. mean is rate/alpha or rate alpha, and on the law's own
+    side of r, so that about half the trials are taken or more.
+    """
+    while True:
+        y = invert_poisson(mean, rng)
+        over = y - r if below else r - y
+        if over <= 0 or rng.random() < alpha ** (2 * over):
+            return y
+
+
+@njit(cache=True, nogil=True)
+def reject_from_tails(r, left_ratio, right_ratio, rng):
+    """A draw of y by rejection from r and a geometric tail on each side; for a law that is greatest at r.
+
+    left_ratio = r alpha / rate = w(r-1) / w(r) and right_ratio = rate alpha / (r+1) = w(r+1) / w(r) are below one, and
+    bound all later steps away from r, which shrink further by (r-j)/r and (r+1)/(r+1+j).
+    """
+    left_mass = left_ratio / (1.0 - left_ratio)
+    right_mass = right_ratio / (1.0 - right_ratio)
+    while True:
+        rest = rng.random() * (1.0 + left_mass + right_mass) - 1.0
+        if rest < 0.0:
+            return r
+        steps, taken = 1, 1.0
+        if rest < left_mass:
+            term = left_ratio
+            while rest >= term and steps <= r:
+                rest -= term
+                term *= left_ratio
+                taken *= (r - steps) / r
+                steps += 1
+            if steps <= r and (steps == 1 or rng.random() < taken):
+                return r - steps
+        else:
+            rest -= left_mass
+            term = right_ratio
+            while rest >= term and term > SERIES_TOLERANCE:
+                rest -= term
+                term *= right_ratio
+                taken *= (r + 1) / (r + 1 + steps)
+                steps += 1
+            if steps == 1 or rng.random() < taken:
+                return r + steps
 
 
 @njit(cache=True, nogil=True)
 def invert_from_report(r, lower, upper, u):
-    """The same by a running sum over y = r, r - 1, ..., 0, r + 1, r + 2, ...; for lower >= r."""
+    """The count at which the sum of w(y) over r, r - 1, ..., 0, r + 1, r + 2, ... passes u of it; for lower >= r."""
     below = sum_below(r, lower)
     above = 0.0
     term = 1.0
@@ -284,7 +326,12 @@ def sample_count_given_positive(r, rate, alpha, rng):
     upper = rate * alpha
     if r < INVERSION_LIMIT and upper < INVERSION_LIMIT:
         if lower < r:
-            return invert_from_zero(r, lower, upper, rng.random())
+            return reject_from_poisson(r, lower, True, alpha, rng)
+        if upper > r + 1:
+            return reject_from_poisson(r, upper, False, alpha, rng)
+        left_ratio, right_ratio = r / lower, upper / (r + 1)
+        if left_ratio < STEEPEST and right_ratio < STEEPEST:
+            return reject_from_tails(r, left_ratio, right_ratio, rng)
         return invert_from_report(r, lower, upper, rng.random())
     return reject_log_concave(r, rate, alpha, rng)
 
