@@ -145,7 +145,10 @@ class Observations:
         return tensor
 
     def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Self:
-        """The same cells with these axes for rows and those for columns; axis 0 is among the rows."""
+        """The same cells with these axes for rows and those for columns; axis 0 is among the rows.
+
+        Offsets stay with the axes that they were given for.
+        """
         if rows == (0,) and columns == tuple(range(1, len(self.mode_shape))):
             return self
         owners = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
@@ -166,7 +169,6 @@ class Observations:
         found.alpha_e = self.alpha_e[order] if self.alpha_e.size else self.alpha_e
         owner = np.unravel_index(np.arange(found.shape[0]), sizes[0])[rows.index(0)]
         found.alpha_d, found.exposure_d = self.alpha_d[owner], self.exposure_d[owner]
-        found.prior_scale_d, found.prior_scale_v = np.ones(found.shape[0]), np.ones(found.shape[1])
         return found
 
     @property

@@ -67,6 +67,24 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
     np.testing.assert_allclose(upright, turned, rtol=0.1)
 
 
+@pytest.mark.parametrize("spec", ["ik,jk->ij", "ijk,k->ij"])
+def test_offsets_stay_with_their_axes_whatever_the_matrix_form(spec):
+    nothing, options = np.zeros((6, 5), dtype=int), {"prior_shape": 400.0, "prior_rate": 20.0, "seed": 1}
+    model = cv.PoissonFactorization(
+        spec, {"k": 1}, names=("rows", "others"), draws=200, tune=1, chains=1, **options
+    )
+    unseen = cv.PrivatizedCounts(nothing, 0.5, np.ones((6, 5), dtype=bool), row_offset=ROW)
+    means = model.fit(unseen).rate().mean("j").to_numpy()
+    error = np.sqrt(2 / 400.0 / 200)  # a rate is a product of two gammas of shape 400; of 200 draws
+    assert np.abs(means / ROW / 400.0 - 1.0).max() < 5.0 * error
+
+
+def test_offsets_for_the_columns_of_a_tensor_are_refused():
+    tensor = cv.PrivatizedCounts(np.ones((4, 3, 2), dtype=int), 0.5, column_offset=np.arange(1.0, 7.0))
+    with pytest.raises(ValueError, match=r"column_offset must be for data of two axes, got data of axes \["):
+        cv.TensorModel(1, draws=2, tune=1, chains=1, seed=1).fit(tensor)
+
+
 def test_the_prior_has_the_size_of_the_rates_before_their_offsets():
     reports = scene()[0]
     plain = mean_rate_without_offsets(cv.PrivatizedCounts(reports, 0.5))

@@ -113,7 +113,7 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
     """What each factor's prior rates are multiplied by: reciprocals of the known offsets of its observed axis.
 
     Raises:
-        ValueError: offsets for an axis of a shared factor, or of more than one factor.
+        ValueError: offsets for an axis of a shared factor, or of more than one factor; for the columns of a tensor.
     """
     scales: list[np.ndarray | float] = [1.0] * len(model.factors)
     for axis, scale, name in zip(
@@ -124,6 +124,10 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
     ):
         if (scale == 1.0).all():
             continue
+        if name == "column" and len(model.spec.output) > 2:
+            raise ValueError(
+                f"column_offset must be for data of two axes, got data of axes {list(model.spec.output)}"
+            )
         holders = [
             f for f, axes in zip(model.spec.factor_of_term, model.spec.terms, strict=True) if axis in axes
         ]
