@@ -8,6 +8,7 @@ from scipy import special
 
 from countveil.distributions import Bessel
 from countveil.engines.threads import ThreadEngine
+from countveil.estimators import TensorModel
 from countveil.inference import bessel_cavi, cavi
 from countveil.inference.start import least_squares_start, mean_count
 from countveil.inference.streams import START, Streams
@@ -195,3 +196,11 @@ def test_the_centre_has_two_names():
     observations = PrivatizedCounts(np.ones((3, 2), dtype=int), 0.5)
     with pytest.raises(ValueError, match=r"center must be 'mode' or 'mean', got 'median'$"):
         bessel_cavi.init(observations, small_model((3, 2)), Streams.of_chain(1, 0), center="median")
+
+
+def test_reports_without_a_positive_one_leave_nothing_to_divide_by():
+    for tensor in (np.zeros((3, 4, 2), dtype=int), np.zeros((4, 4), dtype=int)):
+        model = TensorModel(2, method="bessel-cavi", draws=2, seed=1, progress=False)
+        rate = model.fit(PrivatizedCounts(tensor, 0.3)).rate()
+        assert (rate >= 0.0).all()
+        assert rate.max() < 0.1

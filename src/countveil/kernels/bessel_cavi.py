@@ -72,7 +72,8 @@ def expect_rows(block, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
     """Expect the true counts of every cell, and update the noise rates' shapes in noise_dv2.
 
     theta and phi are (g, m, w). With R = E[y] / sum_k g_dk g_vk, ratio_dk += sum_v R_dv g_vk and
-    ratio_vk += sum_d R_dv g_dk. Masked cells are left out.
+    ratio_vk += sum_d R_dv g_dk. Masked cells are left out; where the geometric means
+    underflow, no count is expected.
     """
     indptr, columns, reports, alpha_e, alpha_d, _ = block
     theta_g_dk, theta_m_dk, theta_w_dk = theta
@@ -98,6 +99,8 @@ def expect_rows(block, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
                 )
                 noise_dv2[d, v, 0] = 1.0 + above
                 noise_dv2[d, v, 1] = 1.0 + below
+            if geometric <= 0.0:
+                continue
             ratio = count / geometric
             for k in range(ratio_dk.shape[1]):
                 ratio_dk[d, k] += ratio * phi_g_vk[v, k]
