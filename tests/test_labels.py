@@ -158,3 +158,12 @@ def test_labels_of_releases_on_disk_reach_the_posterior(tmp_path):
     files = cv.ReleaseFiles([tmp_path / "one.npz", tmp_path / "two.npz"])
     fit = cv.TopicModel(2, method="svi", **BRIEF).fit(files)
     assert coordinates(fit, ("doc", "word")) == (ROWS, COLUMNS)
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_a_network_that_names_its_rows_alone_is_left_as_it_was(self_loops):
+    data = cv.PrivatizedCounts(COUNTS, 0.5, row_labels=ROWS)
+    fit = cv.BlockModel(2, self_loops=self_loops, **BRIEF).fit(data)
+    assert list(fit.posterior["posterior"]["receiver"].to_numpy()) == ROWS
+    assert data.row_labels == ROWS
+    assert data.column_labels is None

@@ -1,5 +1,6 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -106,9 +107,9 @@ class BlockModel(FactorizationEstimator):
             observations = observations.hide(*left_out)
         elif not self.self_loops:
             observations = observations.hide(np.arange(n_rows), np.arange(n_rows))
-        labels = rows if rows is not None else columns
-        observations.row_labels = observations.column_labels = labels
-        return observations
+        named = copy(observations)
+        named.row_labels = named.column_labels = rows if rows is not None else columns
+        return named
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
