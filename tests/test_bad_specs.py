@@ -142,6 +142,16 @@ def test_shared_and_symmetric_factors_that_do_not_fit(options, message):
     refused(message, **{"spec": BLOCKS, "data": SQUARE, "shared": SAME} | options)
 
 
+@pytest.mark.parametrize(
+    "modes",
+    [["a", word] for word in ("chain", "component", "release", "iteration", "a_rate", "factor_a")]
+    + [["factor_b_rate", "b"]],
+)
+def test_modes_that_the_posterior_calls_something_else(modes):
+    with pytest.raises(ValueError, match=r"^modes must not be called \['\w+'\], which the posterior uses"):
+        cv.TensorModel(2, modes=modes, alpha=0.5, **BRIEF).fit(MATRIX)
+
+
 def test_a_symmetric_factor_is_square():
     message = r"^symmetric factor 'cd' must be square, got 2 by 3$"
     refused(message, BLOCKS, SQUARE, ranks={"c": 2, "d": 3}, symmetric=("cd",))
@@ -176,8 +186,10 @@ def test_a_symmetric_factor_is_square():
         ({"dims": {"d": "x", "v": "x"}}, r"^dims must be different words, .* got 'x' among"),
         (
             {"dims": {"k": "draw"}},
-            r"^dims must be different words, neither 'chain' nor 'draw', got 'draw' among",
+            r"^dims must be different words, none of 'chain', 'draw', .* got 'draw' among",
         ),
+        ({"dims": {"d": "release"}}, r"^dims must be different words, none of .* got 'release' among"),
+        ({"dims": {"d": "dk_rate"}}, r"a prior rate \(dk_rate, vk_rate\), got 'dk_rate' among"),
         ({"dims": {"k": 3}}, r"^dims must be different words, .* got 3 among"),
         ({"names": ["a"]}, r"^names must name each of the 2 factors in 'dk,vk->dv', got 1$"),
         ({"names": ["a", "a"]}, r"^factors must have different names, got 'a' twice"),

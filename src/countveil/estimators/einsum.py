@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.layout import Layout, default_layout
+from countveil.models.layout import RESERVED, Layout, default_layout
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import Spec, parse_spec
 from countveil.observations import Observations, ReleaseFiles
@@ -155,19 +155,20 @@ def check_mapping(name: str, value: Any) -> None:
 def check_words(layout: Layout) -> None:
     """Dimensions and factors need names of their own: the posterior holds them side by side."""
     dims, factors = list(layout.dims.values()), list(layout.axes)
-    taken = {"chain", "draw"}
+    taken, rates = set(RESERVED), {f"{factor}_rate" for factor in factors}
     for dim in dims:
-        if not isinstance(dim, str) or not dim or dim in taken:
+        if not isinstance(dim, str) or not dim or dim in taken | rates:
             raise ValueError(
-                f"dims must be different words, neither 'chain' nor 'draw', got {dim!r} among {dims}"
+                f"dims must be different words, none of {', '.join(map(repr, RESERVED))} or a prior rate "
+                f"({', '.join(sorted(rates))}), got {dim!r} among {dims}"
             )
         taken.add(dim)
-    rates = {f"{factor}_rate" for factor in factors}
     for factor in factors:
         if factor in taken | rates:
             raise ValueError(
-                f"names of factors must differ from those of axes ({', '.join(dims)}), 'chain', 'draw' and the "
-                f"prior rates ({', '.join(sorted(rates))}), got {factor!r}; give names= or dims="
+                f"names of factors must differ from those of axes ({', '.join(dims)}), "
+                f"{', '.join(map(repr, RESERVED))} and the prior rates ({', '.join(sorted(rates))}), "
+                f"got {factor!r}; give names= or dims="
             )
 
 

@@ -11,7 +11,7 @@ from countveil.estimators.checks import check_integer
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.topics import check_interval
 from countveil.inference import posterior as posteriors
-from countveil.models.layout import Layout
+from countveil.models.layout import RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
@@ -72,9 +72,12 @@ class TensorModel(RowProjection, FactorizationEstimator):
         names = [str(mode) for mode in self.modes]
         if len(names) != n_modes or len(set(names)) != n_modes:
             raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
-        reserved = {"chain", "draw", "component"}.intersection(names)
-        if reserved:
-            raise ValueError(f"modes must not be called {sorted(reserved)}, which the posterior uses itself")
+        rates = [f"{name}_rate" for name in names]
+        reserved = {*RESERVED, "component", *rates, *(f"factor_{name}" for name in names + rates)}
+        if reserved.intersection(names):
+            raise ValueError(
+                f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"
+            )
         return names
 
     def _ranks(self, spec: Spec) -> dict[str, int]:

@@ -7,6 +7,14 @@ from typing import NamedTuple
 from countveil.models.factorization import Factorization
 from countveil.models.spec import Spec
 
+RESERVED = (
+    "chain",
+    "draw",
+    "cell",
+    "release",
+    "iteration",
+)  # dimensions that a fit's arrays have beside the model's
+
 
 class Layout(NamedTuple):
     """Names of axes in a posterior, and the order of each factor's axes there."""
