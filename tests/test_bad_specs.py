@@ -143,6 +143,19 @@ def test_shared_and_symmetric_factors_that_do_not_fit(options, message):
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"fixed": {"cd": [[1.0, 2.0], [3.0, 1.0]]}},
+        {"priors": {"cd": ([[1.0, 2.0], [3.0, 1.0]], 1.0)}},
+        {"priors": {"cd": (1.0, [[1.0, 2.0], [3.0, 1.0]])}},
+    ],
+)
+def test_what_is_told_of_a_symmetric_factor_equals_its_transpose(options):
+    message = r"symmetric factor 'cd' must equal its transpose, got 2.0 at \(0, 1\) and 3.0 at \(1, 0\)$"
+    refused(message, BLOCKS, SQUARE, shared=SAME, symmetric=("cd",), **options)
+
+
+@pytest.mark.parametrize(
     "modes",
     [["a", word] for word in ("chain", "component", "release", "iteration", "a_rate", "factor_a")]
     + [["factor_b_rate", "b"]],

@@ -109,11 +109,16 @@ class PoissonFactorization(FactorizationEstimator):
             if name not in shapes:
                 raise ValueError(f"priors must be for factors among {list(spec.names)}, got {name!r}")
             priors[name] = check_prior(name, given, shapes[name], priors[name])
+            if name in spec.symmetric:
+                for values in (priors[name].shape, priors[name].rate):
+                    check_transpose(f"prior of symmetric factor {name!r}", values, shapes[name])
         fixed = {}
         for name, value in (self.fixed or {}).items():
             if name not in shapes:
                 raise ValueError(f"fixed must be for factors among {list(spec.names)}, got {name!r}")
             fixed[name] = check_fixed(name, value, shapes[name])
+            if name in spec.symmetric:
+                check_transpose(f"fixed symmetric factor {name!r}", fixed[name], shapes[name])
         if len(fixed) == len(shapes):
             raise ValueError("fixed must leave a factor to be found, got all of them")
         return factorization(spec, sizes, priors, fixed=fixed, self_loops=self.self_loops)
@@ -211,6 +216,16 @@ def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
             f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}"
         )
     return np.maximum(found, 1e-150)
+
+
+def check_transpose(name: str, values: float | np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse what does not equal its transpose."""
+    full = np.broadcast_to(values, shape)
+    if (full != full.T).any():
+        i, j = (int(x) for x in np.argwhere(full != full.T)[0])
+        raise ValueError(
+            f"{name} must equal its transpose, got {full[i, j]} at ({i}, {j}) and {full[j, i]} at ({j}, {i})"
+        )
 
 
 def real_numbers(name: str, value: Any) -> np.ndarray:
