@@ -22,7 +22,7 @@ Method = Annotated[
     str,
     typer.Option(
         help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi (as "
-        "published) or svi (topics only, for very large data) approximate it; em finds one point estimate."
+        "published) or svi (topics and tensors, for very large data) approximate it; em finds one point estimate."
     ),
 ]
 Draws = Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")]

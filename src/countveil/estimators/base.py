@@ -73,9 +73,10 @@ class FactorizationEstimator(BaseEstimator):
             for "svi" alone, "trimmed" (means with half the prior's share left out; between the two).
             None is "geometric" for "cavi", "trimmed" for "svi".
         center: the Bessel's "mode", as published, or its "mean" ("bessel-cavi").
-        passes, batch_rows: how often to go through the rows, and how many to learn from at once ("svi").
+        passes, batch_rows: how often to go through the rows, and how many to learn from at once ("svi"; topics and
+            tensors).
         total_rows: how many rows those that ``partial_fit`` has seen are to speak for; None takes as many as it
-            has seen ("svi").
+            has seen ("svi"; topics).
         thin: keep every thin-th draw only; memory grows with draws * chains * size of the factors.
         prior_shape: gamma shape of the factors; below 1 favours few components for each entry.
         prior_rate: gamma rate of the factors; None learns one per component, and is right when the size of the
@@ -227,7 +228,7 @@ class FactorizationEstimator(BaseEstimator):
             tolerance=self.tolerance,
             expectation=self.expectation,
             center=self.center,
-            passes=getattr(self, "passes", 1),
+            passes=getattr(self, "passes", 1),  # models without them refuse "svi"
             batch_rows=getattr(self, "batch_rows", 1),
             seed=self.seed_,
             threads=available_threads() if self.threads is None else self.threads,

@@ -50,6 +50,8 @@ class TensorModel(RowProjection, FactorizationEstimator):
         tolerance: float = 1e-5,
         expectation: str | None = None,
         center: str = "mode",
+        passes: int = 5,
+        batch_rows: int = 256,
         prior_shape: float = 0.1,
         prior_rate: float | None = None,
         alpha: float | None = None,
