@@ -177,6 +177,23 @@ def test_what_did_not_leave_costs_nothing_and_is_given_before_anything_new(path)
         assert ledger.spent("me") == STRONG.rate + WEAK.rate
 
 
+def test_fresh_noise_that_did_not_leave_is_given_only_when_asked_for(path):
+    """Somebody who declined a second report, and asks again without ``anew``, pays nothing."""
+    make = Maker()
+    with Ledger(path) as ledger:
+        ledger.set_limit(WEAK.repeated(5))
+        first = release(ledger, STUDY, "me", WEAK, make=make)
+        declined = ledger.obtain(STUDY, "me", WEAK, make, anew=True)
+        assert ledger.find(STUDY, "me", WEAK).report == first
+        assert release(ledger, STUDY, "me", WEAK, make=make) == first
+        assert ledger.spent("me") == WEAK.rate
+        assert ledger.find(STUDY, "me", WEAK, anew=True) == declined
+        assert release(ledger, STUDY, "me", WEAK, anew=True, make=make) == declined.report
+        assert ledger.find(STUDY, "me", WEAK, anew=True) is None
+        assert release(ledger, STUDY, "me", WEAK, make=make) == declined.report
+    assert make.made == 2
+
+
 @pytest.mark.parametrize(
     "damage",
     [b"no ledger at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000, "other table", "other version"],

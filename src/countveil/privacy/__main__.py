@@ -120,9 +120,8 @@ def _report(options: argparse.Namespace) -> int:
         _preview(entry, study, ledger, options)
         question = f"Write it to {output}? (yes/no) "
         if not options.yes and _asked(question, options).lower() not in ("y", "yes"):
-            print(
-                "Nothing was written. The report stays in your ledger, and asking again gives the same one."
-            )
+            again = "asking for fresh noise again" if options.anew else "asking again"
+            print(f"Nothing was written. The report stays in your ledger, and {again} gives the same one.")
             return 3
         _archive.put(output, ledger.hand_over(entry))
     print(f"Wrote {output}: this file, and nothing else, is for {study.contact}.")
@@ -131,9 +130,9 @@ def _report(options: argparse.Namespace) -> int:
 
 def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry:
     """The stored report, or one made of the record now and stored."""
-    stored = ledger.find(study, options.name, level)
+    stored = ledger.find(study, options.name, level, options.anew)
     counted = None
-    if stored is not None and not (options.anew and stored.gone):
+    if stored is not None:
         print(
             f"A report about the record {options.name!r} was made on {stored.made} and is given again: the "
             "record is not read, and no noise drawn. --name tells another record."

@@ -190,17 +190,20 @@ class Ledger:
         """The token that stands for a record in a study: a function of its name and this ledger's key alone."""
         return self._digest("participant", study.id, record)[:16].hex()
 
-    def find(self, study: Study, record: str, level: PrivacyLevel) -> Entry | None:
-        """The last report about a record under a study and level, if there is one."""
-        with self._plainly():
-            return self._last(self._digest("record", record), study, level)
+    def find(self, study: Study, record: str, level: PrivacyLevel, anew: bool = False) -> Entry | None:
+        """The report that asking again gives, if there is one: the last that left, or else one that did not.
 
-    def _last(self, record: bytes, study: Study, level: PrivacyLevel) -> Entry | None:
-        found = self._entries(
+        ``anew`` looks for one that did not leave alone.
+        """
+        with self._plainly():
+            found = self._asked(self._digest("record", record), study, level)
+        return _again(found, anew)
+
+    def _asked(self, record: bytes, study: Study, level: PrivacyLevel) -> list[Entry]:
+        return self._entries(
             "record = ? AND study = ? AND epsilon = ? AND precision = ?",
             *(record, study.id, str(level.epsilon), str(level.precision)),
         )
-        return found[-1] if found else None
 
     def obtain(
         self,
@@ -218,13 +221,14 @@ class Ledger:
         """
         key = self._digest("record", record)
         with self._turn():
-            last = self._last(key, study, level)
-            if last is not None and not (anew and last.gone):
+            found = self._asked(key, study, level)
+            again = _again(found, anew)
+            if again is not None:
                 self._connection.execute(
-                    "UPDATE releases SET anew = max(anew, ?) WHERE number = ?", (int(anew), last.number)
+                    "UPDATE releases SET anew = max(anew, ?) WHERE number = ?", (int(anew), again.number)
                 )
-                return last
-            turn = 1 if last is None else last.turn + 1
+                return again
+            turn = len(found) + 1
             self._check(key, study.id, level, anew)
             content = make(self.participant(study, record))
             told = (study.id, study.title, str(level.epsilon), str(level.precision), turn, int(anew), _now())
@@ -296,6 +300,14 @@ class Ledger:
             if record is None:
                 return self._entries("TRUE")
             return self._entries("record = ?", self._digest("record", record))
+
+
+def _again(found: list[Entry], anew: bool) -> Entry | None:
+    """Which of the reports about one thing is given again: one that left, unless fresh noise is asked for."""
+    gone = [entry for entry in found if entry.gone]
+    kept = [entry for entry in found if not entry.gone]
+    given = kept if anew else gone or kept
+    return given[-1] if given else None
 
 
 def _checked(secret: bytes) -> bytes:
