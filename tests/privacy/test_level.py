@@ -153,6 +153,15 @@ def test_a_weak_level_claims_no_protection(epsilon, precision, said):
         assert "hard to tell apart" not in text
 
 
+def test_a_precision_below_one_count_is_described_by_one_count():
+    """No two sets of counts differ by a tenth: that epsilon protects nobody from anything."""
+    text = PrivacyLevel("0.4", "0.1").describe()
+    assert "differ by at most 1 (N = 0.1 is less than any difference) in total" in text
+    assert "more than e^4 (about 54.6) times" in text
+    assert "e^0.4" not in text
+    assert len(re.findall(r"\.(?:\s|$)", text)) == 2
+
+
 @pytest.mark.parametrize(("epsilon", "threshold"), [(HIDES_LITTLE, 0.9), (HIDES_NOTHING, 0.9999)])
 @pytest.mark.parametrize("precision", [1, 2, 20])
 def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):

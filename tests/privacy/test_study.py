@@ -53,6 +53,8 @@ def test_sizes_and_levels_in_words():
     assert (words().cells, categories().cells, categories().shape) == (4, 6, (2, 3))
     assert words().meanings()[0].startswith("hide up to 10 words at epsilon 1 (alpha 0.905; a true zero")
     assert categories().meanings()[1].startswith("hide up to 2.5 counts at epsilon 0.5 ")
+    tenth = words(levels=[PrivacyLevel("0.4", "0.1")]).meanings()[0]
+    assert tenth.startswith("hide up to 0.1 words at epsilon 0.4, that is, 1 word at epsilon 4 (alpha")
     assert words(levels=[PrivacyLevel(20, 1)]).meanings()[0].endswith("cells); hides little")
     assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
 

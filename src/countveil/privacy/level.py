@@ -93,12 +93,12 @@ class PrivacyLevel:
     def describe(self) -> str:
         """Two plain sentences: what this level protects, if anything, and what it does not."""
         precision, rate = short(self.precision), short(self.rate)
-        hidden = hides(self)
-        exponent = self.epsilon if hidden is None else _felt(self)
+        hidden, exponent = hides(self), _felt(self)
         factor = f"e^{short(exponent)}" + (f" (about {math.exp(exponent):.3g})" if exponent <= 20 else "")
         if hidden is None:
+            most = precision if self.precision >= 1 else f"1 (N = {precision} is less than any difference)"
             first = (
-                f"Protected: any two sets of counts that differ by at most {precision} in total, summed over "
+                f"Protected: any two sets of counts that differ by at most {most} in total, summed over "
                 f"all cells, are hard to tell apart, because no conclusion drawn from the report becomes more "
                 f"than {factor} times as likely under one than under the other. Less protected: "
             )

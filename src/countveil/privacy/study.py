@@ -123,8 +123,9 @@ class Study:
         lines = []
         for level in self.levels:
             weak, many = hides(level), "" if level.precision == 1 else "s"
+            one = "" if level.precision >= 1 else f", that is, 1 {unit} at epsilon {short(level.rate)}"
             lines.append(
-                f"hide up to {short(level.precision)} {unit}{many} at epsilon {short(level.epsilon)} "
+                f"hide up to {short(level.precision)} {unit}{many} at epsilon {short(level.epsilon)}{one} "
                 f"(alpha {level.alpha:.3g}; a true zero is reported as positive in "
                 f"{level.false_positive_rate:.0%} of cells)" + (f"; hides {weak}" if weak else "")
             )
