@@ -85,6 +85,23 @@ def test_the_whole_journey_of_one_participant(here):
     assert re.search(r"1\. Surprises .* epsilon 1 at N = 10, left 20", alone("ledger").stdout)
 
 
+def test_a_ledger_that_is_begun_is_said_to_be(here, capsys):
+    """Somebody whose ledger is elsewhere would draw the noise of a record twice."""
+    asked = ["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes", "--ledger"]
+    for name, begun in (("a", True), ("a", False), ("moved", True)):
+        assert main([*asked, name]) == 0
+        said = capsys.readouterr().out
+        assert (f"A new ledger was begun: {name}. If you have taken part before, stop here" in said) == begun
+    assert main(["ledger", "--ledger", "b"]) == 0
+    assert "A new ledger was begun: b." in capsys.readouterr().out
+
+
+def test_which_study_is_said_before_anything_leaves(here):
+    """An analyst who gives everybody a study of their own knows whose report is whose."""
+    said = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
+    assert said.index(f"For study {planned().id}: ") < said.index("Write it to r.json?")
+
+
 def test_the_counts_of_the_text_are_what_is_reported(here):
     """At a level that hides nothing, the noise is zero but for once in e^499."""
     quiet = planned(levels=[PrivacyLevel(500, 1)])

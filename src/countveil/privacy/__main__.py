@@ -113,7 +113,7 @@ def _show(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     study = load(options.study)
     level = _level(options, study)
-    with Ledger(options.ledger or default_path()) as ledger:
+    with _opened(options) as ledger:
         output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}.json")
         _check_output(output, options)
         entry = _obtained(options, study, level, ledger)
@@ -126,6 +126,17 @@ def _report(options: argparse.Namespace) -> int:
         _archive.put(output, ledger.hand_over(entry))
     print(f"Wrote {output}: this file, and nothing else, is for {study.contact}.")
     return 0
+
+
+def _opened(options: argparse.Namespace) -> Ledger:
+    """The ledger; says so where there was none, since noise that another one knows would be drawn again."""
+    ledger = Ledger(options.ledger or default_path())
+    if ledger.begun:
+        print(
+            f"A new ledger was begun: {ledger.path}. If you have taken part before, stop here and name the ledger "
+            "that you used (--ledger): without it, noise would be drawn again, and a second release counted as a first."
+        )
+    return ledger
 
 
 def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry:
@@ -249,6 +260,9 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
     print(f"\n{study.title}. {level.describe()}\n")
     print(
+        f"For study {study.id}: an id that is not the published one is another study, perhaps for you alone."
+    )
+    print(
         f"What would leave: {study.cells} noisy counts, {len(positive)} of them above zero, under the random "
         f"token {made.participant}. The largest, which may be noise alone:"
     )
@@ -271,7 +285,7 @@ def _label(study: Study, place: int) -> str:
 
 
 def _ledger(options: argparse.Namespace) -> int:
-    with Ledger(options.ledger or default_path()) as ledger:
+    with _opened(options) as ledger:
         known = ledger.entries(options.name)
         for entry in known:
             level = f"epsilon {short(entry.level.epsilon)} at N = {short(entry.level.precision)}"
@@ -287,7 +301,7 @@ def _ledger(options: argparse.Namespace) -> int:
 
 
 def _limit(options: argparse.Namespace) -> int:
-    with Ledger(options.ledger or default_path()) as ledger:
+    with _opened(options) as ledger:
         if (options.epsilon is None) != (options.precision is None):
             raise ValueError("a limit must have an epsilon and a precision N, got one of them")
         if options.epsilon is not None:

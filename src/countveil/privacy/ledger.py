@@ -78,7 +78,8 @@ def default_path() -> Path:
 class Ledger:
     """The ledger in a file, which is made, readable by its owner alone, if there is none.
 
-    Raises RefusedError if the file is no ledger, is damaged, or stays locked by another process for a minute.
+    ``begun`` says whether there was none. Raises RefusedError if the file is no ledger, is damaged, or stays
+    locked by another process for a minute.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -114,7 +115,8 @@ class Ledger:
         with self._turn():
             known = self._one("PRAGMA application_id")[0], self._one("PRAGMA user_version")[0]
             tables = self._one("SELECT count(*) FROM sqlite_master")[0]
-            if known == (0, 0) and tables == 0:
+            self.begun = known == (0, 0) and tables == 0
+            if self.begun:
                 for statement in _TABLES:
                     self._connection.execute(statement)
                 self._set("secret", _checked(secrets.token_bytes(32)))
