@@ -167,6 +167,17 @@ def test_no_cell_of_the_table_is_a_formula(here, monkeypatch):
     assert [row["file"] for row in table] == ["'=1.json", "'@2.json", "'-3.json", "'+4.json"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="such file names are POSIX")
+def test_no_cell_of_the_table_moves_a_cursor(here):
+    put(here, "\x1b[31mred\nb.json", made(1))
+    put(here, "\x1b[2J.json", made(1))
+    collect(STUDY, report_files([here / "reports"]), "r.npz", "t.csv")
+    assert (here / "t.csv").read_text().replace("\n", "").isprintable()
+    assert len(rows("t.csv")) == 2
+    assert rows("t.csv")[0]["file"].endswith("/\\x1b[2J.json")
+    assert "participant of" in rows("t.csv")[1]["rule"]
+
+
 def test_nothing_accepted_is_no_release_but_a_table(here):
     with pytest.raises(
         ValueError, match=r"must hold at least one that is accepted, got none; t\.csv says why"

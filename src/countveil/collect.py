@@ -64,7 +64,8 @@ def collect(
                 _refuse_again(found, seen, name)
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
-                writer.writerow((_cell(name), REFUSED, "", "", "", _cell(error.field), error.rule))
+                told = (_cell(error.field), _cell(error.rule))
+                writer.writerow((_cell(name), REFUSED, "", "", "", *told))
                 continue
             except OSError as error:
                 fields["the file"] += 1
@@ -93,8 +94,9 @@ def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
 
 
 def _cell(text: str) -> str:
-    """Text from a file as a cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    """Text from a file as a cell that no spreadsheet takes for a formula and that moves no cursor."""
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:
