@@ -32,7 +32,7 @@ _HOME_OF = {
     "expected_true_counts": "countveil.true_counts",
     "log_likelihood": "countveil.true_counts",
 }
-_MODULES = ("distributions", "evaluation", "privacy")
+_MODULES = ("distributions", "evaluation", "plotting", "privacy")
 
 __all__ = ["__version__", *_HOME_OF, *_MODULES]
 

@@ -200,5 +200,5 @@ def test_without_matplotlib_the_error_says_what_to_install(watched, tmp_path, mo
     from countveil.experiments.figure import save_figure
 
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[demo\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[plots\]'"):
         save_figure(watched[0].fits, tmp_path / "scores.png")

@@ -151,10 +151,20 @@ class BlockModel(FactorizationEstimator):
         """
         check_integer("n", n, 1)
         check_interval(interval)
+        return posteriors.top_entries(self.posterior, "theta", "community", n, interval, self._sizes())
+
+    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
+        """Each community's share of all expected messages, sent and received, with intervals.
+
+        Columns: community, prevalence, lower, upper.
+        """
+        check_interval(interval)
+        return posteriors.shares_table(self._sizes(), "community", interval)
+
+    def _sizes(self) -> np.ndarray:
+        """(C S, communities) expected messages sent or received."""
         pi = posteriors.flat_draws(self.posterior, "pi").astype(np.float64)
-        return posteriors.top_entries(
-            self.posterior, "theta", "community", n, interval, pi.sum(axis=1) + pi.sum(axis=2)
-        )
+        return pi.sum(axis=1) + pi.sum(axis=2)
 
 
 def check_above_diagonal(observations: Observations) -> None:

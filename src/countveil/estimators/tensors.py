@@ -104,13 +104,27 @@ class TensorModel(RowProjection, FactorizationEstimator):
         modes = layout.dims_of(model.spec.output)
         if mode not in modes:
             raise ValueError(f"mode must be one of {list(modes)}, got {mode!r}")
-        sizes = posteriors.flat_draws(tree, model.factors[0].name).sum(axis=1, dtype=np.float64)
+        sizes = self._sizes()
         if mode == modes[0]:
             name = model.factors[0].name
             shares = tree["posterior"][name] / tree["posterior"][name].sum(mode)
             tree = tree.copy()
             tree["posterior"] = tree["posterior"].dataset.assign({name: shares})
         return posteriors.top_entries(tree, f"factor_{mode}", "component", n, interval, sizes)
+
+    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
+        """Each component's share of all expected counts, with intervals.
+
+        Columns: component, prevalence, lower, upper.
+        """
+        check_interval(interval)
+        return posteriors.shares_table(self._sizes(), "component", interval)
+
+    def _sizes(self) -> np.ndarray:
+        """(C S, K) expected counts of each component."""
+        return posteriors.flat_draws(self.posterior, self.model_.factors[0].name).sum(
+            axis=1, dtype=np.float64
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""

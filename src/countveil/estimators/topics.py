@@ -85,8 +85,16 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        sizes = posteriors.flat_draws(self.posterior, "theta").sum(axis=1, dtype=np.float64)
-        return posteriors.top_entries(self.posterior, "phi", "topic", n, interval, sizes)
+        return posteriors.top_entries(self.posterior, "phi", "topic", n, interval, self._sizes())
+
+    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
+        """Each topic's share of all expected words, with intervals: columns topic, prevalence, lower, upper."""
+        check_interval(interval)
+        return posteriors.shares_table(self._sizes(), "topic", interval)
+
+    def _sizes(self) -> np.ndarray:
+        """(C S, K) expected words from each topic."""
+        return posteriors.flat_draws(self.posterior, "theta").sum(axis=1, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

@@ -6,39 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.experiments.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
+from countveil.experiments.contenders import TRUE_COUNTS, ZERO
 from countveil.experiments.demo import NO_NOISE
 from countveil.experiments.exhibits import summary
+from countveil.plotting.style import METHODS, new_figure, tidy
 
-STYLES = {  # Okabe and Ito's colours, told apart by marker as well
-    OURS.name: ("#0072B2", "o", "-"),
-    LEAST_SQUARES.name: ("#E69F00", "s", "-"),
-    NAIVE.name: ("#D55E00", "^", "-"),
-    COLUMN_MEANS.name: ("#999999", "D", "-"),
-}
 PANELS = {
     "log_score": "log score per token\n(higher is better)",
     "mae": "mean absolute error\n(lower is better)",
     "npmi": "NPMI of the 10 most relevant words\n(higher is better)",
 }
-
-
-def new_figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches, to be saved: no window, whatever matplotlib's backend is.
-
-    Raises:
-        ModuleNotFoundError: matplotlib is missing.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the figure needs matplotlib, which is missing: pip install 'countveil[demo]'"
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def save_figure(fits: pd.DataFrame, path: Path) -> None:
@@ -52,8 +29,7 @@ def save_figure(fits: pd.DataFrame, path: Path) -> None:
         _panel(axes, found, metric)
         axes.set_ylabel(label)
         axes.set_xlabel("epsilon/N (more noise to the left)")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        tidy(axes)
     handles = {
         label: handle
         for axes in figure.axes
@@ -75,7 +51,7 @@ def _panel(axes: Any, found: pd.DataFrame, metric: str) -> None:
     levels = [level for level in found["level"].unique() if level != NO_NOISE]
     order = sorted(levels, key=float)
     ticks = np.arange(len(order), dtype=float)
-    for place, (method, (colour, marker, line)) in enumerate(STYLES.items()):
+    for place, (method, (colour, marker, line)) in enumerate(METHODS.items()):
         rows = found[found["method"] == method].set_index("level").reindex(order)
         mean = rows[f"{metric}_mean"].to_numpy()
         if np.isnan(mean).all():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, Study
-from countveil.experiments.figure import new_figure
+from countveil.plotting.style import HEAT, new_figure
 
 SPREAD = (
     0.25  # counts are coloured by log(1 + count / SPREAD), so that rates well below one can be told apart
@@ -34,7 +34,7 @@ def save_heatmaps(study: Study, path: Path) -> None:
     image: Any = None
     for place, (title, matrix) in zip(axes, panels.items(), strict=True):
         image = place.imshow(
-            matrix[np.ix_(study.order, study.order)], cmap="cividis", norm=norm, interpolation="nearest"
+            matrix[np.ix_(study.order, study.order)], cmap=HEAT, norm=norm, interpolation="nearest"
         )
         place.set_title(title, fontsize=9)
         place.set_xticks([])

@@ -186,6 +186,21 @@ def top_entries(
     return pd.DataFrame(rows, columns=columns)
 
 
+def shares_table(sizes: np.ndarray, component: str, interval: float) -> pd.DataFrame:
+    """Each component's share of everything, with its equal-tailed interval; sizes is (C S, K)."""
+    shares = sizes / sizes.sum(axis=1, keepdims=True)
+    tail = (1.0 - interval) / 2.0
+    lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+    return pd.DataFrame(
+        {
+            component: np.arange(shares.shape[1]),
+            "prevalence": shares.mean(axis=0),
+            "lower": lower,
+            "upper": upper,
+        }
+    )
+
+
 def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from countveil.inference.held_out import report_scores
 from countveil.observations import Observations
@@ -52,3 +52,22 @@ def simulated_reports(draws: Matrices, alpha: np.ndarray, rng: np.random.Generat
         success = np.broadcast_to(1.0 - alpha, counts.shape)
         found.append(np.maximum(counts + rng.geometric(success) - rng.geometric(success), 0))
     return np.stack(found)
+
+
+def count_laws(reports: np.ndarray, rates: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
+
+    reports and alpha are (n,), rates (S, n). P(y | r, rate) is proportional to rate^y / y! alpha^|max(r, 0) - y|,
+    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4).
+    """
+    kept = np.maximum(reports, 0)
+    highest = float(max(kept.max(), np.ceil(rates.max())))
+    counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
+    total = np.zeros((len(kept), counts.size))
+    with np.errstate(divide="ignore"):
+        log_alpha = np.where(alpha > 0.0, np.log(alpha), -1e300)  # at 0 the report is the count
+    distance = log_alpha[:, None] * np.abs(kept[:, None] - counts)
+    for rate in rates:
+        weights = counts * np.log(np.maximum(rate, 1e-300))[:, None] - gammaln(counts + 1.0) + distance
+        total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
+    return total / len(rates)

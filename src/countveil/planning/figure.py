@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
-from countveil.experiments.figure import STYLES
 from countveil.planning.answers import ERRORS, Target
 from countveil.planning.simulate import NO_NOISE
+from countveil.plotting.style import GREEN, METHODS, new_figure, tidy
 
 PANELS = {
     "mae_of_rates": "error of the rates per cell\n(lower is better)",
@@ -27,25 +27,16 @@ def save_figure(found: pd.DataFrame, targets: Iterable[Target], paths: dict[str,
     Raises:
         ModuleNotFoundError: matplotlib is missing.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the figure needs matplotlib, which is missing: pip install 'countveil[demo]'"
-        ) from error
     levels = [level for level in found["level"].unique() if level != NO_NOISE]
     panels = {measure: label for measure, label in PANELS.items() if found[measure].notna().any()}
-    figure = Figure(figsize=(2.9 * len(panels), 0.9 + 2.3 * len(levels)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(2.9 * len(panels), 0.9 + 2.3 * len(levels))
     grid = figure.subplots(len(levels), len(panels), sharex=True, squeeze=False)
     for level, row in zip(levels, grid, strict=True):
         for measure, axes in zip(panels, row, strict=True):
             _panel(axes, found, level, measure)
             for target in targets:
                 if target.measure == measure:
-                    axes.axhline(target.value, color="#009E73", linewidth=1.2, linestyle="-.", label="target")
+                    axes.axhline(target.value, color=GREEN, linewidth=1.2, linestyle="-.", label="target")
         row[0].set_ylabel(f"N:epsilon = {level}")
     for top, bottom, label in zip(grid[0], grid[-1], panels.values(), strict=True):
         top.set_title(label, fontsize=9)
@@ -63,6 +54,8 @@ def save_figure(found: pd.DataFrame, targets: Iterable[Target], paths: dict[str,
         f"bars of {ERRORS:g} standard errors",
         fontsize=11,
     )
+    import matplotlib as mpl
+
     for kind, path in paths.items():
         with mpl.rc_context({"svg.hashsalt": "countveil"}):
             figure.savefig(path, dpi=150, format=kind, metadata={"Date": None} if kind == "svg" else None)
@@ -74,7 +67,7 @@ def _panel(axes: Any, found: pd.DataFrame, level: str, measure: str) -> None:
         rows = found[(found["level"] == level) & (found["method"] == method)].sort_values("rows")
         if rows[measure].isna().all():
             continue
-        colour, marker, line = STYLES[method]
+        colour, marker, line = METHODS[method]
         axes.errorbar(
             rows["rows"] * (1.0 + 0.015 * (place - 1)), rows[measure], ERRORS * rows[f"{measure}_error"],
             color=colour, marker=marker, linestyle=line, capsize=3, markersize=5, linewidth=1.5, label=method,
@@ -91,5 +84,4 @@ def _panel(axes: Any, found: pd.DataFrame, level: str, measure: str) -> None:
     axes.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.2)
     if not (found[measure] < 0.0).any():
         axes.set_ylim(bottom=0.0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    tidy(axes)

@@ -1,0 +1,115 @@
+"""Topics, communities and components: their strongest members and their shares."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countveil.estimators import BlockModel, TensorModel, TopicModel
+from countveil.plotting import style
+
+Fit = TopicModel | BlockModel | TensorModel
+
+
+def members(fit: Fit, n: int, interval: float = 0.9, mode: str | None = None) -> pd.DataFrame:
+    """The n strongest members of each component: component, prevalence, rank, member, probability, lower, upper.
+
+    mode chooses the axis of a tensor (its last one by default).
+
+    Raises:
+        TypeError: no topic, block or tensor model.
+        ValueError: a mode of what is no tensor, or one that there is not; n or interval out of range.
+    """
+    if isinstance(fit, TensorModel):
+        dims = fit._layout(fit.model_.spec).dims_of(fit.model_.spec.output)
+        found = fit.top_entries(dims[-1] if mode is None else mode, n, interval)
+    elif mode is not None:
+        raise ValueError(f"mode goes with a TensorModel, got {mode!r} for a {type(fit).__name__}")
+    elif isinstance(fit, TopicModel):
+        found = fit.top_words(n, interval)
+    elif isinstance(fit, BlockModel):
+        found = fit.top_actors(n, interval)
+    else:
+        raise TypeError(f"fit must be a TopicModel, BlockModel or TensorModel, got {type(fit).__name__}")
+    return found.set_axis(
+        ["component", "prevalence", "rank", "member", "probability", "lower", "upper"], axis=1
+    )
+
+
+def topics(
+    fit: Fit,
+    which: Iterable[int] | None = None,
+    n: int = 8,
+    interval: float = 0.9,
+    *,
+    mode: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """The n strongest members of topics (communities, components), ranked, with their intervals; returns the axes.
+
+    Args:
+        fit: a fitted TopicModel, BlockModel or TensorModel.
+        which: numbers of the topics; the five largest by default.
+        n: members of each.
+        interval: probability of the equal-tailed intervals.
+        mode: the axis of a tensor (its last one by default).
+        ax: axes to draw on; new ones by default, as high as they need to be.
+
+    Raises:
+        ValueError: a topic that there is not; n, interval or mode out of range.
+    """
+    found = members(fit, n, interval, mode)
+    known = found["component"].unique().tolist()
+    wanted = known[:5] if which is None else [int(k) for k in which]
+    unknown = [k for k in wanted if k not in known]
+    if unknown or not wanted:
+        raise ValueError(f"which must be numbers from 0 to {len(known) - 1}, got {unknown or wanted}")
+    name = fit.prevalence().columns[0]
+    rows = [found[found["component"] == k] for k in wanted]
+    height = sum(len(part) + 1.6 for part in rows)
+    ax = style.axes_for(ax, 6.4, 0.6 + 0.19 * height)
+    place, ticks, labels = 0.0, [], []
+    for i, (k, part) in enumerate(zip(wanted, rows, strict=True)):
+        y = place + 1.0 + np.arange(len(part))
+        share = part["prevalence"].iloc[0]
+        ax.text(0.0, place, f"{name} {k}: {share:.1%} of all", transform=ax.get_yaxis_transform(), weight="bold",
+                va="center", fontsize=9)  # fmt: skip
+        middle = part["probability"].to_numpy()
+        ends = [np.maximum(middle - part["lower"], 0.0), np.maximum(part["upper"] - middle, 0.0)]
+        ax.errorbar(
+            middle, y, xerr=ends, color=style.CYCLE[i % len(style.CYCLE)], marker=style.MARKERS[i % 8],
+            linestyle="none", markersize=4.5, capsize=2, linewidth=1.4,
+        )  # fmt: skip
+        ticks += y.tolist()
+        labels += [style.plain(member) for member in part["member"]]
+        place += len(part) + 1.6
+    ax.set_yticks(ticks, labels, fontsize=8)
+    ax.set_ylim(place - 0.8, -0.8)
+    ax.set_xlim(left=0.0)
+    ax.set_xlabel(f"probability, with {100 * interval:g}% intervals")
+    style.tidy(ax, "x")
+    return ax
+
+
+def prevalence(fit: Fit, interval: float = 0.9, *, ax: Any = None) -> Any:
+    """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
+
+    Raises:
+        ValueError: interval not between 0 and 1.
+    """
+    found = fit.prevalence(interval)
+    ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
+    y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
+    ends = [np.maximum(middle - found["lower"], 0.0), np.maximum(found["upper"] - middle, 0.0)]
+    ax.barh(y, middle, color=style.SKY, height=0.7)
+    ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
+    name = found.columns[0]
+    step = max(1, len(found) // 40)
+    ax.set_yticks(y[::step], [f"{name} {k}" for k in found[name]][::step], fontsize=8)
+    ax.set_ylim(len(found) - 0.4, -0.6)
+    ax.set_xlim(left=0.0)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
+    ax.set_xlabel(f"share of all expected counts, with {100 * interval:g}% intervals")
+    style.tidy(ax, "x")
+    return ax

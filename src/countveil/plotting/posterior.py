@@ -1,0 +1,130 @@
+"""Chains and true counts: whether a fit is to be trusted, and what it says of single cells."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.inference.posterior import rate_array
+from countveil.inference.predict import count_laws
+from countveil.observations import Observations
+from countveil.plotting import style
+
+MOST_DRAWS = 200
+TITLES = {
+    "log_likelihood": "log-likelihood of the reports",
+    "total_rate": "expected sum of all counts",
+    "objective": "objective",
+}
+
+
+def trace(fit: FactorizationEstimator, quantity: str | None = None, *, ax: Any = None) -> Any:
+    """A quantity that does not depend on the order of components, draw by draw, a line a chain; returns the axes.
+
+    quantity is "log_likelihood" (default) or "total_rate" of a sampler, "objective" (default) of an optimiser.
+
+    Raises:
+        ValueError: a quantity that the fit has not.
+    """
+    tree = fit.posterior
+    optimised = "optimisation" in tree.children
+    known = ("objective",) if optimised else ("log_likelihood", "total_rate")
+    quantity = known[0] if quantity is None else quantity
+    if quantity not in known:
+        raise ValueError(f"quantity must be one of {', '.join(known)}, got {quantity!r}")
+    ax = style.axes_for(ax, 6.4, 2.8)
+    group = tree["optimisation" if optimised else "sample_stats"]
+    values = np.atleast_2d(group[quantity].to_numpy())
+    for c, chain in enumerate(values):
+        ax.plot(
+            chain, color=style.CYCLE[c % len(style.CYCLE)], linestyle=style.LINES[(c // 8) % 4], linewidth=0.9,
+            label="objective" if optimised else f"chain {c}",
+        )  # fmt: skip
+    ax.set_xlabel("iteration" if optimised else "draw")
+    ax.set_ylabel(TITLES[quantity], fontsize=9)
+    if len(values) > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    style.tidy(ax)
+    return ax
+
+
+def true_counts(
+    fit: FactorizationEstimator, reports: Any, cells: Iterable[Sequence[Any]], *, ax: Any = None
+) -> Any:
+    """What the reports and the model together say of the true counts of some cells; returns the axes.
+
+    Each cell's posterior P(count | report) is the closed-form law given a rate, averaged over (at most 200) draws of
+    the rate. A line marks the report.
+
+    Args:
+        fit: any fitted model.
+        reports: the release (or ``PrivatizedCounts``) that it was fitted to.
+        cells: for each cell its labels along the axes, or its numbers where an axis has no labels.
+        ax: axes to draw on; new ones by default.
+
+    Raises:
+        ValueError: no cells, a label or number that there is not, reports of another shape, a masked cell.
+    """
+    wanted = [tuple(cell) for cell in cells]
+    found, labels, laws = laws_of_cells(fit, reports, wanted)
+    ax = style.axes_for(ax, 6.4, 3.2)
+    furthest = 0
+    for i, (label, law) in enumerate(zip(labels, laws, strict=True)):
+        colour = style.CYCLE[i % len(style.CYCLE)]
+        shown = int(np.searchsorted(np.cumsum(law), 0.999)) + 2
+        furthest = max(furthest, shown, int(found[i]) + 1)
+        ax.plot(
+            law[:shown], color=colour, marker=style.MARKERS[i % len(style.MARKERS)], markersize=4, linewidth=1.2,
+            label=f"{label} (reported {'0 or less' if found[i] <= 0 else found[i]})",
+        )  # fmt: skip
+        ax.axvline(max(found[i], 0), color=colour, linestyle=":", linewidth=1.2)
+    ax.set_xlim(-0.5, furthest)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("true count (dotted: what was reported)")
+    ax.set_ylabel("probability")
+    ax.legend(frameon=False, fontsize=8)
+    style.tidy(ax)
+    return ax
+
+
+def laws_of_cells(
+    fit: FactorizationEstimator, reports: Any, cells: list[tuple[Any, ...]]
+) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """(reports (n,), labels, laws (n, Y)) of n cells; errors as ``true_counts``."""
+    tree, model, layout = fit._fitted()
+    dims = layout.dims_of(model.spec.output)
+    names = [tree["posterior"][dim].to_numpy() for dim in dims]
+    observed = fit._observe(reports)
+    shape = tuple(len(each) for each in names)
+    if not isinstance(observed, Observations) or observed.mode_shape != shape:
+        raise ValueError(f"reports must hold the cells of the fit, {' x '.join(dims)} = {shape}, got others")
+    if not cells:
+        raise ValueError("cells must name at least one, got none")
+    places = np.array([place_of(cell, dims, names) for cell in cells])
+    columns = np.ravel_multi_index(tuple(places[:, 1:].T), shape[1:])
+    values, alpha = observed.cells(places[:, 0], columns)
+    if (values < 0).any():
+        raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
+    step = max(1, int(np.ceil(tree["sample_stats"]["log_likelihood"].size / MOST_DRAWS)))
+    rates = []
+    for s, (theta, phi) in enumerate(fit._matrices()):
+        if s % step == 0:
+            rate = rate_array(theta @ phi.T, tree, model, layout).to_numpy()
+            rates.append(rate[tuple(places.T)])
+    labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
+    return values, labels, count_laws(values, np.array(rates), alpha)
+
+
+def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndarray]) -> list[int]:
+    """A cell's numbers along the axes; raises ValueError."""
+    if len(cell) != len(dims):
+        raise ValueError(f"each of cells must have {len(dims)} parts ({', '.join(dims)}), got {cell!r}")
+    found = []
+    for part, dim, known in zip(cell, dims, names, strict=True):
+        where = np.flatnonzero(known == part)
+        if not where.size:
+            raise ValueError(f"cells must name a {dim} that there is, got {part!r}")
+        found.append(int(where[0]))
+    return found

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from countveil import plotting
+
+
+def drawn(ax):
+    """(middle, low, high) of every group of intervals on axes, by their lines."""
+    found = []
+    for each in ax.containers:
+        if not hasattr(each, "lines"):
+            continue
+        middle, _, (bars,) = each.lines
+        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+        x = middle.get_xdata() if middle is not None else None
+        found.append((x, ends[:, 0], ends[:, 1]))
+    return found
+
+
+def test_topics_are_drawn_as_the_table_has_them(topic_fit):
+    ax = plotting.topics(topic_fit, which=[2, 0], n=4, interval=0.8)
+    top = topic_fit.top_words(4, 0.8)
+    for k, (middle, low, high) in zip([2, 0], drawn(ax), strict=True):
+        rows = top[top["topic"] == k]
+        np.testing.assert_allclose(middle, rows["probability"])
+        np.testing.assert_allclose(low, np.minimum(rows["lower"], rows["probability"]), rtol=1e-6)
+        np.testing.assert_allclose(high, rows["upper"], rtol=1e-6)
+    words = [*top.loc[top["topic"] == 2, "word"], *top.loc[top["topic"] == 0, "word"]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [w.replace("$", r"\$") for w in words]
+    share = topic_fit.prevalence()["prevalence"][2]
+    assert f"topic 2: {share:.1%} of all" in [t.get_text() for t in ax.texts]
+    assert "80% intervals" in ax.get_xlabel()
+
+
+def test_the_modes_of_a_tensor_and_the_actors_of_a_community(tensor_fit, block_fit):
+    ax = plotting.topics(tensor_fit, which=[0], n=3, mode="what")
+    assert {t.get_text() for t in ax.get_yticklabels()} <= set("abcd")
+    assert {t.get_text() for t in plotting.topics(tensor_fit, n=3).get_yticklabels()} == {"x", "y", "z"}
+    assert ax.texts[0].get_text().startswith("component 0:")
+    assert plotting.topics(block_fit).texts[0].get_text().startswith("community 0:")
+
+
+def test_prevalence_draws_shares_that_sum_to_one(topic_fit, tensor_fit, block_fit):
+    for fit in (topic_fit, tensor_fit, block_fit):
+        ax, table = plotting.prevalence(fit, 0.5), fit.prevalence(0.5)
+        widths = [bar.get_width() for bar in ax.patches]
+        np.testing.assert_allclose(widths, table["prevalence"])
+        assert sum(widths) == pytest.approx(1.0)
+        _, low, high = drawn(ax)[0]
+        np.testing.assert_allclose(high, table["upper"])
+        assert (low < high).all()
+    sizes = topic_fit.posterior["posterior"]["theta"].sum("doc").stack(s=("chain", "draw"))
+    shares = (sizes / sizes.sum("topic")).quantile([0.25, 0.75], "s").to_numpy()
+    np.testing.assert_allclose(topic_fit.prevalence(0.5)[["lower", "upper"]].T, shares, rtol=1e-5)
+
+
+def test_axes_that_are_given_are_drawn_on_and_returned(topic_fit):
+    ax = Figure().subplots()
+    assert plotting.topics(topic_fit, ax=ax) is ax
+    with pytest.raises(TypeError, match="ax must be matplotlib axes or None, got str"):
+        plotting.topics(topic_fit, ax="here")
+
+
+def test_labels_are_never_taken_for_mathematics(topic_fit):
+    ax = plotting.topics(topic_fit, n=9)
+    assert r"\$x_1\$" in [t.get_text() for t in ax.get_yticklabels()]
+    ax.figure.canvas.draw()
+
+
+def test_what_is_not_there_is_refused(topic_fit):
+    with pytest.raises(ValueError, match=r"which must be numbers from 0 to 2, got \[3\]"):
+        plotting.topics(topic_fit, which=[0, 3])
+    with pytest.raises(ValueError, match=r"which must be .* got \[\]"):
+        plotting.topics(topic_fit, which=[])
+    with pytest.raises(ValueError, match="mode goes with a TensorModel, got 'what' for a TopicModel"):
+        plotting.topics(topic_fit, mode="what")
+    with pytest.raises(TypeError, match="fit must be a TopicModel, BlockModel or TensorModel, got dict"):
+        plotting.topics({})
+
+
+def test_without_matplotlib_the_error_says_what_to_install(topic_fit, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[plots\]'"):
+        plotting.topics(topic_fit)
