@@ -33,3 +33,16 @@ def test_the_page_on_models_runs():
     assert left["fit"].posterior["posterior"]["actor"].to_numpy().tolist() == left["names"]
     assert left["tucker"].posterior["posterior"]["core"].shape[2:] == (2, 2, 2)
     assert left["given"].rate().shape == (20, 6)
+
+
+def test_the_page_on_reports_runs(tmp_path, monkeypatch):
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
+    mpl.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    left = run_page("reports.md")
+    pyplot.close("all")
+    assert left["release"].column_labels == tuple(left["words"])
+    assert "Topic 1" in (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert (tmp_path / "topics.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,143 @@
+"""Do reports simulated from the fit look like those that were seen? And what did noise alone make of them?"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.inference.posterior import mean_rate
+from countveil.inference.predict import simulated_reports
+from countveil.observations import Observations
+
+CELLS_IN_ALL = 20_000_000
+FEWEST, MOST = 20, 100
+OUTSIDE = "not as the model expects"
+
+
+class Noise(NamedTuple):
+    """What was seen of the reports, against noise alone and against the fit."""
+
+    cells: int
+    masked: int
+    share_seen: float  # of positive reports
+    share_by_noise: float  # if every true count were zero
+    share_by_fit: float
+    sum_seen: float  # of the positive reports
+    sum_by_noise: float
+    sum_of_rates: float  # expected true counts of the cells that were seen
+
+
+class Statistic(NamedTuple):
+    """A number of the release, and the middle 95% of it in simulated releases."""
+
+    name: str
+    seen: float
+    low: float
+    high: float
+    verdict: str
+
+    def shown(self, value: float) -> str:
+        """A value of this statistic: a share in per cent, anything else as a number."""
+        if self.name.startswith("share"):
+            return f"{100.0 * value:.2f}%"
+        return f"{value:,.0f}" if value >= 1000.0 else f"{value:.3g}"
+
+
+class Check(NamedTuple):
+    """Statistics, and how many cells had each report: values (n,), seen (n,), low (n,), high (n,)."""
+
+    releases: int
+    statistics: list[Statistic]
+    values: np.ndarray
+    seen: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
+    """How much of a release noise alone explains; data in the matrix form of the model."""
+    reports, visible, alpha = dense(data)
+    tree, model, layout = fit._fitted()
+    rate = matrix_of(fit, mean_rate(tree, model, layout).to_numpy())
+    by_noise = alpha / (1.0 + alpha)
+    positive = by_noise - np.expm1(-(1.0 - alpha) * rate) / (1.0 + alpha)
+    excess = alpha / (1.0 - alpha**2)  # E max(0, tau)
+    return Noise(
+        int(visible.sum()),
+        int((~visible).sum()),
+        float((reports[visible] > 0).mean()),
+        float(by_noise[visible].mean()),
+        float(positive[visible].mean()),
+        float(reports[visible].sum()),
+        float(excess[visible].sum()),
+        float(rate[visible].sum()),
+    )
+
+
+def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Generator) -> Check:
+    """Compare a release with simulated ones (20 to 100 of them), each at another draw of the posterior.
+
+    data is in the matrix form of the model. What was masked is left out of both.
+    """
+    reports, visible, alpha = dense(data)
+    n = int(np.clip(CELLS_IN_ALL // reports.size, FEWEST, MOST))
+    draws = fit.posterior["sample_stats"]["log_likelihood"].size
+    times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
+    top = int(reports.max()) if reports.size else 0
+    edges = np.arange(min(top, 12) + 1)
+    rows: list[list[float]] = []
+    counts: list[np.ndarray] = []
+    for pair, wanted in zip(fit._matrices(), times, strict=True):
+        for _ in range(int(wanted)):
+            simulated = simulated_reports([pair], alpha, rng)[0] * visible
+            rows.append(list(statistics(simulated, visible).values()))
+            counts.append(histogram(simulated[visible], edges))
+    low, high = np.quantile(np.array(rows), [0.025, 0.975], axis=0)
+    found = [
+        Statistic(name, value, low[i], high[i], verdict(value, low[i], high[i]))
+        for i, (name, value) in enumerate(statistics(reports, visible).items())
+    ]
+    lowest, highest = np.quantile(np.array(counts), [0.025, 0.975], axis=0)
+    return Check(n, found, edges, histogram(reports[visible], edges), lowest, highest)
+
+
+def statistics(reports: np.ndarray, visible: np.ndarray) -> dict[str, float]:
+    """Numbers that a good model gets right; reports are (D, V), 0 where not visible."""
+    found = {
+        "share of positive reports": float((reports > 0).sum() / max(visible.sum(), 1)),
+        "sum of the positive reports": float(reports.sum()),
+        "largest report": float(reports.max()),
+        "spread of the columns' sums (standard deviation)": float(reports.sum(axis=0).std()),
+    }
+    if len(reports) > 1:
+        found["spread of the rows' sums (standard deviation)"] = float(reports.sum(axis=1).std())
+    return found
+
+
+def verdict(value: float, low: float, high: float) -> str:
+    """In words."""
+    if low <= value <= high:
+        return "as the model expects"
+    return f"{OUTSIDE}: {'lower' if value < low else 'higher'}"
+
+
+def histogram(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """How many values are 0, 1, 2, ...; the last number counts all that are as large or larger."""
+    return np.bincount(np.minimum(values, edges[-1]).astype(np.int64), minlength=len(edges))
+
+
+def dense(data: Observations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(reports, visible, alpha), each (D, V): max(report, 0), zero where masked."""
+    reports = np.zeros(data.shape, dtype=np.int64)
+    rows = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))
+    reports[rows, data.columns] = data.reports
+    visible = reports >= 0
+    return np.maximum(reports, 0), visible, np.broadcast_to(data.cell_alpha, data.shape)
+
+
+def matrix_of(fit: FactorizationEstimator, values: np.ndarray) -> np.ndarray:
+    """An array over the axes of the output in the matrix form of the model."""
+    model = fit._fitted()[1]
+    axes = model.rows.observed + model.columns.observed
+    order = [model.spec.output.index(a) for a in axes]
+    return values.transpose(order).reshape(model.rows.shape[0], -1)

@@ -1,0 +1,207 @@
+"""The page: everything gathered, and put into one file that needs nothing else."""
+
+import json
+import os
+import platform
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countveil import __version__
+from countveil.estimators import BlockModel
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.checks import check_integer
+from countveil.files import replacing
+from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
+from countveil.privacy import Release
+from countveil.report import check as checks
+from countveil.report.loading import observed
+from countveil.report.pictures import Picture, block_pictures, check_picture, trace_picture
+from countveil.report.promise import promise_of
+from countveil.report.sections import block_table, cards, number, percent, words_of
+
+
+def write_report(
+    fit: FactorizationEstimator,
+    path: str | os.PathLike[str],
+    release: Release | None = None,
+    *,
+    members: int = 8,
+    title: str | None = None,
+) -> None:
+    """Write one page about a fit to an HTML file that needs no network and no script; atomically.
+
+    Args:
+        fit: any fitted model.
+        path: the file.
+        release: what it was fitted to; with it the page says how much of the reports noise alone explains, and
+            whether releases simulated from the fit look like it.
+        members: how many words (actors, entries) to list of each topic (community, component).
+        title: heading of the page.
+
+    Raises:
+        ModuleNotFoundError: Jinja2 or matplotlib is missing.
+        ValueError: a release that is not the fit's, members below one.
+        NotFittedError: before ``fit``.
+    """
+    page = render(fit, release, members=members, title=title)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def render(
+    fit: FactorizationEstimator, release: Release | None = None, *, members: int = 8, title: str | None = None
+) -> str:
+    """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
+    check_integer("members", members, 1)
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the report needs Jinja2, which is missing: pip install 'countveil[report]'"
+        ) from error
+    environment = Environment(
+        loader=PackageLoader("countveil.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(percent=percent, number=number)
+    template = environment.get_template("report.html")
+    return template.render(gathered(fit, release, members, title)) + "\n"
+
+
+def gathered(
+    fit: FactorizationEstimator, release: Release | None, members: int, title: str | None
+) -> dict[str, Any]:
+    """All that the template shows."""
+    words = words_of(fit)
+    found = cards(fit, members)
+    diagnostics = fit.diagnostics()
+    trace = trace_picture(fit)
+    style = files("countveil.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    blocks: list[Picture] = block_pictures(fit) if isinstance(fit, BlockModel) else []
+    context: dict[str, Any] = {
+        "title": title or f"{words.many.capitalize()} behind private counts",
+        "style": style,
+        "words": words,
+        "promise": promise_of(fit, release),
+        "shape": shape_of(fit),
+        "noise_table": noise_table(fit),
+        "cards": found,
+        "pictures": blocks,
+        "block_table": block_table(fit),
+        "directed": getattr(fit, "directed", True),
+        "verdict": diagnostics.verdict,
+        "trust": trust(diagnostics.table),
+        "diagnostics": diagnostic_rows(diagnostics.table),
+        "sampled": "optimisation" not in fit.posterior.children,
+        "trace": trace,
+        "facts": facts_table(fit),
+        "parameters": parameters(fit),
+        "noise": None,
+        "check": None,
+    }
+    if release is not None:
+        data = observed(fit, release)
+        done = checks.check(fit, data, np.random.default_rng(fit.seed_))
+        context |= {"noise": checks.noise_of(fit, data), "check": done, "check_picture": check_picture(done)}
+        context["outside"] = [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)]
+    return context
+
+
+def shape_of(fit: FactorizationEstimator) -> str:
+    """Sizes of the data's axes, with their names."""
+    tree, model, layout = fit._fitted()
+    sizes = tree["posterior"].sizes
+    plural = {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}
+    parts = [f"{sizes[d]:,} {plural.get(d, d)}" for d in layout.dims_of(model.spec.output)]
+    return " × ".join(parts)
+
+
+def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
+    """How noisy the data are: name and value."""
+    alpha = fit.posterior["constant_data"]["alpha"].to_numpy()
+    if not alpha.any():
+        return [("noise", "none that the fit knows of")]
+    deviation = np.sqrt(2.0 * alpha) / (1.0 - alpha)
+    false = alpha / (1.0 + alpha)
+    return [
+        ("typical size of the noise on one count (standard deviation)", spread(deviation, "{:.2f}")),
+        ("true zeros that are reported as positive numbers", spread(100.0 * false, "{:.1f}%")),
+        ("strength of the noise, alpha", spread(alpha, "{:.4g}")),
+    ]
+
+
+def spread(values: np.ndarray, form: str) -> str:
+    """One value, or from the least to the greatest."""
+    low, high = form.format(values.min()), form.format(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def trust(table: pd.DataFrame) -> str:
+    """good, fair, bad or unknown: a word for the verdict, never a colour alone."""
+    if "converged" in table:
+        share = float(table["signal_share"].iloc[0])
+        if not np.isfinite(share) or share < SIGNAL_LEAST:
+            return "bad"
+        return "good" if bool(table["converged"].iloc[0]) else "fair"
+    r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
+    if not (np.isfinite(r_hat) and np.isfinite(ess)):
+        return "unknown"
+    if r_hat > R_HAT_FAIR:
+        return "bad"
+    return "good" if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD else "fair"
+
+
+def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
+    """Name, numbers and plain words of each row of the diagnostics."""
+    if "converged" in table:
+        row = table.iloc[0]
+        said = "converged" if row["converged"] else "stopped before it had converged: allow more iterations"
+        share = f"{row['signal_share']:.2f}"
+        return [("fit", [f"{int(row['iterations'])}", share], said)]
+    rows = []
+    for name, row in table.iterrows():
+        ess = min(row["ess_bulk"], row["ess_tail"])
+        values = ((row["r_hat"], "{:.3f}"), (row["ess_bulk"], "{:.0f}"), (row["ess_tail"], "{:.0f}"))
+        numbers = [form.format(value) if np.isfinite(value) else "–" for value, form in values]
+        rows.append((str(name), numbers, in_words(row["r_hat"], ess)))
+    return rows
+
+
+def in_words(r_hat: float, ess: float) -> str:
+    """Whether chains agree on one quantity, and whether they have seen enough of it."""
+    if not np.isfinite(ess):
+        return "too few draws to say"
+    if not np.isfinite(r_hat):
+        agree = "one chain, so agreement is unknown"
+    elif r_hat > R_HAT_FAIR:
+        agree = "chains disagree"
+    else:
+        agree = "chains agree" if r_hat <= R_HAT_GOOD else "chains agree roughly"
+    return f"{agree}; {'enough' if ess >= ESS_GOOD else 'too few'} effective draws"
+
+
+def facts_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
+    """What made the fit and this page."""
+    facts, sizes = fit.posterior.attrs, fit.posterior["posterior"].sizes
+    kept = f"{sizes['chain']} chains of {sizes['draw']} draws" if sizes["draw"] > 1 else "one point estimate"
+    return [
+        ("model", str(facts["estimator"])),
+        ("method", f"{facts['method']}, {kept}"),
+        ("seed", str(facts["seed"])),
+        ("interrupted", "yes: it holds what was found until then" if fit.interrupted_ else "no"),
+        ("seconds", f"{fit.fit_seconds_:.1f}"),
+        ("fitted with", str(facts["library"])),
+        (
+            "page made with",
+            f"countveil {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+        ),
+    ]
+
+
+def parameters(fit: FactorizationEstimator) -> str:
+    """The model's parameters as they were given."""
+    given = json.loads(fit.posterior.attrs["parameters"])
+    return ", ".join(f"{name}={value}" for name, value in sorted(given.items()))

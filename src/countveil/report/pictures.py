@@ -1,0 +1,93 @@
+"""Figures as images inside the page: SVG in a data address, so that nothing in a label can act."""
+
+import base64
+import io
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countveil.estimators import BlockModel
+from countveil.estimators.base import FactorizationEstimator
+from countveil.plotting import block_matrix, network, style, trace
+from countveil.report.check import Check
+
+
+class Picture(NamedTuple):
+    """An image and what it shows, for those who do not see it."""
+
+    source: str
+    alt: str
+    width: int  # in CSS pixels, below which its text would be too small
+    height: int
+
+
+def picture(draw: Callable[[Any], Any], alt: str, width: float, height: float) -> Picture:
+    """What ``draw`` draws on axes of so many inches, the same bytes every time."""
+    import matplotlib as mpl
+
+    figure = style.new_figure(width, height)
+    draw(figure.subplots())
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "countveil"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    source = "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    return Picture(source, alt, round(96 * width), round(96 * height))
+
+
+def trace_picture(fit: FactorizationEstimator) -> Picture:
+    """The chains of a sampler, or the objective of an optimiser."""
+    sampled = "optimisation" not in fit.posterior.children
+    alt = (
+        "Log-likelihood of the reports, draw by draw, one line for each chain. Chains that agree lie on top of each "
+        "other and show no trend."
+        if sampled
+        else "The objective by iteration. It rises and levels off where the method has converged."
+    )
+    return picture(lambda ax: trace(fit, ax=ax), alt, 6.6, 2.4)
+
+
+def block_pictures(fit: BlockModel) -> list[Picture]:
+    """The heat map and the network of communities."""
+    n = len(fit.memberships_)
+    heat = (
+        f"Heat map of the expected counts between {n} actors, ordered by community. Bright squares on the diagonal are "
+        "communities whose members have much to do with each other; bright squares off it join two communities."
+    )
+    net = (
+        f"Network of {n} actors on a circle, the members of a community side by side, with the strongest expected "
+        "contacts as lines. The members are listed community by community in the tables."
+    )
+    return [
+        picture(lambda ax: block_matrix(fit, ax=ax), heat, 6.8, 5.8),
+        picture(lambda ax: network(fit, layout="circle", ax=ax), net, 7.2, 7.4),
+    ]
+
+
+def check_picture(found: Check) -> Picture:
+    """How many cells had each report, against simulated releases."""
+
+    def draw(ax: Any) -> None:
+        seen, places = found.seen, found.values
+        ax.vlines(
+            places, np.maximum(found.low, 0.3), np.maximum(found.high, 0.3), color=style.SKY, linewidth=9,
+            label="95% of simulated releases",
+        )  # fmt: skip
+        shown = seen > 0
+        ax.plot(places[shown], seen[shown], "D", color=style.VERMILION, markersize=5, label="the release")
+        labels = [str(v) for v in places]
+        labels[0] = "0 or less"
+        labels[-1] = f"{places[-1]} or more" if len(places) > 12 else labels[-1]
+        ax.set_xticks(places, labels, fontsize=8)
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=0.5)
+        ax.set_xlabel("report")
+        ax.set_ylabel("cells")
+        ax.legend(frameon=False, fontsize=8)
+        style.tidy(ax)
+
+    alt = (
+        "How many cells had each report: the release against the range of 95% of the simulated releases, on a "
+        "logarithmic scale. A diamond within its bar is as the model expects."
+    )
+    return picture(draw, alt, 6.6, 3.0)

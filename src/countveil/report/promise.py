@@ -1,0 +1,94 @@
+"""What was promised to those who gave their counts, in words."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.privacy import PrivacyLevel, Release
+from countveil.privacy.level import short
+
+DISTANCES = (1, 2, 5, 10, 50)
+SURE = 0.99
+
+
+class Promise(NamedTuple):
+    """Paragraphs on what is protected, and how much of a difference can be told (distance, factor, right guesses)."""
+
+    kind: str  # private, simulated, exact or naive
+    headline: str
+    paragraphs: list[str]
+    distances: list[tuple[str, str, str]]
+
+
+PRIVATE = (
+    "Random noise was added to every count, zeros included, before anybody but its owner saw it. This page knows "
+    "the noisy reports only, and nothing on it can tell more of anybody than they do."
+)
+SIMULATED = (
+    "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
+    "hold if it had been real."
+)
+
+
+def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
+    """What the fit's facts, and its release where there is one, say of protection."""
+    facts = fit.posterior.attrs
+    kind = str(facts["observations"])
+    alpha = np.unique(fit.posterior["constant_data"]["alpha"].to_numpy())
+    if kind == "naive":
+        said = "This fit takes noisy reports for true counts. It is for comparison, and its results are not to be used."
+        return Promise("naive", "Noise ignored.", [said], [])
+    if kind == "exact" or not alpha.any():
+        said = "This fit is of true counts, without noise. Nothing here protects anybody."
+        return Promise("exact", "No protection.", [said], [])
+    weakest, words = _levels(alpha, release)
+    paragraphs = [PRIVATE, *words]
+    simulated = bool(facts["simulated_noise"])
+    if simulated:
+        paragraphs = [SIMULATED, *words]
+    return Promise(
+        "simulated" if simulated else "private",
+        "Simulated noise: nobody is protected." if simulated else "Every count was protected by noise.",
+        paragraphs,
+        [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES],
+    )
+
+
+def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, list[str]]:
+    """The least protective level and what is said of it."""
+    if release is None:
+        rate = round(-math.log(float(alpha[alpha > 0.0].min())), 6)
+        weakest = PrivacyLevel(str(rate), 1)
+        words = [
+            "The fit keeps the strength of the noise, not the promise in the words that it was given in, so "
+            "it is said here for a difference of one count. " + weakest.describe()
+        ]
+    else:
+        levels = {release.levels} if isinstance(release.levels, PrivacyLevel) else set(release.levels)
+        weakest = max(levels, key=lambda level: level.rate)
+        words = [f"The level is N = {short(weakest.precision)}, epsilon = {short(weakest.epsilon)}."]
+        words = [f"{words[0]} {weakest.describe()}"]
+    if (alpha == 0.0).any():
+        words.append("Some counts carry no noise at all; nothing is promised for them.")
+    if np.count_nonzero(alpha) > 1:
+        words.append(
+            f"Levels differ between records: the noise's alpha goes from {alpha[alpha > 0].min():.4g} (least "
+            f"protected) to {alpha.max():.4g} (most). What is said here holds for the least protected."
+        )
+    return weakest, words
+
+
+def _factor(level: PrivacyLevel, distance: int) -> str:
+    exponent = float(level.epsilon_at(distance))
+    factor = math.exp(min(exponent, 700.0))
+    if factor > 1e6:
+        return "more than a million times"
+    return f"{factor:.3g} times" if factor < 1000 else f"{factor:,.0f} times"
+
+
+def _guesses(level: PrivacyLevel, distance: int) -> str:
+    """How often the best guess between two equally likely sets of counts can be right."""
+    right = 1.0 / (1.0 + math.exp(-float(level.epsilon_at(distance))))
+    return "practically all" if right > SURE else f"at most {math.ceil(100.0 * right)} of 100"

@@ -1,0 +1,95 @@
+"""The page in Chromium: nothing in the console, nothing wider than the screen, every picture there."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.report import render
+from tests.report.conftest import LONG
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
+    "--window-size=1500,1000", "--hide-scrollbars",
+]  # fmt: skip
+FRAME = """<!DOCTYPE html><title>nothing</title>
+<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{page}"></iframe>
+<script>
+addEventListener("load", () => {{
+  const page = document.querySelector("iframe").contentDocument, root = page.documentElement;
+  const all = selector => [...page.querySelectorAll(selector)];
+  const box = e => e.getBoundingClientRect();
+  const beside = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1;
+  const above = (a, b) => a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+  const lines = all(".line").map(e => [...e.children].map(box));
+  const cut = all("h1,h2,h3,h4,p,li,.card,figure,table.stack").filter(e => box(e).right > root.clientWidth + 1);
+  document.title = JSON.stringify({{
+    width: root.clientWidth, scroll: root.scrollWidth, cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
+    overlaps: lines.filter(([a, b]) => !beside(a, b) && !above(a, b)).length, lines: lines.length > 0,
+    blank: all("img").filter(i => !i.naturalWidth).length,
+  }});
+}});
+</script>"""
+
+
+def browse(path):
+    """(console messages, the page as the browser has it)."""
+    with tempfile.TemporaryDirectory() as profile:
+        done = subprocess.run(
+            [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", path.as_uri()],
+            capture_output=True, text=True, timeout=90, check=True,
+        )  # fmt: skip
+    return [line for line in done.stderr.splitlines() if "CONSOLE" in line], done.stdout
+
+
+def pages(fits):
+    counts = np.random.default_rng(7).poisson(1.0, (20, 60))
+    data = cv.PrivatizedCounts(counts, 0.3, column_labels=[f"{LONG}{v}" for v in range(60)])
+    many = cv.TopicModel(100, draws=2, tune=2, chains=2, seed=1, threads=1).fit(data)
+    return {name: render(*each) for name, each in fits.items()} | {"many": render(many)}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, topic_fit, release, block_fit, network, tensor_fit, events):
+    folder = tmp_path_factory.mktemp("pages")
+    fits = {
+        "topics": (topic_fit, release),
+        "blocks": (block_fit, network),
+        "tensor": (tensor_fit, events),
+    }
+    for name, page in pages(fits).items():
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+        for width in (1400, 390):
+            frame = FRAME.format(width=width, page=html.escape(page))
+            (folder / f"{name}-{width}.html").write_text(frame, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor", "many"])
+def test_the_console_stays_empty(written, kind):
+    console, _ = browse(written / f"{kind}.html")
+    assert console == []
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor", "many"])
+def test_nothing_overlaps_or_leaves_the_screen(written, kind, width):
+    _, dom = browse(written / f"{kind}-{width}.html")
+    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.DOTALL)[1]))
+    assert found == {"width": width, "scroll": width, "cut": [], "overlaps": 0, "lines": True, "blank": 0}
+
+
+def test_the_console_is_really_watched(written, topic_fit):
+    page = render(topic_fit).replace("</body>", "<script>console.error('seen')</script></body>")
+    (written / "bad.html").write_text(page, encoding="utf-8")
+    console, _ = browse(written / "bad.html")
+    assert "Content Security Policy" in " ".join(console)

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import countveil as cv
+from countveil.report.check import OUTSIDE, check, histogram, noise_of, statistics, verdict
+from countveil.report.loading import observed
+from tests.report.conftest import QUICK, release_of
+
+
+def test_noise_alone_against_its_law():
+    """A release of zeros: what is seen is what noise alone makes, within Monte Carlo error."""
+    n, level = 400, cv.PrivacyLevel(1, 1)
+    release = release_of(np.zeros((n, 50), dtype=int), level)
+    fit = cv.TopicModel(2, **QUICK).fit(release)
+    found = noise_of(fit, observed(fit, release))
+    alpha = level.alpha
+    tau = np.arange(1, 200)
+    mass = (1 - alpha) / (1 + alpha) * alpha**tau
+    assert found.share_by_noise == pytest.approx(mass.sum(), rel=1e-12)
+    assert found.sum_by_noise == pytest.approx(found.cells * (mass * tau).sum(), rel=1e-9)
+    spread = np.sqrt(found.cells * ((mass * tau**2).sum() - (mass * tau).sum() ** 2))
+    assert abs(found.sum_seen - found.sum_by_noise) < 5 * spread
+    p = found.share_by_noise
+    assert abs(found.share_seen - p) < 5 * np.sqrt(p * (1 - p) / found.cells)
+    assert (found.cells, found.masked) == (n * 50, 0)
+
+
+def test_the_fit_s_share_of_positive_reports_is_that_of_the_law(topic_fit, release):
+    found = noise_of(topic_fit, observed(topic_fit, release))
+    rate = topic_fit.rate().to_numpy()
+    law = cv.distributions.PrivatizedPoisson(rate, release.alpha)
+    assert found.share_by_fit == pytest.approx(law.sf(0).mean(), rel=1e-6)
+    assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
+
+
+def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
+    rng = np.random.default_rng(1)
+    rate = rng.gamma(2.0, 1.0, (40, 2)) @ rng.dirichlet(np.ones(25), 2) * 20.0
+    release = release_of(rng.poisson(rate))
+    fit = cv.TopicModel(2, **(QUICK | {"draws": 40, "tune": 100})).fit(release)
+    found = check(fit, observed(fit, release), np.random.default_rng(1))
+    assert found.releases == 100
+    outside = [s for s in found.statistics if s.verdict.startswith(OUTSIDE)]
+    assert stats.binom.sf(len(outside) - 1, len(found.statistics), 0.05) > 1e-3
+    assert found.seen.sum() == 1000
+    assert (found.low <= found.high).all()
+    doubled = release_of(2 * rng.poisson(rate))
+    other = check(fit, observed(fit, doubled), np.random.default_rng(1))
+    assert [s.verdict for s in other.statistics if s.name == "sum of the positive reports"] == [
+        f"{OUTSIDE}: higher"
+    ]
+
+
+def test_the_diagonal_of_a_network_is_left_out(block_fit, network):
+    data = observed(block_fit, network)
+    found = noise_of(block_fit, data)
+    assert (found.cells, found.masked) == (56, 8)
+    reports = np.asarray(network.reports) * (1 - np.eye(8, dtype=int))
+    assert found.sum_seen == np.maximum(reports, 0).sum()
+    done = check(block_fit, data, np.random.default_rng(1))
+    assert done.seen.sum() == 56
+
+
+def test_a_tensor_is_folded_as_its_fit_was(tensor_fit, events):
+    found = noise_of(tensor_fit, observed(tensor_fit, events))
+    assert found.cells == 60
+    assert found.sum_seen == np.maximum(np.asarray(events.reports), 0).sum()
+    assert found.sum_of_rates == pytest.approx(float(tensor_fit.rate().sum()))
+
+
+def test_numbers_of_a_small_release():
+    reports, visible = np.array([[0, 3], [1, 0]]), np.array([[True, True], [True, False]])
+    found = statistics(reports, visible)
+    assert found["share of positive reports"] == pytest.approx(2 / 3)
+    assert found["sum of the positive reports"] == 4.0
+    assert found["spread of the rows' sums (standard deviation)"] == 1.0
+    assert histogram(np.array([0, 1, 5, 9]), np.arange(4)).tolist() == [1, 1, 0, 2]
+    assert verdict(1.0, 2.0, 3.0).endswith("lower")
+    assert verdict(2.0, 2.0, 3.0) == "as the model expects"

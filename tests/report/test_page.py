@@ -1,0 +1,223 @@
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.report import load_fit, render, write_report
+from countveil.report.page import in_words, trust
+from countveil.report.sections import cards, number, percent
+from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
+
+VOID = {"meta", "link", "img", "rect", "br"}
+
+
+class Page(HTMLParser):
+    """What a page holds; refuses tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.text += " " if tag in ("td", "th", "li", "p", "h1", "h2", "h3", "h4") else ""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+    def named(self, name):
+        return [attrs for tag, attrs in self.tags if tag == name]
+
+
+def read(page):
+    found = Page(page)
+    found.text = " ".join(found.text.split())
+    return found
+
+
+@pytest.fixture(scope="session")
+def pages(topic_fit, release, block_fit, network, tensor_fit, events):
+    return {
+        "topics": render(topic_fit, release, members=len(WORDS)),
+        "blocks": render(block_fit, network),
+        "tensor": render(tensor_fit, events),
+    }
+
+
+@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor"])
+def test_a_page_needs_nothing_else_and_runs_nothing(pages, kind):
+    page = read(pages[kind])
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "iframe", "object", "embed", "form", "base"}
+    for _, attrs in page.tags:
+        assert not [name for name in attrs if name.startswith("on")]
+        for name in ("src", "href"):
+            if name in attrs:
+                assert re.match(r"data:|#", attrs[name]), attrs[name][:60]
+    assert "url(" not in pages[kind]
+    assert "@import" not in pages[kind]
+    policy = [a["content"] for a in page.named("meta") if "http-equiv" in a]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    assert len(pages[kind].encode()) < 3_000_000
+
+
+@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor"])
+def test_labels_are_shown_as_they_are_and_do_nothing(pages, kind):
+    assert NASTY not in pages[kind]
+    assert NASTY in read(pages[kind]).text
+    if kind == "topics":
+        assert all(" ".join(word.split()) in read(pages[kind]).text for word in WORDS)
+
+
+@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor"])
+def test_pictures_have_words_and_headings_have_an_order(pages, kind):
+    page = read(pages[kind])
+    assert len(page.named("img")) == (4 if kind == "blocks" else 2)
+    assert all(len(each["alt"]) > 40 for each in page.named("img"))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(np.diff(levels)) <= 1
+    anchors = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(anchors) == len(set(anchors))
+    links = {a["href"][1:] for a in page.named("a")} | {
+        a["aria-labelledby"] for _, a in page.tags if "aria-labelledby" in a
+    }
+    assert links <= set(anchors)
+    assert page.named("html")[0]["lang"] == "en"
+
+
+def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
+    text = read(pages["topics"]).text
+    top, shares = topic_fit.top_words(len(WORDS)), topic_fit.prevalence()
+    for row in top.itertuples():
+        assert f"{percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})" in text
+    for row in shares.itertuples():
+        said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
+        assert text.count(f"Topic {row.topic} {said}") == 1
+    assert f"Trust. {topic_fit.diagnostics().verdict}" in text
+    assert f"seed {topic_fit.seed_}" in text
+    assert f"countveil {cv.__version__}" in text
+    positive = (np.asarray(release.reports) > 0).mean()
+    assert f"positive reports, seen {percent(positive)}" in text
+    alpha = release.alpha
+    assert f"from noise alone {percent(alpha / (1 + alpha))} if every true count were zero" in text
+
+
+def test_a_card_has_bars_to_scale(topic_fit):
+    for card in cards(topic_fit, 4):
+        for bar in (card.share, *card.listings[0].bars):
+            assert 0.0 <= bar.low <= bar.middle <= bar.high <= 100.0
+        assert max(bar.high for bar in card.listings[0].bars) == 100.0
+        assert len(card.listings[0].bars) == 4
+
+
+def test_the_modes_of_a_tensor_are_listed_one_by_one(tensor_fit, pages):
+    page = read(pages["tensor"])
+    for mode in ("who", "what", "year"):
+        assert page.text.count(f" {mode} ") >= 2
+    year = tensor_fit.top_entries("year", 8)
+    row = year.iloc[0]
+    assert f"{row['year']} {percent(row['probability'])} ({percent(row['lower'])}" in page.text
+
+
+def test_expected_counts_between_communities_are_a_table(block_fit, pages):
+    text = read(pages["blocks"]).text
+    for value in block_fit.blocks_.ravel():
+        assert number(value) in text
+    assert "from the community of the row to that of the column" in text
+
+
+def test_the_same_fit_gives_the_same_page(topic_fit, release, pages, tmp_path):
+    write_report(topic_fit, tmp_path / "page.html", release, members=len(WORDS))
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == pages["topics"]
+    topic_fit.save(tmp_path / "fit.nc")
+    write_report(load_fit(tmp_path / "fit.nc"), tmp_path / "again.html", release, members=len(WORDS))
+    again = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert read(again).text == read(pages["topics"]).text
+
+
+def test_a_page_without_release_or_labels_says_what_it_cannot():
+    counts = np.random.default_rng(6).poisson(1.0, (6, 5))
+    text = read(render(cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(counts, 0.3)), title="Mine & yours"))
+    assert text.text.startswith("Mine & yours To the content Mine & yours 6 documents × 5 words")
+    assert "word 3" in text.text
+    assert "Not checked: the release was not given to this page." in text.text
+    assert "said here for a difference of one count" in text.text
+
+
+def test_a_hundred_topics_and_long_labels_stay_small():
+    names = [f"{LONG}{v}" for v in range(120)]
+    counts = np.random.default_rng(7).poisson(1.0, (30, 120))
+    data = cv.PrivatizedCounts(counts, 0.3, column_labels=names)
+    page = render(cv.TopicModel(100, draws=2, tune=2, chains=2, seed=1, threads=1).fit(data))
+    assert "100 topics" in read(page).text
+    assert len(page.encode()) < 3_000_000
+
+
+def test_an_optimiser_and_any_einsum_have_pages_too(release):
+    text = read(render(cv.TopicModel(2, method="em", seed=1, max_iter=30).fit(release), release)).text
+    assert "share explained" in text
+    assert "one point estimate" in text
+    model = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **QUICK)
+    text = read(render(model.fit(release), release)).text
+    assert "This model's factors have no picture here" in text
+
+
+def test_words_for_numbers():
+    assert [percent(x) for x in (0.0, 1e-9, 0.0123, 0.5, 1.0)] == ["0.0%", "<0.1%", "1.2%", "50%", "100%"]
+    assert [number(x) for x in (0.0, 0.01, 0.5, 12.34, 1234.5)] == ["0", "<0.1", "0.5", "12.3", "1,234"]
+    assert in_words(1.3, 900.0) == "chains disagree; enough effective draws"
+    assert in_words(1.05, 90.0) == "chains agree roughly; too few effective draws"
+    assert in_words(np.nan, 900.0).startswith("one chain")
+    assert in_words(1.0, np.nan) == "too few draws to say"
+
+
+def test_the_verdict_in_a_word(topic_fit, release):
+    table = topic_fit.diagnostics().table.copy()
+    for r_hat, ess, word in ((1.0, 900, "good"), (1.05, 900, "fair"), (1.0, 90, "fair"), (1.2, 900, "bad")):
+        table["r_hat"], table["ess_bulk"], table["ess_tail"] = r_hat, ess, ess
+        assert trust(table) == word
+    table["ess_tail"] = np.nan
+    assert trust(table.assign(ess_bulk=np.nan)) == "unknown"
+
+
+def test_another_release_is_refused(topic_fit, tensor_fit, release):
+    other = release_of(np.ones((3, 4), dtype=int))
+    with pytest.raises(ValueError, match=r"must be the one that was fitted, doc x word = \(12, 8\), got"):
+        render(topic_fit, other)
+    with pytest.raises(ValueError, match=r"release must be the one that was fitted, \(5, 4, 3\) in all"):
+        render(tensor_fit, other)
+    weaker = release_of(np.ones((12, 8), dtype=int), cv.PrivacyLevel(3, 1))
+    with pytest.raises(ValueError, match="got other noise levels"):
+        render(topic_fit, weaker)
+    import pandas as pd
+
+    renamed = release_of(pd.DataFrame(np.ones((12, 8), dtype=int), columns=list("abcdefgh")))
+    with pytest.raises(ValueError, match="got other labels along word"):
+        render(topic_fit, renamed)
+
+
+def test_files_that_are_no_fits_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no fit at"):
+        load_fit(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("hello")
+    with pytest.raises(ValueError, match="is not a fit saved by countveil"):
+        load_fit(tmp_path / "text.nc")
+
+
+def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[report\]'"):
+        render(topic_fit)

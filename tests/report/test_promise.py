@@ -1,0 +1,67 @@
+import math
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.report.promise import promise_of
+from tests.report.conftest import QUICK, release_of
+
+COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
+
+
+def fit_of(data):
+    return cv.TopicModel(2, **QUICK).fit(data)
+
+
+def test_the_level_of_the_release_is_said_in_its_own_words():
+    level = cv.PrivacyLevel(1, 2)
+    release = cv.privatize(COUNTS, level)
+    found = promise_of(fit_of(release), release)
+    assert found.kind == "private"
+    assert found.paragraphs[1] == f"The level is N = 2, epsilon = 1. {level.describe()}"
+    one = {d: (factor, right) for d, factor, right in found.distances}
+    assert one["2"] == (f"{math.e:.3g} times", "at most 74 of 100")
+    assert one["50"] == ("more than a million times", "practically all")
+
+
+def test_without_a_release_the_promise_is_recomputed_from_the_noise():
+    found = promise_of(fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-0.5))), None)
+    assert "for a difference of one count" in found.paragraphs[1]
+    assert {d: f for d, f, _ in found.distances}["2"] == f"{math.e:.3g} times"
+
+
+def test_of_several_levels_the_least_protective_is_told():
+    levels = [cv.PrivacyLevel(1, 1)] * 5 + [cv.PrivacyLevel(3, 1)]
+    release = cv.privatize(COUNTS, levels)
+    found = promise_of(fit_of(release), release)
+    assert "epsilon = 3" in found.paragraphs[1]
+    assert "Levels differ between records" in found.paragraphs[2]
+    without = promise_of(fit_of(release), None)
+    assert without.distances == found.distances
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "headline"),
+    [
+        (cv.ExactCounts(COUNTS), "exact", "No protection."),
+        (cv.NaiveCounts(COUNTS), "naive", "Noise ignored."),
+        (release_of(COUNTS), "simulated", "Simulated noise: nobody is protected."),
+    ],
+)
+def test_where_nobody_is_protected_the_page_says_so(data, kind, headline):
+    found = promise_of(fit_of(data), None)
+    assert (found.kind, found.headline) == (kind, headline)
+    if kind == "simulated":
+        assert "protects nobody" in found.paragraphs[0]
+    else:
+        assert found.distances == []
+
+
+def test_cells_without_noise_are_told():
+    alpha = np.full(6, 0.4)
+    alpha[0] = 0.0
+    assert (
+        "Some counts carry no noise at all"
+        in promise_of(fit_of(cv.PrivatizedCounts(COUNTS, alpha)), None).paragraphs[2]
+    )
