@@ -43,6 +43,10 @@ def new_study(
     signed: Annotated[
         bool, typer.Option("--signed", help="Reports keep their sign; the models here do not need it.")
     ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Where the participant's page may send a report (https://...) [default: nowhere]."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
@@ -66,6 +70,7 @@ def new_study(
         axes,
         kind=study.CATEGORIES if categories else study.WORDS,
         truncated=not signed,
+        address=address,
     )
     write_text(output, made.to_json())
     sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
@@ -81,6 +86,45 @@ def show_study(file: Annotated[Path, typer.Argument(help="A study file.")]) -> N
     from countveil.privacy.study import load
 
     typer.echo(load(file).describe())
+
+
+@study_app.command("page")
+@plainly
+def study_page(
+    file: Annotated[Path, typer.Argument(help="A study file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
+    strings: Annotated[
+        Path | None,
+        typer.Option(help="What the page says, in another language: a .json as `study strings` prints it."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the participant's page: one HTML file that does in a browser what the participant's command does.
+
+    It counts, adds exact noise, shows the report and saves it; it loads nothing, and sends nothing unless the
+    study names an address and the person presses the button. Publish it where the study file is, or hand it out.
+
+    Example: `countveil study page study.json -o study.html`
+    """
+    from countveil.page import page
+    from countveil.page import strings as read_strings
+    from countveil.privacy.study import load
+
+    check_free(output, force, file, strings)
+    made = load(file)
+    write_text(output, page(made, read_strings(strings)))
+    typer.echo(f"Wrote {output}: the page of study {made.id}, {output.stat().st_size} bytes.")
+
+
+@study_app.command("strings")
+@plainly
+def page_strings() -> None:
+    """Print everything that the participant's page says, as JSON to translate for `study page --strings`."""
+    import json
+
+    from countveil.page import strings
+
+    typer.echo(json.dumps(strings(), indent=1, ensure_ascii=False))
 
 
 @plainly

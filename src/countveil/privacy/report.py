@@ -60,7 +60,7 @@ def encode(report: Report, study: Study) -> bytes:
     """The report file's bytes: the same for the same report under the same study."""
     head = _format.canonical(
         {
-            **_fixed(study),
+            **fixed(study),
             "level": {"epsilon": str(report.level.epsilon), "precision": str(report.level.precision)},
             "participant": report.participant,
             "reports": report.values,
@@ -70,7 +70,7 @@ def encode(report: Report, study: Study) -> bytes:
     return body + _SEAL % hashlib.sha256(body).hexdigest().encode("ascii")
 
 
-def _fixed(study: Study) -> dict[str, Any]:
+def fixed(study: Study) -> dict[str, Any]:
     """What every report of a study says."""
     return {
         "format": FORMAT,
@@ -99,7 +99,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     What it claims to be is checked before its seal, so that a report of another study or version is called so.
     """
     value = _fields.check(_fields.parse(content, name), _KINDS, name)
-    _fields.fixed(value, _fixed(study), name)
+    _fields.fixed(value, fixed(study), name)
     _fields.check(value["level"], {"epsilon": str, "precision": str}, name, "level")
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:

@@ -7,6 +7,7 @@ it, so that a study whose file was changed anywhere is another study, or none.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,6 +42,9 @@ _KINDS = {
 }
 _SCHEMA_KINDS = {"kind": str, "axes": list, "hash": str}
 _WORD_KINDS = {**_SCHEMA_KINDS, "tokenisation": str, "rule": str}
+_ADDRESS = re.compile(
+    r"(https://[a-z0-9.-]{1,200}|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,60}){0,8}/?", re.ASCII
+)
 _MECHANISM = {"name": _format.MECHANISM, "version": _format.MECHANISM_VERSION}
 
 
@@ -50,7 +54,8 @@ class Study:
 
     ``axes`` holds one (name, labels) for each axis of the counts of one record; with ``kind`` "words" there is
     one axis, and its labels are what text is counted over. ``truncated`` says whether reports are cut at zero
-    (max(0, report), which loses nothing to a Poisson model) or keep their sign.
+    (max(0, report), which loses nothing to a Poisson model) or keep their sign. ``address`` is where the
+    participant's page may send a report, if anywhere.
     Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
     """
 
@@ -61,6 +66,7 @@ class Study:
     kind: str
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     truncated: bool = True
+    address: str | None = None
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -98,6 +104,7 @@ class Study:
             "title": self.title,
             "purpose": self.purpose,
             "contact": self.contact,
+            **({} if self.address is None else {"address": self.address}),
             "mechanism": _MECHANISM,
             "levels": [
                 {
@@ -144,7 +151,9 @@ class Study:
             f"A report holds {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
             "you; no name and no time."
         )
-        head = [self.title, "", self.purpose, "", f"Contact: {self.contact}", f"Study {self.id}", ""]
+        head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
+        head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
+        head += [f"Study {self.id}", ""]
         return "\n".join([*head, holds, *rule, "", "Levels:", *levels])
 
 
@@ -157,10 +166,11 @@ def new(
     *,
     kind: str = WORDS,
     truncated: bool = True,
+    address: str | None = None,
 ) -> Study:
     """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError."""
     frozen = tuple((name, tuple(labels)) for name, labels in axes)
-    study = Study(title, purpose, contact, tuple(levels), kind, frozen, truncated)
+    study = Study(title, purpose, contact, tuple(levels), kind, frozen, truncated, address)
     if kind == WORDS and len(frozen) == 1:
         bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
         if bad:
@@ -181,7 +191,8 @@ def load(path: str | os.PathLike[str]) -> Study:
 
 def read(content: bytes, name: str) -> Study:
     """The study that the bytes of a file hold; ``name`` is what refusals call the file."""
-    value = _fields.check(_fields.parse(content, name), _KINDS, name)
+    value = _fields.parse(content, name)
+    _fields.check(value, _KINDS | ({"address": str} if "address" in value else {}), name)
     _fields.fixed(value, {"format": FORMAT, "format_version": FORMAT_VERSION}, name)
     _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
     _fields.fixed(value["mechanism"], _MECHANISM, name, "mechanism")
@@ -197,6 +208,7 @@ def read(content: bytes, name: str) -> Study:
         kind,
         axes,
         value["reports"] == "truncated",
+        _address(value.get("address"), name),
     )
     if value["schema"]["hash"] != study.schema_hash:
         raise RefusedError(
@@ -204,6 +216,14 @@ def read(content: bytes, name: str) -> Study:
         )
     _check_id(value, name)
     return study
+
+
+def _address(value: str | None, name: str) -> str | None:
+    """An address that a content-security policy can name as it is; without TLS on this machine alone."""
+    if value is not None and not _ADDRESS.fullmatch(value):
+        rule = "must be an https address of host, port and path alone, or http on localhost, got otherwise"
+        raise RefusedError(name, "address", rule)
+    return value
 
 
 def _check_id(value: dict[str, Any], name: str) -> None:

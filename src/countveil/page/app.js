@@ -1,0 +1,313 @@
+// The page: what a person does, step by step. Nothing here can be reached from outside this script.
+const ROWS = 400;
+const MOST_BYTES = 1 << 28;
+const SAMPLE = [0, 0, 1, 5, 20];
+const AXES = DATA.axes.map((axis) => axis.labels);
+const CELLS = AXES.reduce((cells, labels) => cells * labels.length, 1);
+const WORDS = DATA.words ? new Words(DATA.unicode) : null;
+const UNIT = say(DATA.words ? "unit_words" : "unit_counts");
+const samplers = new Map();
+let counts = null;
+
+function entropy(size) {
+  const bytes = new Uint8Array(size);
+  for (let start = 0; start < size; start += 65536) crypto.getRandomValues(bytes.subarray(start, start + 65536));
+  return bytes;
+}
+
+function samplerOf(level) {
+  if (!samplers.has(level)) {
+    const [num, den] = level.rate.map(BigInt);
+    samplers.set(level, new Sampler({ num, den }, thresholds(level.thresholds)));
+  }
+  return samplers.get(level);
+}
+
+function labelOf(cell) {
+  const names = [];
+  for (const labels of AXES.toReversed()) {
+    names.unshift(labels[cell % labels.length]);
+    cell = Math.floor(cell / labels.length);
+  }
+  return names.join(" / ");
+}
+
+const chosen = () => DATA.levels[Number(document.querySelector("input[name=level]:checked").value)];
+const formOf = () => document.querySelector("input[name=form]:checked").value;
+
+function nameOf() {
+  const name = at("name").value.trim();
+  if (!name || !name.isWellFormed()) throw new Refused("no_name");
+  return name;
+}
+
+// The cells to show: those above zero first.
+function cellsToShow(...columns) {
+  const order = [...columns[0].keys()];
+  const weight = (i) => columns.reduce((most, column) => (column[i] > most ? column[i] : most), 0n);
+  const first = order.filter((i) => weight(i) > 0n), rest = order.filter((i) => weight(i) <= 0n);
+  return [...first, ...rest].slice(0, ROWS);
+}
+
+// Counts are of what was there when they were counted: a change of the record forgets them.
+function forget() {
+  counts = null;
+  at("counted").replaceChildren();
+  at("made").replaceChildren();
+}
+
+function showForm() {
+  forget();
+  const form = formOf(), text = form === "text";
+  at("typed").hidden = form === "cells";
+  at("cells").hidden = form !== "cells";
+  at("record-label").textContent = say(text ? "record_text" : "record_counts");
+  at("record-hint").textContent = text
+    ? say("hint_text")
+    : say("hint_counts", { axes: DATA.axes.map((axis) => axis.name).join(", ") });
+  if (form === "cells" && !at("cells").hasChildNodes()) {
+    const rows = Array.from({ length: CELLS }, (_, cell) => {
+      const input = make("input", { inputMode: "numeric", value: "0", autocomplete: "off" });
+      input.setAttribute("inputmode", "numeric");
+      input.setAttribute("aria-label", labelOf(cell));
+      return [labelOf(cell), input];
+    });
+    at("cells").append(table(say("record_counts"), [say("label"), say("true_count")], rows));
+  }
+}
+
+function counted() {
+  if (formOf() === "text") return countText(at("record").value, AXES[0], WORDS);
+  if (formOf() === "counts") return countCsv(at("record").value, AXES);
+  const values = Array.from(at("cells").querySelectorAll("input"), (input, cell) => {
+    const text = input.value.trim() || "0";
+    if (!/^[0-9]{1,19}$/.test(text) || BigInt(text) > MAX_COUNT) throw new Refused("not_whole_cell", { label: labelOf(cell) });
+    return BigInt(text);
+  });
+  return { values, outside: 0n, kinds: 0 };
+}
+
+function showCounts() {
+  const found = counted();
+  counts = found.values;
+  const positive = counts.filter((value) => value > 0n).length;
+  const inside = counts.reduce((sum, value) => sum + value, 0n);
+  const cells = cellsToShow(counts);
+  const rows = cells.map((cell) => [labelOf(cell), `${counts[cell]}`]);
+  at("counted").replaceChildren(
+    paragraph(say("counted", { inside, cells: CELLS, positive, outside: found.outside, kinds: found.kinds })),
+    table(say("counted_caption"), [say("label"), say("true_count")], rows),
+  );
+  if (cells.length < CELLS) at("counted").append(paragraph(say("more_rows", { rows: cells.length, cells: CELLS }), "hint"));
+  at("made").replaceChildren();
+  at("counted").focus();
+}
+
+function placesOf(level) {
+  return { ...level, precision: level.shortPrecision, epsilon: level.shortEpsilon, unit: UNIT };
+}
+
+function showMeaning() {
+  const level = chosen(), places = placesOf(level);
+  const weak = level.strength === "little" || level.strength === "nothing";
+  const draws = SAMPLE.map((count) => [`${count}`, ...[1, 2, 3].map(() => noisyOf([BigInt(count)], level)[0])]);
+  const heads = [say("sample_true"), ...[1, 2, 3].map((number) => say("sample_draw", { number }))];
+  at("meaning").replaceChildren(
+    make("h3", {}, say("means_heading")),
+    paragraph(say("means_zero", places)),
+    paragraph(say("means_within", places)),
+    ...(weak
+      ? [paragraph(say("means_weak", places), "warning")]
+      : [paragraph(say("means_protected", places)), paragraph(say("means_not_protected", places))]),
+    table(say("sample_caption"), heads, draws),
+    make("details", {}, make("summary", {}, say("means_exact")), paragraph(level.promise), paragraph(level.meaning)),
+  );
+  at("made").replaceChildren();
+  if (!at("example").hidden) showParty();
+}
+
+function noisyOf(values, level) {
+  return privatized(values, samplerOf(level), DATA.truncated, entropy).map(String);
+}
+
+function showParty() {
+  const level = chosen(), rate = rateOf(level);
+  const exponent = shown(times(rate, { num: 10n, den: 1n }));
+  const [withParty, without] = [noisyOf([5n, 5n], level), noisyOf([0n, 0n], level)];
+  const rows = ["surprise", "party"].map((key, i) => [say(key), "5", withParty[i], "0", without[i]]);
+  const heads = ["label", "party_with", "party_with_noisy", "party_without", "party_without_noisy"].map((key) => say(key));
+  at("example").replaceChildren(
+    paragraph(say("party_text")),
+    paragraph(say("party_here", { ...placesOf(level), exponent })),
+    table(say("party_caption"), heads, rows),
+  );
+}
+
+async function makeReport(ledger, anew) {
+  if (!counts) throw new Refused("count_first");
+  const level = chosen(), name = nameOf(), values = counts;
+  const entry = await ledger.obtain(DATA.id, DATA.title, name, level, (token) =>
+    encodeReport(DATA.fixed, level, token, privatized(values, samplerOf(level), DATA.truncated, entropy)), anew);
+  await showReport(ledger, entry, { name, values, level });
+  await showLedger(ledger);
+}
+
+async function showReport(ledger, entry, { name, values, level }) {
+  const token = ledger.participant(DATA.id, name);
+  const noisy = /"reports":\[([^\]]*)\]/.exec(entry.report)[1].split(",").map(BigInt);
+  const cells = cellsToShow(values, noisy);
+  const rows = cells.map((cell) => [labelOf(cell), `${values[cell]}`, `${noisy[cell]}`]);
+  const spent = Ledger.sum(await ledger.entries(name)), precision = fraction(level.precision);
+  const total = shown(times(entry.gone ? spent : plus(spent, rateOf(level)), precision));
+  const whole = make("div", { className: "scroll", tabIndex: 0, role: "region" }, make("pre", { id: "report" }, entry.report));
+  const caption = say("report_caption", { bytes: entry.report.length });
+  whole.setAttribute("aria-label", caption);
+  at("made").replaceChildren(
+    paragraph(entry.again ? say("made_again", { name, date: whenOf(entry.made) }) : say("made_new"), "note"),
+    table(say("beside_caption"), [say("label"), say("true_count"), say("noisy_count")], rows),
+    ...(cells.length < CELLS ? [paragraph(say("more_rows", { rows: cells.length, cells: CELLS }), "hint")] : []),
+    make("h3", {}, caption),
+    whole,
+    paragraph(say("report_token", { token })),
+    paragraph(say("report_adds", { total, precision: level.shortPrecision })),
+    paragraph(say("regret")),
+    ...handingOver(ledger, entry, token),
+    ...(entry.gone ? freshNoise(ledger) : []),
+  );
+  at("made").focus();
+}
+
+function handingOver(ledger, entry, token) {
+  const download = make("button", { type: "button", id: "download", className: "main" }, say("download"));
+  onClick(download, async () => {
+    const bytes = await ledger.handOver(entry.number), file = `report-${token.slice(0, 8)}.json`;
+    const link = URL.createObjectURL(new Blob([bytes], { type: "application/json" }));
+    make("a", { href: link, download: file }).click();
+    setTimeout(() => URL.revokeObjectURL(link), 60000);
+    await showLedger(ledger);
+    status(say("downloaded", { file, contact: DATA.contact }));
+  });
+  if (!DATA.address) return [make("p", {}, download)];
+  const seen = make("input", { type: "checkbox", id: "seen" });
+  const send = make("button", { type: "button", id: "send", disabled: true }, say("send"));
+  seen.addEventListener("change", () => { send.disabled = !seen.checked; });
+  onClick(send, async () => {
+    await sendReport(await ledger.handOver(entry.number));
+    await showLedger(ledger);
+  });
+  const label = make("label", {}, seen, say("send_seen", { address: DATA.address }));
+  return [make("p", {}, download), make("fieldset", {}, make("legend", {}, say("send")), label, send)];
+}
+
+// Plain text to the one address that the study names: no cookie, no referrer, no redirect.
+async function sendReport(body) {
+  const address = DATA.address;
+  status(say("sending"));
+  let answer, why;
+  try {
+    answer = await fetch(address, {
+      method: "POST", body, headers: { "Content-Type": "text/plain" },
+      mode: "cors", credentials: "omit", referrerPolicy: "no-referrer", redirect: "error", cache: "no-store",
+    });
+    why = (await answer.text()).slice(0, 300);
+  } catch {
+    status(say("sent_failed", { address }), true);
+    return;
+  }
+  if (answer.ok) status(say("sent"));
+  else status(say("sent_refused", { address, why }), true);
+}
+
+function freshNoise(ledger) {
+  const sure = make("input", { type: "checkbox", id: "sure" });
+  const anew = make("button", { type: "button", id: "anew", disabled: true }, say("anew"));
+  sure.addEventListener("change", () => { anew.disabled = !sure.checked; });
+  onClick(anew, () => makeReport(ledger, true));
+  return [make("fieldset", {}, make("legend", {}, say("anew")), make("label", {}, sure, say("anew_sure")), anew)];
+}
+
+async function showLedger(ledger) {
+  const name = at("name").value.trim(), entries = await ledger.entries(), limit = await ledger.limit();
+  const rows = entries.map((entry) => [
+    entry.title,
+    say("level_numbers", { epsilon: shown(fraction(entry.epsilon)), precision: shown(fraction(entry.precision)) }),
+    entry.gone ? whenOf(entry.gone) : say("ledger_not_left"),
+  ]);
+  const heads = [say("ledger_study"), say("ledger_level"), say("ledger_left")];
+  at("ledger").replaceChildren(
+    rows.length ? table(say("ledger_caption"), heads, rows) : paragraph(say("ledger_none")),
+  );
+  if (name && name.isWellFormed()) {
+    const level = chosen(), spent = Ledger.sum(await ledger.entries(name));
+    const total = shown(times(spent, fraction(level.precision)));
+    at("ledger").append(paragraph(say("spent", { name, total, precision: level.shortPrecision })));
+  }
+  at("limit-now").textContent = limit
+    ? say("limit_set", { epsilon: shown(fraction(limit.epsilon)), precision: shown(fraction(limit.precision)) })
+    : say("limit_none");
+}
+
+async function openFile() {
+  const [file] = at("file").files;
+  if (!file) return;
+  if (file.size > MOST_BYTES) return status(say("too_large", { most: MOST_BYTES }), true);
+  try {
+    forget();
+    at("record").value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    status("");
+  } catch {
+    status(say("not_text"), true);
+  }
+}
+
+function offer() {
+  at("where").textContent = DATA.address ? say("stays_until", { address: DATA.address }) : say("stays_here");
+  at("rule").textContent = DATA.rule ?? "";
+  at("form-text").parentElement.hidden = !DATA.words;
+  at("form-cells").parentElement.hidden = CELLS > ROWS;
+  at(DATA.words ? "form-text" : CELLS > ROWS ? "form-counts" : "form-cells").checked = true;
+  at("levels").append(
+    ...DATA.levels.map((level, place) => {
+      const input = make("input", { type: "radio", name: "level", value: `${place}`, checked: place === 0 });
+      const places = placesOf(level);
+      return make("label", {}, input, `${say(`level_${level.strength}`, places)} (${say("level_numbers", places)})`);
+    }),
+  );
+}
+
+async function start() {
+  offer();
+  showForm();
+  showMeaning();
+  for (const input of document.querySelectorAll("input[name=form]")) input.addEventListener("change", showForm);
+  at("file").addEventListener("change", openFile);
+  at("record").addEventListener("input", forget);
+  at("cells").addEventListener("input", forget);
+  onClick(at("count"), showCounts);
+  onClick(at("party"), () => {
+    at("example").hidden = !at("example").hidden;
+    at("party").setAttribute("aria-expanded", String(!at("example").hidden));
+    if (!at("example").hidden) showParty();
+  });
+  let ledger = null;
+  try {
+    ledger = await Ledger.open(indexedDB, entropy);
+  } catch {
+    at("ledger").replaceChildren(paragraph(say("ledger_failed"), "warning"));
+  }
+  const needed = () => { if (!ledger) throw new Refused("ledger_failed"); return ledger; };
+  onClick(at("make"), () => makeReport(needed(), false));
+  onClick(at("limit"), async () => {
+    const epsilon = decimal(at("limit-epsilon").value), precision = decimal(at("limit-precision").value);
+    if (!epsilon || !precision) throw new Refused("limit_wrong");
+    await needed().setLimit(epsilon, precision);
+    await showLedger(ledger);
+  });
+  for (const input of document.querySelectorAll("input[name=level]")) {
+    input.addEventListener("change", () => { showMeaning(); if (ledger) showLedger(ledger); });
+  }
+  at("name").addEventListener("change", () => { at("made").replaceChildren(); if (ledger) showLedger(ledger); });
+  if (ledger) await showLedger(ledger);
+}
+
+start();

@@ -1,0 +1,147 @@
+// Counts over a study's categories: the twin of countveil/privacy/counting.py.
+// Which characters are letters, marks and digits, which are unknown, and what decides a final sigma are the
+// tables of the Python that wrote the page; this browser may know a later Unicode.
+const MAX_COUNT = 1n << 62n;
+const BLANK = /^[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
+
+class Refused extends Error {
+  constructor(key, values = {}) {
+    super(key);
+    this.key = key;
+    this.values = values;
+  }
+}
+
+// A set of code points from the lengths of the runs outside and inside it, alternating, in base 36.
+class CodePoints {
+  constructor(text) {
+    this.edges = [];
+    let at = 0;
+    for (const length of text.split(" ")) this.edges.push((at += parseInt(length, 36)));
+  }
+
+  has(code) {
+    return bisectRight(this.edges, code) % 2 === 1;
+  }
+}
+
+class Words {
+  constructor(tables) {
+    this.kept = new CodePoints(tables.kept);
+    this.unknown = new CodePoints(tables.unknown);
+    this.cased = new CodePoints(tables.cased);
+    this.ignorable = new CodePoints(tables.ignorable);
+  }
+
+  // Lower case by character; a capital sigma is final behind a cased letter and not before one.
+  lower(text) {
+    const characters = Array.from(text);
+    const cased = (i, step) => {
+      let at = i + step;
+      while (at >= 0 && at < characters.length && this.ignorable.has(characters[at].codePointAt(0))) at += step;
+      return at >= 0 && at < characters.length && this.cased.has(characters[at].codePointAt(0));
+    };
+    return characters
+      .map((character, i) => {
+        if (character !== "\u03a3") return character.toLowerCase();
+        return cased(i, -1) && !cased(i, 1) ? "\u03c2" : "\u03c3";
+      })
+      .join("");
+  }
+
+  split(text) {
+    if (!text.isWellFormed()) throw new Refused("not_text");
+    const known = Array.from(text, (c) => (this.unknown.has(c.codePointAt(0)) ? " " : c)).join("");
+    const lower = this.lower(known.normalize("NFC")).normalize("NFC");
+    const runs = Array.from(lower, (c) => {
+      if (this.kept.has(c.codePointAt(0))) return c;
+      return c === "'" || c === "\u2019" ? "'" : " ";
+    }).join("");
+    const found = [];
+    for (const run of runs.split(" ")) {
+      if (!run.includes("'")) {
+        if (run) found.push(run);
+        continue;
+      }
+      for (const part of run.split("''")) {
+        const word = part.replace(/^'+|'+$/g, "");
+        if (word) found.push(word);
+      }
+    }
+    return found;
+  }
+}
+
+function countText(text, labels, words) {
+  const found = new Map();
+  for (const word of words.split(text)) found.set(word, (found.get(word) ?? 0) + 1);
+  const values = labels.map((label) => BigInt(found.get(label) ?? 0));
+  for (const label of labels) found.delete(label);
+  let outside = 0n;
+  for (const times of found.values()) outside += BigInt(times);
+  return { values, outside, kinds: found.size };
+}
+
+// Rows of comma-separated text; quoted cells may hold commas, doubled quotes and line ends.
+function csvRows(text) {
+  const rows = [];
+  let row = [], cell = "", state = "start", fresh = true;
+  const endCell = () => { row.push(cell); cell = ""; state = "start"; };
+  const endRow = () => { if (!fresh) endCell(); rows.push(row); row = []; fresh = true; };
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (c === "\0") throw new Refused("not_csv");
+    if (state === "quoted") {
+      if (c !== '"') cell += c;
+      else state = "closed";
+    } else if (c === "\r" || c === "\n") {
+      if (c === "\r" && text[i + 1] === "\n") i++;
+      endRow();
+    } else {
+      fresh = false;
+      if (c === ",") endCell();
+      else if (c === '"' && state === "start") state = "quoted";
+      else if (c === '"' && state === "closed") { cell += c; state = "quoted"; }
+      else if (state === "closed") throw new Refused("not_csv");
+      else { cell += c; state = "plain"; }
+    }
+  }
+  if (state === "quoted") throw new Refused("not_csv");
+  if (!fresh) endRow();
+  return rows;
+}
+
+function wholeCount(cell, row) {
+  const value = /^[0-9]{1,19}$/.test(cell) ? BigInt(cell) : -1n;
+  if (value < 0n || value > MAX_COUNT) throw new Refused("not_whole", { row });
+  return value;
+}
+
+// Counts from rows label,...,count; rows of one cell add up. A first row without any digit in its last cell is
+// a header; what could be a mistyped count is refused.
+function countCsv(text, axes) {
+  if (!text.isWellFormed()) throw new Refused("not_text");
+  const places = axes.map((labels) => new Map(labels.map((label, place) => [label, place])));
+  const values = new Array(axes.reduce((cells, labels) => cells * labels.length, 1)).fill(0n);
+  const others = new Map();
+  const rows = csvRows(text.replace(/^\ufeff/, ""));
+  rows.forEach((row, number) => {
+    if (!row.length) return;
+    if (row.length !== axes.length + 1) throw new Refused("wrong_cells", { row: number + 1, cells: axes.length + 1 });
+    const key = row.slice(0, -1).map((cell) => cell.replace(BLANK, ""));
+    const last = row[axes.length].replace(BLANK, "");
+    if (number === 0 && !/\p{N}/u.test(last)) return;
+    const count = wholeCount(last, number + 1);
+    let cell = 0;
+    key.forEach((label, axis) => {
+      const place = places[axis].get(label);
+      cell = cell < 0 || place === undefined ? -1 : cell * axes[axis].length + place;
+    });
+    if (cell >= 0) values[cell] += count;
+    else others.set(JSON.stringify(key), (others.get(JSON.stringify(key)) ?? 0n) + count);
+  });
+  let outside = 0n;
+  for (const total of [...values, ...others.values()]) if (total > MAX_COUNT) throw new Refused("too_many");
+  for (const total of others.values()) outside += total;
+  return { values, outside, kinds: others.size };
+}

@@ -1,0 +1,91 @@
+"""What a page cannot take from the browser: noise thresholds, the meaning of levels, and this Python's Unicode."""
+
+import base64
+import math
+import sys
+import unicodedata
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from countveil.privacy import noise
+from countveil.privacy.level import HIDES_LITTLE, HIDES_NOTHING, PrivacyLevel, short
+from countveil.privacy.study import Study
+
+STRONG = 1
+"""Up to this epsilon a level is called strong; moderate up to HIDES_LITTLE."""
+
+
+def levels(study: Study) -> list[dict[str, Any]]:
+    """Each level as the page shows and draws it, in the study's order."""
+    return [_level(level, said) for level, said in zip(study.levels, study.meanings(), strict=True)]
+
+
+def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
+    felt = max(level.epsilon, level.rate)
+    return {
+        "epsilon": str(level.epsilon),
+        "precision": str(level.precision),
+        "rate": [str(level.rate.numerator), str(level.rate.denominator)],
+        "shortEpsilon": short(level.epsilon),
+        "shortPrecision": short(level.precision),
+        "factor": f"{math.exp(felt):.3g}" if felt <= HIDES_NOTHING else f"e^{short(felt)}",
+        "strength": _strength(felt),
+        "positive": f"{100 * level.false_positive_rate:.3g}",
+        "within": within(level.rate),
+        "meaning": said,
+        "promise": level.describe(),
+        "thresholds": thresholds(level.rate),
+    }
+
+
+def _strength(felt: Fraction) -> str:
+    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
+    return next((name for bound, name in bounds if felt <= bound), "nothing")
+
+
+def within(rate: Fraction) -> int:
+    """The smallest k with P(|tau| <= k) of 95% or more, P(|tau| > k) being 2 alpha^(k+1)/(1 + alpha)."""
+    alpha = math.exp(-float(rate))
+    return max(0, math.ceil((math.log(2 / (1 + alpha)) - math.log(0.05)) / float(rate)) - 1)
+
+
+def thresholds(rate: Fraction) -> str:
+    """The thresholds of the noise's head table: base64 of 64-bit words, lowest byte first, ascending."""
+    ascending = noise.Sampler(rate).head.ascending
+    return base64.b64encode(b"".join(word.to_bytes(8, "little") for word in ascending)).decode("ascii")
+
+
+@cache
+def unicode() -> dict[str, str]:
+    """The sets of code points that decide what a word is, in this Python's Unicode.
+
+    kept: letters, marks and digits; unknown: not assigned; cased and ignorable: what decides whether a capital
+    sigma is final, found by asking ``str.lower``.
+    """
+    return {
+        "kept": runs(lambda c: c.isalnum() or unicodedata.category(c).startswith("M")),
+        "unknown": runs(lambda c: unicodedata.category(c) == "Cn"),
+        "cased": runs(lambda c: f"{c}Σ".lower()[-1] == "ς"),
+        "ignorable": runs(lambda c: f"A{c}Σ".lower()[-1] == "ς" and f"{c}Σ".lower()[-1] == "σ"),
+    }
+
+
+def runs(inside: Callable[[str], bool]) -> str:
+    """A set of characters: the lengths of the runs outside and inside it in turn, in base 36."""
+    lengths, state, start = [], False, 0
+    for code in range(sys.maxunicode + 1):
+        if inside(chr(code)) != state:
+            lengths.append(_base36(code - start))
+            state, start = not state, code
+    return " ".join(lengths)
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+        if not number:
+            return digits
