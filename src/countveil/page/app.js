@@ -5,7 +5,7 @@ const SAMPLE = [0, 0, 1, 5, 20];
 const AXES = DATA.axes.map((axis) => axis.labels);
 const CELLS = AXES.reduce((cells, labels) => cells * labels.length, 1);
 const WORDS = DATA.words ? new Words(DATA.unicode) : null;
-const UNIT = say(DATA.words ? "unit_words" : "unit_counts");
+const UNIT = DATA.words ? "unit_words" : "unit_counts";
 const samplers = new Map();
 let counts = null;
 
@@ -104,7 +104,8 @@ function showCounts() {
 }
 
 function placesOf(level) {
-  return { ...level, precision: level.shortPrecision, epsilon: level.shortEpsilon, unit: UNIT };
+  const unit = say(level.shortPrecision === "1" ? `${UNIT}_one` : UNIT);
+  return { ...level, precision: level.shortPrecision, epsilon: level.shortEpsilon, unit };
 }
 
 function showMeaning() {
@@ -118,7 +119,7 @@ function showMeaning() {
     paragraph(say("means_within", places)),
     ...(weak
       ? [paragraph(say("means_weak", places), "warning")]
-      : [paragraph(say("means_protected", places)), paragraph(say("means_not_protected", places))]),
+      : [paragraph(say(level.strength === "strong" ? "means_protected" : "means_moderate", places)), paragraph(say("means_not_protected", places))]),
     table(say("sample_caption"), heads, draws),
     make("details", {}, make("summary", {}, say("means_exact")), paragraph(level.promise), paragraph(level.meaning)),
   );

@@ -43,7 +43,8 @@ _KINDS = {
 _SCHEMA_KINDS = {"kind": str, "axes": list, "hash": str}
 _WORD_KINDS = {**_SCHEMA_KINDS, "tokenisation": str, "rule": str}
 _ADDRESS = re.compile(
-    r"(https://[a-z0-9.-]{1,200}|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,60}){0,8}/?", re.ASCII
+    r"(https://[a-z0-9.-]{1,200}|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,60}){0,8}/?",
+    re.ASCII,
 )
 _MECHANISM = {"name": _format.MECHANISM, "version": _format.MECHANISM_VERSION}
 
