@@ -11,6 +11,7 @@ import typer
 from countveil import __version__
 from countveil.cli_fit import fit_app
 from countveil.cli_plan import plan_study
+from countveil.cli_receive import add_receive
 from countveil.cli_report import report
 from countveil.cli_studies import add_studies
 from countveil.shell import Force, Threads, check_free, plainly
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(fit_app, name="fit")
 add_studies(app)
+add_receive(app)
 app.command("plan")(plan_study)
 app.command("report")(report)
 

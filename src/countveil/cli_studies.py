@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -10,6 +10,8 @@ from countveil.shell import Force, check_free, plainly
 
 if TYPE_CHECKING:
     from countveil.privacy import PrivacyLevel
+
+Report = TypeVar("Report")
 
 study_app = typer.Typer(help="Write and read the file that a study publishes.", no_args_is_help=True)
 
@@ -130,7 +132,9 @@ def page_strings() -> None:
 @plainly
 def collect_reports(
     study: Annotated[Path, typer.Argument(help="The study file.")],
-    reports: Annotated[list[Path], typer.Argument(help="Report files, or directories full of them.")],
+    reports: Annotated[
+        list[Path], typer.Argument(help="Report files, directories full of them, or what `receive` stored.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write (.npz).")],
     table: Annotated[
         Path | None,
@@ -146,8 +150,11 @@ def collect_reports(
 
     Example: `countveil collect study.json reports/ -o release.npz`
     """
-    from countveil.collect import collect, report_files
+    from itertools import chain, starmap
+
+    from countveil.collect import Held, collect, report_files
     from countveil.privacy.study import load
+    from countveil.receive import store
 
     table = output.with_suffix(".csv") if table is None else table
     check_free(output, force, study, *reports)
@@ -157,9 +164,12 @@ def collect_reports(
             raise ValueError(
                 f"{written} must be outside the directories of reports, got one in {written.parent}"
             )
-    found = report_files(reports)
-    done = collect(load(study), counted(found), output, table)
-    typer.echo(f"Accepted {done.accepted} of {len(found)} reports.")
+    stores = [path for path in reports if store.is_store(path)]
+    found = report_files(path for path in reports if path not in stores)
+    held = starmap(Held, chain.from_iterable(map(store.contents, stores)))
+    total = len(found) + sum(map(store.size, stores))
+    done = collect(load(study), counted(chain(found, held), total), output, table)
+    typer.echo(f"Accepted {done.accepted} of {total} reports.")
     for field, times in done.fields.most_common():
         typer.echo(f"Refused for {field}: {times}")
     typer.echo(f"Wrote {output}, and {table} with what became of every file.")
@@ -203,13 +213,13 @@ def audit_noise(
         raise typer.Exit(1)
 
 
-def counted(files: list[str]) -> Iterable[str]:
+def counted(files: Iterable[Report], total: int) -> Iterable[Report]:
     """The files, with a progress bar on a terminal where there are many."""
     from rich.progress import track
 
     from countveil.experiments.present import console
 
-    return track(files, "Collecting", console=console(), transient=True, disable=len(files) < 1000)
+    return track(files, "Collecting", total=total, console=console(), transient=True, disable=total < 1000)
 
 
 def read_level(text: str) -> "PrivacyLevel":

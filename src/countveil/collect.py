@@ -24,6 +24,13 @@ ACCEPTED, REFUSED = "accepted", "refused"
 _PIECE = 1 << 20
 
 
+class Held(NamedTuple):
+    """A report that is in no file of its own: what to call it, and its bytes."""
+
+    name: str
+    content: bytes
+
+
 class Collected(NamedTuple):
     """How many report files were taken and refused, and how often for which field."""
 
@@ -34,7 +41,7 @@ class Collected(NamedTuple):
 
 def collect(
     study: Study,
-    files: Iterable[str | os.PathLike[str]],
+    files: Iterable[str | os.PathLike[str] | Held],
     output: str | os.PathLike[str],
     table: str | os.PathLike[str],
 ) -> Collected:
@@ -58,9 +65,9 @@ def collect(
         )
         writer.writerow(COLUMNS)
         for file in files:
-            name = os.fspath(file)
+            name = file.name if isinstance(file, Held) else os.fspath(file)
             try:
-                found = report.load(name, study)
+                found = _read(file, study, name)
                 _refuse_again(found, seen, name)
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
@@ -83,6 +90,12 @@ def collect(
     if not rows.tokens:
         raise ValueError(f"reports must hold at least one that is accepted, got none; {table} says why")
     return Collected(len(rows.tokens), fields.total(), fields)
+
+
+def _read(file: str | os.PathLike[str] | Held, study: Study, name: str) -> Report:
+    if isinstance(file, Held):
+        return report.decode(file.content, study, name)
+    return report.load(name, study)
 
 
 def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:

@@ -1,0 +1,77 @@
+"""The command of the receiving end."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.shell import plainly
+
+
+def add_receive(app: typer.Typer) -> None:
+    """Adds the command to the command line."""
+    app.command("receive")(receive_reports)
+
+
+@plainly
+def receive_reports(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    database: Annotated[
+        Path, typer.Option("--db", help="The SQLite file to store reports in; made if there is none.")
+    ],
+    host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
+    per_minute: Annotated[
+        int, typer.Option(min=0, help="Requests a minute that one address may make; 0: any number.")
+    ] = 60,
+) -> None:
+    """Receive reports of a study by POST, and store each participant's once.
+
+    Each is checked as `countveil collect` checks it, and is on disk before it is answered. The same bytes again
+    get the same answer; another report of the same participant is refused. Nothing that was stored can be asked
+    for, and neither addresses nor times are kept. The path is that of the study's address, or /reports. Needs
+    the extra `receive` (Starlette and uvicorn).
+
+    Afterwards, or meanwhile: `countveil collect study.json reports.sqlite -o release.npz`
+
+    TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate before it,
+    which hands on X-Forwarded-For, so that the rate is that of each participant. With Caddy, which gets the
+    certificate itself, the whole of its Caddyfile is:
+
+    study.example.org { reverse_proxy 127.0.0.1:8765 }
+
+    With nginx, in a server block that has ssl_certificate and ssl_certificate_key:
+
+    location = /reports { proxy_pass http://127.0.0.1:8765;
+    proxy_set_header X-Forwarded-For $remote_addr; access_log off; }
+
+    Example: `countveil receive study.json --db reports.sqlite`
+    """
+    if "://" in str(database):
+        raise ValueError(f"db must be a file for SQLite, got {database}: no other database is supported")
+    try:
+        import uvicorn
+
+        from countveil.receive.app import Limits, application, path_of
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"countveil receive needs the extra receive: pip install 'countveil[receive]' ({error})"
+        ) from None
+    from countveil.privacy.study import load
+    from countveil.receive.store import Store
+
+    asked = load(study)
+    if not database.absolute().parent.is_dir():
+        raise FileNotFoundError(f"no directory {database.parent} to write {database.name} in")
+    made = application(asked, Store(database, asked), Limits(per_minute))
+    typer.echo(f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {database}.")
+    uvicorn.run(
+        made,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        limit_concurrency=1000,
+    )

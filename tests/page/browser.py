@@ -1,0 +1,142 @@
+"""A headless Chromium for the tests of the page, with its own empty profile."""
+
+import base64
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WAIT = 20
+
+
+@contextmanager
+def browser(folder, width=1400, dark=False):
+    """A driver; what it downloads is in ``folder``/down. Skips where there is no Selenium or no Chromium."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium to drive a browser")
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
+    if chromium is None or driver is None:
+        pytest.skip("needs chromium and chromedriver to open the page")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1000"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    (folder / "down").mkdir(exist_ok=True)
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}
+        opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        where = {"behavior": "allow", "downloadPath": str(folder / "down")}
+        opened.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+        yield opened
+    finally:
+        opened.quit()
+
+
+def at(driver, name):
+    return driver.find_element("id", name)
+
+
+def until(driver, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, WAIT, poll_frequency=0.02).until(lambda _: condition())
+
+
+def opened(driver, page):
+    """Opens the page, and waits until it has read its ledger."""
+    driver.get(page.as_uri())
+    until(driver, lambda: at(driver, "ledger").text)
+
+
+def press(driver, name):
+    """Clicks a button, wherever it is scrolled to."""
+    driver.execute_script("document.getElementById(arguments[0]).click()", name)
+
+
+def entered(driver, name, text):
+    """Puts text into a field as a paste would."""
+    driver.execute_script(
+        "const field = document.getElementById(arguments[0]); field.value = arguments[1];"
+        "field.dispatchEvent(new Event('input', { bubbles: true }));"
+        "field.dispatchEvent(new Event('change', { bubbles: true }));",
+        name,
+        text,
+    )
+
+
+def chosen(driver, place):
+    driver.find_elements("css selector", "input[name=level]")[place].click()
+
+
+def said(driver):
+    return at(driver, "said").text
+
+
+def report_of(driver, text, name="me"):
+    """The report that the page makes of a text, byte for byte as shown, or None with what it says instead."""
+    entered(driver, "name", name)
+    entered(driver, "record", text)
+    press(driver, "count")
+    until(driver, lambda: at(driver, "counted").text)
+    press(driver, "make")
+    return shown_report(driver)
+
+
+def shown_report(driver):
+    until(driver, lambda: driver.find_elements("id", "report") or said(driver))
+    found = driver.find_elements("id", "report")
+    return found[0].get_property("textContent").encode() if found else None
+
+
+def downloaded(driver, folder):
+    """Downloads the report, and returns its bytes."""
+    before = set((folder / "down").glob("*.json"))
+    press(driver, "download")
+    until(driver, lambda: said(driver))
+
+    def arrived():
+        return [p for p in set((folder / "down").glob("*.json")) - before if p.stat().st_size]
+
+    (path,) = until(driver, arrived)
+    return path.read_bytes()
+
+
+def evaluated(driver, code):
+    """The value of an expression in the page, in a world that its content-security policy does not bind."""
+    told = {"expression": code, "returnByValue": True, "awaitPromise": True}
+    answer = driver.execute_cdp_cmd("Runtime.evaluate", told)
+    assert "exceptionDetails" not in answer, json.dumps(answer)[:2000]
+    return answer["result"].get("value")
+
+
+def requests(driver):
+    """The addresses that were asked for since the last time, as the browser's network log has them."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+
+
+def picture(driver, path):
+    """A picture of the whole page."""
+    told = {"captureBeyondViewport": True, "format": "png"}
+    Path(path).write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"]))

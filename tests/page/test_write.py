@@ -1,0 +1,132 @@
+"""What a page is made of: its policy, its strings, its study, and nothing from elsewhere."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+
+import pytest
+
+from countveil.page import page, strings
+from countveil.page.write import SCRIPTS
+from countveil.privacy import PrivacyLevel, study
+from countveil.privacy.errors import RefusedError
+from tests.page.scripts import HERE
+from tests.test_cli import fails, run
+
+ODD = "<b>\"&'</b></script><script>alert(1)</script>{{data}} {epsilon}"
+
+
+def planned(title="Mail", **more):
+    axes = [("word", ["party", "surprise"])]
+    return study.new(title, "To learn.", "a@b.org", [PrivacyLevel(1, 10)], axes, **more)
+
+
+def policy_of(text):
+    return dict(
+        rule.split(" ", 1)
+        for rule in html.unescape(re.search(r'Policy" content="([^"]*)"', text)[1]).split("; ")
+    )
+
+
+def test_the_policy_allows_the_two_hashed_parts_and_no_more():
+    text = page(planned())
+    rules = policy_of(text)
+    assert (
+        rules["default-src"] == rules["connect-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    )
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        (part,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert not re.search(r"(src|href)=", text.partition("<script")[0])
+    assert "https://" not in text
+
+
+def test_an_address_is_all_that_is_added():
+    address = "https://study.example.org:8443/a/reports"
+    rules, without = policy_of(page(planned(address=address))), policy_of(page(planned()))
+    assert rules.pop("connect-src") == address
+    without.pop("connect-src")
+    assert rules == without
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "http://example.org/", "https://a.org/?x=1", "https://a.org/#x", "https://u:p@a.org/", "https://a.org/; x",
+     "javascript:alert(1)", "https://*", "https://a.org/a b", "'none'", "https://a.org\n", "https://ä.org/"],
+)  # fmt: skip
+def test_addresses_that_a_policy_cannot_name_are_refused(address):
+    with pytest.raises(RefusedError, match="address must be an https address"):
+        planned(address=address)
+
+
+def test_an_address_is_part_of_the_study():
+    made = planned(address="https://a.org/")
+    assert study.read(made.to_json().encode(), "it") == made
+    assert made.id != planned().id
+    assert "can send reports to https://a.org/" in made.describe()
+    described = json.loads(made.to_json())
+    jsonschema = pytest.importorskip("jsonschema")
+    referee = jsonschema.Draft202012Validator(json.loads(study.SCHEMA_FILE.read_text()))
+    referee.validate(described)
+    assert not referee.is_valid(described | {"address": "http://a.org/"})
+
+
+def test_what_a_study_says_is_text_and_never_markup():
+    text = page(planned(ODD))
+    assert text.count("<script") == page(planned()).count("<script") == 2
+    assert html.escape(ODD) in text
+    data = json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
+    )
+    assert data["title"] == ODD
+
+
+def test_every_string_is_used_and_every_use_has_a_string():
+    own = strings()
+    scripts = "".join((HERE / name).read_text() for name in SCRIPTS)
+    template = (HERE / "page.html").read_text()
+    quoted = set(re.findall(r'"([a-z_]+)"', scripts))
+    made = {f"level_{name}" for name in ("strong", "moderate", "little", "nothing")}
+    made |= {"unit_words_one", "unit_counts_one"}
+    used = quoted | made | set(re.findall(r"\{\{([a-z_]+)\}\}", template))
+    assert set(own) <= used
+    asked = set(re.findall(r'(?:say|Refused)\("([a-z_]+)"', scripts)) | made
+    assert asked <= set(own)
+
+
+def test_a_translation(tmp_path):
+    other = tmp_path / "de.json"
+    german = strings() | {"language": "de", "count_button": "Zählen & <gut>"}
+    other.write_text(json.dumps(german), encoding="utf-8")
+    text = page(planned(), strings(other))
+    assert '<html lang="de">' in text
+    assert ">Zählen &amp; &lt;gut&gt;</button>" in text
+    for change, rule in [
+        ({"means_zero": "Ohne Zahl."}, r"means_zero must be text with \{positive\}"),
+        ({"count_button": "{x}"}, r"count_button must be text with no \{places\}"),
+        ({"count_button": " "}, "count_button"),
+        ({"nonsense": "x"}, "must be a known field"),
+        ({"count_button": 3}, "must be text"),
+    ]:
+        other.write_text(json.dumps(german | change), encoding="utf-8")
+        with pytest.raises(RefusedError, match=rule):
+            strings(other)
+    del german["count_button"]
+    other.write_text(json.dumps(german), encoding="utf-8")
+    with pytest.raises(RefusedError, match="count_button must be there"):
+        strings(other)
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.json").write_text(planned().to_json())
+    assert f"the page of study {planned().id}" in run("study", "page", "s.json", "-o", "s.html").stdout
+    assert (tmp_path / "s.html").read_text(encoding="utf-8") == page(planned())
+    assert "exists already" in fails("study", "page", "s.json", "-o", "s.html")
+    (tmp_path / "en.json").write_text(run("study", "strings").stdout)
+    run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
+    assert (tmp_path / "s.html").read_text(encoding="utf-8") == page(planned())
+    assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")
