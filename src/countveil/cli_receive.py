@@ -1,5 +1,6 @@
 """The command of the receiving end."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,7 @@ def receive_reports(
 
     Example: `countveil receive study.json --db reports.sqlite`
     """
-    if "://" in str(database):
+    if re.match(r"[a-z+]{2,}:/", str(database)):
         raise ValueError(f"db must be a file for SQLite, got {database}: no other database is supported")
     try:
         import uvicorn

@@ -127,13 +127,16 @@ def evaluated(driver, code):
 
 
 def requests(driver):
-    """The addresses that were asked for since the last time, as the browser's network log has them."""
+    """The addresses that were asked for since the last time, but for those that the page's policy held back."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    ]
+    sent, blocked = {}, set()
+    for message in messages:
+        told = message["params"]
+        if message["method"] == "Network.requestWillBeSent":
+            sent[told["requestId"]] = told["request"]["url"]
+        elif message["method"] == "Network.loadingFailed" and told.get("blockedReason") == "csp":
+            blocked.add(told["requestId"])
+    return [url for request, url in sent.items() if request not in blocked]
 
 
 def picture(driver, path):

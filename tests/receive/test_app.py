@@ -188,6 +188,7 @@ class Running:
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *command, "--per-minute", "0", *more],
             cwd=folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.PIPE,
         )
         self.process.stdout.readline()
