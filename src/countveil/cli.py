@@ -4,7 +4,7 @@ Heavy imports wait until a command runs, so that ``countveil --help`` answers at
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from countveil.cli_receive import add_receive
 from countveil.cli_report import report
 from countveil.cli_studies import add_studies
 from countveil.shell import Force, Threads, check_free, plainly
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(
     help="Counts under local privacy: exact noise for their owner, posteriors from the noisy reports for an analyst.",
