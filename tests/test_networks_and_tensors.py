@@ -134,3 +134,16 @@ def test_a_tensor_of_two_modes_is_learned_from_batches_as_topics_are():
     assert tensor.n_iter_ == 2 * 5
     with pytest.raises(ValueError, match="passes must be a whole number of at least 1, got 0"):
         tensor.set_params(passes=0).fit(counts)
+
+
+def test_an_undirected_pair_masked_on_one_side_only_is_refused_as_that():
+    counts = np.full((4, 4), 2)
+    model = cv.BlockModel(2, directed=False, **SHORT)
+    with pytest.raises(
+        ValueError, match=r"must mask each pair on both sides .* got \(0, 2\) masked and \(2, 0\)"
+    ):
+        model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2])))
+    assert model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2], directed=False))).rate().shape == (
+        4,
+        4,
+    )

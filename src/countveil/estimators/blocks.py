@@ -11,6 +11,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.estimators.topics import check_interval
 from countveil.inference import posterior as posteriors
+from countveil.kernels.gibbs import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
@@ -178,6 +179,11 @@ def check_above_diagonal(observations: Observations) -> None:
     if (found != o.reports[below]).any():
         bad = int(np.argmax(found != o.reports[below]))
         i, j = int(o.columns[below][bad]), int(rows[below][bad])
+        if found[bad] == MASKED:
+            raise ValueError(
+                f"an undirected network must mask each pair on both sides of the diagonal, got ({i}, {j}) masked and "
+                f"({j}, {i}) reported (countveil.networks.links_among masks both with directed=False)"
+            )
         raise ValueError(
             "an undirected network must report each pair once, above the diagonal: got different reports at "
             f"({i}, {j}) and ({j}, {i}); release the upper triangle (countveil.networks.above_diagonal), or set "
