@@ -24,7 +24,8 @@ class BlockModel(FactorizationEstimator):
 
     Counts are y_ij ~ Poisson(sum_cd theta_ic pi_cd theta_jd) with gamma priors: a mixed-membership stochastic block
     model (Schein et al. 2019, section 5). In the posterior each community's memberships theta_c sum to one over
-    actors, and pi_cd is the expected number of messages from community c to community d.
+    actors, and pi_cd is the expected number of messages from community c to community d, what actors would send
+    themselves included; without direction, pi_cd is the number between two communities, pi_cc twice that within one.
 
     Args:
         n_communities: number of communities C.
