@@ -228,7 +228,7 @@ def _address(value: str | None, name: str) -> str | None:
 
 
 def _check_id(value: dict[str, Any], name: str) -> None:
-    """The id of what the file says, its words about levels included, which may be those of another version."""
+    """Refuses an id that is not the hash of what the file says, its words about levels included."""
     described = {key: part for key, part in value.items() if key != "id"}
     if value["id"] != hashlib.sha256(_format.canonical(described)).hexdigest():
         raise RefusedError(
