@@ -162,6 +162,17 @@ def test_a_precision_below_one_count_is_described_by_one_count():
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "precision", "difference", "exponent"),
+    [(10**9, 10**6, "1", "1000"), (100, 100, "21", "21"), (10, 100, "51", "5.1"), (6, "2.5", "2.5", "6")],
+)
+def test_a_weak_level_names_the_small_difference_that_gives_it_away(epsilon, precision, difference, exponent):
+    """A large N beside a larger epsilon must not read as if differences below N were hidden."""
+    text = PrivacyLevel(epsilon, precision).describe()
+    assert f": two sets of counts that differ by {difference} in a single cell can" in text
+    assert f"up to e^{exponent} " in text
+
+
 @pytest.mark.parametrize(("epsilon", "threshold"), [(HIDES_LITTLE, 0.9), (HIDES_NOTHING, 0.9999)])
 @pytest.mark.parametrize("precision", [1, 2, 20])
 def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):

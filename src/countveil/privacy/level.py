@@ -93,7 +93,8 @@ class PrivacyLevel:
     def describe(self) -> str:
         """Two plain sentences: what this level protects, if anything, and what it does not."""
         precision, rate = short(self.precision), short(self.rate)
-        hidden, exponent = hides(self), _felt(self)
+        hidden, told = hides(self), _told(self)
+        exponent = _felt(self) if hidden is None else self.rate * told
         factor = f"e^{short(exponent)}" + (f" (about {math.exp(exponent):.3g})" if exponent <= 20 else "")
         if hidden is None:
             most = precision if self.precision >= 1 else f"1 (N = {precision} is less than any difference)"
@@ -105,7 +106,7 @@ class PrivacyLevel:
         else:
             first = (
                 f"This level (N = {precision}) hides {hidden}: two sets of counts that differ by "
-                f"{short(max(self.precision, Fraction(1)))} in a single cell can "
+                f"{short(told)} in a single cell can "
                 f"{'usually' if hidden == LITTLE else 'almost always'} be told apart, because conclusions drawn "
                 f"from the report become up to {factor} times as likely under one as under the other. "
                 f"Protected even less: "
@@ -142,6 +143,12 @@ def hides(level: PrivacyLevel) -> str | None:
 def _felt(level: PrivacyLevel) -> Fraction:
     """The epsilon at N, or at the smallest difference there is, one count, where N is less."""
     return max(level.epsilon, level.rate)
+
+
+def _told(level: PrivacyLevel) -> Fraction:
+    """A small difference in one cell that gives a weak level away: far below N where N and epsilon are both large."""
+    threshold = HIDES_LITTLE if hides(level) == LITTLE else HIDES_NOTHING
+    return min(Fraction(math.floor(threshold / level.rate) + 1), max(level.precision, Fraction(1)))
 
 
 def short(value: Fraction) -> str:
