@@ -291,7 +291,18 @@ ERRORS = [
     ),
     (lambda: PrivatizedCounts([["a"]], 0.5), "reports must be whole numbers, got dtype <U1"),
     (lambda: PrivatizedCounts([[1j]], 0.5), "reports must be whole numbers, got dtype complex128"),
-    (lambda: PrivatizedCounts(np.array([[2**63]], dtype=np.uint64), 0.5), "reports must be below 2^63"),
+    (
+        lambda: PrivatizedCounts(np.array([[1, 2**63]], dtype=np.uint64), 0.5),
+        "reports must be at most 2^53 in size, got 9223372036854775808 at index (0, 1)",
+    ),
+    (
+        lambda: PrivatizedCounts(sp.csr_array([[0, 1], [0, 2**53 + 1]]), 0.5),
+        "reports must be at most 2^53 in size, got 9007199254740993 at index (1, 1)",
+    ),
+    (
+        lambda: ExactCounts([[2**53 + 1]]),
+        "counts must be at most 2^53 in size, got one that is not at index (0, 0)",
+    ),
     (lambda: PrivatizedCounts([[1]], 1.0), "alpha must be in [0, 1), got 1.0"),
     (lambda: PrivatizedCounts([[1]], -0.1), "alpha must be in [0, 1), got -0.1"),
     (lambda: PrivatizedCounts([[1]], np.nan), "alpha must be in [0, 1), got nan"),

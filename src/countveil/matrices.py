@@ -7,6 +7,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 FLOAT_EXACT = 2.0**53
+LARGEST = 2**53
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -197,13 +198,12 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
 
 def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
     """Values as int64, or an error that names the first that is not a whole number; true counts are not shown."""
-    if values.dtype.kind in "iub":
-        if values.dtype == np.uint64 and values.max(initial=0) > np.iinfo(np.int64).max:
-            raise ValueError("reports must be below 2^63")
-        return values.astype(np.int64)
-    if values.dtype.kind != "f":
+    if values.dtype.kind not in "iubf":
         raise ValueError(f"reports must be whole numbers, got dtype {values.dtype}")
-    bad = ~(np.abs(values) <= FLOAT_EXACT) | (values != np.floor(values))
+    if values.dtype.kind == "f":
+        bad, rule = ~(np.abs(values) <= FLOAT_EXACT) | (values != np.floor(values)), "whole numbers"
+    else:
+        bad, rule = (values > LARGEST) | (values < -LARGEST), "at most 2^53 in size"
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         value = values[first]
@@ -211,8 +211,8 @@ def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
             row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
             first = (row, int(compressed.indices[first[0]]))
         if not show:
-            raise ValueError(f"counts must be whole numbers, got one that is not at index {first}")
-        raise ValueError(f"reports must be whole numbers, got {value} at index {first}")
+            raise ValueError(f"counts must be {rule}, got one that is not at index {first}")
+        raise ValueError(f"reports must be {rule}, got {value} at index {first}")
     return values.astype(np.int64)
 
 

@@ -14,6 +14,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 SERIES_TOLERANCE = 1e-18
 INVERSION_LIMIT = 48.0
 STEEPEST = 0.75
+LARGEST_MODE = 2.0**62
 RECIPROCALS = np.concatenate([[0.0], 1.0 / np.arange(1.0, 513.0)])
 
 
@@ -273,7 +274,7 @@ def reject_log_concave(r, rate, alpha, rng):
     log_alpha = math.log(alpha)
     lower = rate / alpha
     upper = rate * alpha
-    mode = int(lower) if lower < r else (int(upper) if upper > r else r)
+    mode = int(lower) if lower < r else (int(min(upper, LARGEST_MODE)) if upper > r else r)
     peak = log_weight(mode, r, rate, log_alpha)
 
     right = mode + reach(log_step(mode + 1, r, rate, log_alpha), mode)
