@@ -52,7 +52,7 @@ def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
     ]
 
 
-def test_the_diagonal_of_a_network_is_left_out(block_fit, network):
+def test_the_diagonal_of_a_network_is_left_out(block_fit, network, monkeypatch):
     data = observed(block_fit, network)
     found = noise_of(block_fit, data)
     assert (found.cells, found.masked) == (56, 8)
@@ -60,6 +60,11 @@ def test_the_diagonal_of_a_network_is_left_out(block_fit, network):
     assert found.sum_seen == np.maximum(reports, 0).sum()
     done = check(block_fit, data, np.random.default_rng(1))
     assert done.seen.sum() == 56
+    ones = np.ones((1, 8, 8), dtype=np.int64)
+    monkeypatch.setattr("countveil.report.check.simulated_reports", lambda *_: ones)
+    done = check(block_fit, data, np.random.default_rng(1))
+    total = next(s for s in done.statistics if s.name.startswith("sum"))
+    assert (total.low, total.high) == (56.0, 56.0)
 
 
 def test_a_tensor_is_folded_as_its_fit_was(tensor_fit, events):

@@ -65,3 +65,11 @@ def test_cells_without_noise_are_told():
         "Some counts carry no noise at all"
         in promise_of(fit_of(cv.PrivatizedCounts(COUNTS, alpha)), None).paragraphs[2]
     )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"), [(1, "was protected"), (8, "hides little"), (30, "practically nothing")]
+)
+def test_a_weak_level_is_not_called_protection(epsilon, said):
+    fit = fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-epsilon)))
+    assert said in promise_of(fit, None).headline

@@ -114,6 +114,8 @@ def shape_of(fit: FactorizationEstimator) -> str:
     """Sizes of the data's axes, with their names."""
     tree, model, layout = fit._fitted()
     sizes = tree["posterior"].sizes
+    if isinstance(fit, BlockModel):
+        return f"{sizes['actor']:,} actors and their {'' if fit.directed else 'un'}directed contacts"
     plural = {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}
     parts = [f"{sizes[d]:,} {plural.get(d, d)}" for d in layout.dims_of(model.spec.output)]
     return " × ".join(parts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.privacy import PrivacyLevel, Release
-from countveil.privacy.level import short
+from countveil.privacy.level import hides, short
 
 DISTANCES = (1, 2, 5, 10, 50)
 SURE = 0.99
@@ -23,7 +23,7 @@ class Promise(NamedTuple):
 
 
 PRIVATE = (
-    "Random noise was added to every count, zeros included, before anybody but its owner saw it. This page knows "
+    "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page knows "
     "the noisy reports only, and nothing on it can tell more of anybody than they do."
 )
 SIMULATED = (
@@ -50,10 +50,18 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
         paragraphs = [SIMULATED, *words]
     return Promise(
         "simulated" if simulated else "private",
-        "Simulated noise: nobody is protected." if simulated else "Every count was protected by noise.",
+        "Simulated noise: nobody is protected." if simulated else _headline(weakest, alpha),
         paragraphs,
         [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES],
     )
+
+
+def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
+    if (alpha == 0.0).any():
+        return "Some counts carry no noise, and are not protected."
+    if hidden := hides(weakest):
+        return f"Every count got noise, but it hides {hidden}."
+    return "Every count was protected by noise."
 
 
 def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, list[str]]:
