@@ -35,6 +35,19 @@ def small_data(labelled=True):
     return simulate_release(counts, PrivacyLevel(1, 1), np.random.default_rng(2), truncate=False, **labels)
 
 
+def test_a_notebook_is_shown_a_fit_by_its_sizes(fit):
+    shown = fit._repr_html_()
+    assert "TopicModel, fitted" in shown
+    assert "12 doc × 8 word" in shown
+    assert f"alpha {np.exp(-1.0):.4g}, simulated: protects nobody" in shown
+    assert "2 × 20, method gibbs, seed 1" in shown
+    assert not any(label in shown for label in (*DOCS, "Käse"))
+    assert fit._repr_mimebundle_()["text/html"] == shown
+    assert "fitted</strong>" not in TopicModel(3)._repr_html_()
+    naive = TopicModel(2, **SHORT).fit(NaiveCounts(small_data()))
+    assert "noisy reports, taken for true counts" in naive._repr_html_()
+
+
 @pytest.fixture(scope="module")
 def fit():
     return TopicModel(3, **SHORT).fit(small_data())

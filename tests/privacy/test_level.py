@@ -1,4 +1,5 @@
 import copy
+import html
 import math
 import pickle
 import re
@@ -199,3 +200,12 @@ def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):
 def test_numbers_are_shown_short(value, text):
     assert short(value) == text
     assert repr(PrivacyLevel(1, "2.5")) == "PrivacyLevel(epsilon=1, precision=2.5)"
+
+
+def test_a_notebook_is_shown_the_promise():
+    level = PrivacyLevel(1, "2.5")
+    shown = level._repr_html_()
+    assert ">2.5<" in shown
+    assert ">0.4<" in shown
+    assert f">{level.alpha:.4g}<" in shown
+    assert html.escape(level.describe()) in shown

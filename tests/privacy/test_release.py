@@ -1,3 +1,4 @@
+import html
 import math
 import re
 from dataclasses import FrozenInstanceError
@@ -103,6 +104,20 @@ def test_repr_never_shows_reports():
     release = privatize(np.full((100, 100), 777777), LEVEL)
     assert repr(release) == "<Release: 100 x 100 reports, signed, epsilon=0.1, precision=3>"
     assert repr(small()) == "<Release: 2 x 3 reports, truncated, one level per row>"
+    assert "7777" not in release._repr_html_()
+
+
+def test_a_notebook_is_shown_sizes_and_noise():
+    shown = small()._repr_html_()
+    assert "2 × 3" in shown
+    assert "truncated at zero" in shown
+    assert ", by row" in shown
+    assert html.escape(small().describe()) in shown
+    secret = Release([[1]], LEVEL, True, (("<b>who",), ("<script>",)))._repr_html_()
+    assert "who" not in secret
+    assert "script" not in secret
+    simulated = Release([[1]], LEVEL, True, simulated=True)._repr_html_()
+    assert "SIMULATED" in simulated
 
 
 @pytest.mark.parametrize(

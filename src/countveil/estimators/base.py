@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from countveil import __version__
 from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
+from countveil.estimators.notebook import ShownInNotebooks
 from countveil.files import replacing
 from countveil.inference import methods
 from countveil.inference import posterior as posteriors
@@ -53,7 +54,7 @@ class Given(NamedTuple):
     model: Factorization
 
 
-class FactorizationEstimator(BaseEstimator):
+class FactorizationEstimator(ShownInNotebooks, BaseEstimator):
     """A Poisson factorization with scikit-learn's habits; the public models say which.
 
     Parameters that all of them take:

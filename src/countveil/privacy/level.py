@@ -12,6 +12,8 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import SupportsFloat, TypeAlias, cast
 
+from countveil.privacy._html import card
+
 Exact: TypeAlias = SupportsFloat | Decimal | str
 """int, float, Fraction, Decimal, a NumPy scalar, or a decimal string."""
 
@@ -130,6 +132,16 @@ class PrivacyLevel:
 
     def __repr__(self) -> str:
         return f"PrivacyLevel(epsilon={short(self.epsilon)}, precision={short(self.precision)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("precision N", short(self.precision)),
+            ("epsilon at N", short(self.epsilon)),
+            ("epsilon/N", short(self.rate)),
+            ("alpha", f"{self.alpha:.4g}"),
+            ("true zeros reported as positive", f"{self.false_positive_rate:.2%}"),
+        ]
+        return card("PrivacyLevel", rows, self.describe())
 
 
 def hides(level: PrivacyLevel) -> str | None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from countveil.privacy import _archive, _format, _npy
+from countveil.privacy._html import card
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import PrivacyLevel, short
 from countveil.privacy.noise import MIN_RATE
@@ -172,6 +173,18 @@ class Release:
         else:
             level = "one level per row"
         return f"<Release: {size} reports, {kind}, {level}>"
+
+    def _repr_html_(self) -> str:
+        """Sizes and noise only, never a report or a label."""
+        alphas = sorted({level.alpha for level in self._known_levels})
+        noise = f"{alphas[0]:.4g}" if len(alphas) == 1 else f"{alphas[0]:.4g} to {alphas[-1]:.4g}, by row"
+        rows = [
+            ("reports", " × ".join(f"{length:,}" for length in self.shape)),
+            ("kind", "truncated at zero" if self.truncated else "signed"),
+            ("noise", f"{self.mechanism}, alpha {noise}{', SIMULATED' if self.simulated else ''}"),
+            ("labels", ", ".join("no" if names is None else f"{len(names):,}" for names in self.labels)),
+        ]
+        return card("Release", rows, self.describe())
 
 
 def describe_labels(labels: Labels) -> str:
