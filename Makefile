@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: demo test lint types clean
+.PHONY: demo test lint types docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -16,6 +16,10 @@ $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 
 $(STAMPS)/test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	mkdir -p $(STAMPS) && touch $@
 
 demo: $(STAMPS)/demo  ## privatize a real corpus, fit it from the noisy counts alone, compare
@@ -30,6 +34,9 @@ lint: $(STAMPS)/test
 
 types: $(STAMPS)/test
 	$(BIN)/mypy
+
+docs: $(STAMPS)/docs  ## the documentation as a site in build/site; a warning is an error
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
