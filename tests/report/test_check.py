@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 import countveil as cv
-from countveil.report.check import OUTSIDE, check, histogram, noise_of, statistics, verdict
+from countveil.report import render
+from countveil.report.check import OUTSIDE, check, histogram, noise_of, selected, statistics, verdict
 from countveil.report.loading import observed
 from tests.report.conftest import QUICK, release_of
 
@@ -83,3 +84,19 @@ def test_numbers_of_a_small_release():
     assert histogram(np.array([0, 1, 5, 9]), np.arange(4)).tolist() == [1, 1, 0, 2]
     assert verdict(1.0, 2.0, 3.0).endswith("lower")
     assert verdict(2.0, 2.0, 3.0) == "as the model expects"
+
+
+def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, release, monkeypatch):
+    data = observed(topic_fit, release)
+    whole = noise_of(topic_fit, data)
+    monkeypatch.setattr("countveil.report.check.CELLS_AT_ONCE", 4 * 8)
+    monkeypatch.setattr("countveil.report.check.DRAWS_FOR_MEANS", 20)
+    assert selected(data).tolist() == [0, 3, 7, 11]
+    found = noise_of(topic_fit, data)
+    reports = np.maximum(np.asarray(release.reports), 0)[[0, 3, 7, 11]]
+    assert (whole.rows, found.rows, found.cells) == (12, 4, 32)
+    assert found.sum_seen == reports.sum()
+    rate = topic_fit.rate().to_numpy()[[0, 3, 7, 11]]
+    assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
+    assert check(topic_fit, data, np.random.default_rng(1)).seen.sum() == 32
+    assert "an even selection: 4 of 12 rows" in render(topic_fit, release)

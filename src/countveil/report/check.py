@@ -5,18 +5,21 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.posterior import mean_rate
+from countveil.inference.posterior import evenly, mean_rate
 from countveil.inference.predict import simulated_reports
 from countveil.observations import Observations
 
 CELLS_IN_ALL = 20_000_000
+CELLS_AT_ONCE = 2_000_000
 FEWEST, MOST = 20, 100
+DRAWS_FOR_MEANS = 50
 OUTSIDE = "not as the model expects"
 
 
 class Noise(NamedTuple):
     """What was seen of the reports, against noise alone and against the fit."""
 
+    rows: int  # that this is about: of very large data an even selection
     cells: int
     masked: int
     share_seen: float  # of positive reports
@@ -56,13 +59,14 @@ class Check(NamedTuple):
 
 def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
     """How much of a release noise alone explains; data in the matrix form of the model."""
-    reports, visible, alpha = dense(data)
-    tree, model, layout = fit._fitted()
-    rate = matrix_of(fit, mean_rate(tree, model, layout).to_numpy())
+    rows = selected(data)
+    reports, visible, alpha = dense(data.take(rows))
+    rate = mean_of_rows(fit, rows)
     by_noise = alpha / (1.0 + alpha)
     positive = by_noise - np.expm1(-(1.0 - alpha) * rate) / (1.0 + alpha)
     excess = alpha / (1.0 - alpha**2)  # E max(0, tau)
     return Noise(
+        len(rows),
         int(visible.sum()),
         int((~visible).sum()),
         float((reports[visible] > 0).mean()),
@@ -77,9 +81,11 @@ def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
 def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Generator) -> Check:
     """Compare a release with simulated ones (20 to 100 of them), each at another draw of the posterior.
 
-    data is in the matrix form of the model. What was masked is left out of both.
+    data is in the matrix form of the model. What was masked is left out of both; of very large data an even selection
+    of rows is compared.
     """
-    reports, visible, alpha = dense(data)
+    chosen = selected(data)
+    reports, visible, alpha = dense(data.take(chosen))
     n = int(np.clip(CELLS_IN_ALL // reports.size, FEWEST, MOST))
     draws = fit.posterior["sample_stats"]["log_likelihood"].size
     times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
@@ -87,9 +93,9 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     edges = np.arange(min(top, 12) + 1)
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    for pair, wanted in zip(fit._matrices(), times, strict=True):
+    for (theta, phi), wanted in zip(fit._matrices(), times, strict=True):
         for _ in range(int(wanted)):
-            simulated = simulated_reports([pair], alpha, rng)[0] * visible
+            simulated = simulated_reports([(theta[chosen], phi)], alpha, rng)[0] * visible
             rows.append(list(statistics(simulated, visible).values()))
             counts.append(histogram(simulated[visible], edges))
     low, high = np.quantile(np.array(rows), [0.025, 0.975], axis=0)
@@ -133,6 +139,24 @@ def dense(data: Observations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     reports[rows, data.columns] = data.reports
     visible = reports >= 0
     return np.maximum(reports, 0), visible, np.broadcast_to(data.cell_alpha, data.shape)
+
+
+def selected(data: Observations) -> np.ndarray:
+    """The rows to look at: all, or evenly spread ones of some two million cells."""
+    return evenly(data.shape[0], max(1, CELLS_AT_ONCE // data.shape[1]))
+
+
+def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
+    """(rows, V) posterior mean of their rates; for a selection of rows over some 50 draws, evenly spread."""
+    tree, model, layout = fit._fitted()
+    if len(rows) == model.rows.shape[0]:
+        return matrix_of(fit, mean_rate(tree, model, layout).to_numpy())
+    kept = set(evenly(tree["sample_stats"]["log_likelihood"].size, DRAWS_FOR_MEANS).tolist())
+    total = np.zeros((len(rows), model.columns.shape[0]))
+    for s, (theta, phi) in enumerate(fit._matrices()):
+        if s in kept:
+            total += theta[rows] @ phi.T
+    return total / len(kept)
 
 
 def matrix_of(fit: FactorizationEstimator, values: np.ndarray) -> np.ndarray:

@@ -104,8 +104,12 @@ def gathered(
     }
     if release is not None:
         data = observed(fit, release)
+        n_rows = data.shape[0]
         done = checks.check(fit, data, np.random.default_rng(fit.seed_))
         context |= {"noise": checks.noise_of(fit, data), "check": done, "check_picture": check_picture(done)}
+        context["selection"] = (
+            f"{context['noise'].rows:,} of {n_rows:,}" if context["noise"].rows < n_rows else ""
+        )
         context["outside"] = [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)]
     return context
 
