@@ -4,7 +4,16 @@ from scipy import stats
 
 import countveil as cv
 from countveil.report import render
-from countveil.report.check import OUTSIDE, check, histogram, noise_of, selected, statistics, verdict
+from countveil.report.check import (
+    OUTSIDE,
+    check,
+    histogram,
+    noise_of,
+    selected,
+    statistics,
+    total_in_doubt,
+    verdict,
+)
 from countveil.report.loading import observed
 from tests.report.conftest import QUICK, release_of
 
@@ -48,6 +57,8 @@ def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
     assert (found.low <= found.high).all()
     doubled = release_of(2 * rng.poisson(rate))
     other = check(fit, observed(fit, doubled), np.random.default_rng(1))
+    assert (total_in_doubt(found), total_in_doubt(other)) == ("", "too low")
+    assert "what it expects is probably too low" in render(fit, doubled)
     assert [s.verdict for s in other.statistics if s.name == "sum of the positive reports"] == [
         f"{OUTSIDE}: higher"
     ]

@@ -13,6 +13,7 @@ CELLS_IN_ALL = 20_000_000
 CELLS_AT_ONCE = 2_000_000
 FEWEST, MOST = 20, 100
 DRAWS_FOR_MEANS = 50
+SUM = "sum of the positive reports"
 OUTSIDE = "not as the model expects"
 
 
@@ -107,11 +108,19 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     return Check(n, found, edges, histogram(reports[visible], edges), lowest, highest)
 
 
+def total_in_doubt(found: Check) -> str:
+    """Whether the fit's sum of counts is probably "too low" or "too high", by that of the reports; else empty."""
+    total = next(s for s in found.statistics if s.name == SUM)
+    if total.low <= total.seen <= total.high:
+        return ""
+    return "too low" if total.seen > total.high else "too high"
+
+
 def statistics(reports: np.ndarray, visible: np.ndarray) -> dict[str, float]:
     """Numbers that a good model gets right; reports are (D, V), 0 where not visible."""
     found = {
         "share of positive reports": float((reports > 0).sum() / max(visible.sum(), 1)),
-        "sum of the positive reports": float(reports.sum()),
+        SUM: float(reports.sum()),
         "largest report": float(reports.max()),
         "spread of the columns' sums (standard deviation)": float(reports.sum(axis=0).std()),
     }

@@ -110,6 +110,7 @@ def gathered(
         context["selection"] = (
             f"{context['noise'].rows:,} of {n_rows:,}" if context["noise"].rows < n_rows else ""
         )
+        context["doubt"] = checks.total_in_doubt(done)
         context["outside"] = [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)]
     return context
 
