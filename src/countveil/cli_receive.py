@@ -53,12 +53,13 @@ def receive_reports(
     try:
         import uvicorn
 
-        from countveil.receive.app import Limits, application, path_of
+        from countveil.receive.app import Limits, application
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"countveil receive needs the extra receive: pip install 'countveil[receive]' ({error})"
         ) from None
     from countveil.privacy.study import load
+    from countveil.receive import path_of
     from countveil.receive.store import Store
 
     asked = load(study)

@@ -12,8 +12,10 @@ from countveil.audit import statistics
 from countveil.collect import collect
 from countveil.page import page, tables
 from countveil.privacy import PrivacyLevel, counting, report, study
+from countveil.receive import store
 from tests.page import browser as b
 from tests.page.scripts import TWINS
+from tests.receive.running import Running, free_port
 
 WORDS = [
     *("surprise", "party", "cake", "candles", "balloon", "invite"),
@@ -73,25 +75,42 @@ def file_url(folder):
     return (folder / "study.html").as_uri()
 
 
+MANY = """
+  const [texts, done] = arguments, at = (id) => document.getElementById(id), reports = [];
+  const enter = (id, value) => {
+    at(id).value = value;
+    for (const kind of ["input", "change"]) at(id).dispatchEvent(new Event(kind, { bubbles: true }));
+  };
+  (async () => {
+    for (const [number, text] of texts.entries()) {
+      enter("name", `person ${number}`);
+      enter("record", text);
+      at("count").click();
+      at("make").click();
+      while (!at("report") || at("make").disabled) await new Promise((resolve) => setTimeout(resolve, 5));
+      reports.push(at("report").textContent);
+    }
+    done(reports);
+  })();
+"""
+
+
 def test_a_hundred_reports_are_collected_and_fitted(driver, tmp_path):
     generator = random.Random(2)
     b.chosen(driver, 2)
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    for number in range(100):
-        theme = WORDS[:6] if number % 2 else WORDS[6:]
-        made = b.report_of(driver, " ".join(generator.choices(theme, k=60)), f"person {number}")
-        (inbox / f"{number:03}.json").write_bytes(made)
+    texts = [" ".join(generator.choices(WORDS[:6] if n % 2 else WORDS[6:], k=60)) for n in range(100)]
+    driver.set_script_timeout(120)
+    for number, made in enumerate(driver.execute_async_script(MANY, texts)):
+        (inbox / f"{number:03}.json").write_text(made)
     output = tmp_path / "release.npz"
     done = collect(STUDY, sorted(inbox.iterdir()), output, tmp_path / "table.csv")
     assert (done.accepted, done.refused) == (100, 0)
     model = cv.TopicModel(n_topics=2, seed=1, draws=200, tune=200, chains=1, threads=1)
     words = model.fit(cv.Release.load(output)).top_words(6)
-    assert {frozenset(named(topic)) for topic in words} == {frozenset(WORDS[:6]), frozenset(WORDS[6:])}
-
-
-def named(topic):
-    return [word if isinstance(word, str) else word[0] for word in topic]
+    topics = {frozenset(topic) for _, topic in words.groupby("topic")["word"]}
+    assert topics == {frozenset(WORDS[:6]), frozenset(WORDS[6:])}
 
 
 def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder):
@@ -364,6 +383,28 @@ def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path,
     assert not [
         (v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")
     ]
+
+
+def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
+    pytest.importorskip("uvicorn", reason="needs the extra receive")
+    address = f"http://127.0.0.1:{free_port()}/here/reports"
+    made = planned("Sent", address=address)
+    path = tmp_path / "sent.html"
+    path.write_text(page(made), encoding="utf-8")
+    with b.browser(tmp_path) as driver:
+        b.opened(driver, path)
+        shown = b.report_of(driver, TEXT)
+        assert not b.at(driver, "send").is_enabled()
+        b.press(driver, "seen")
+        b.requests(driver)
+        b.press(driver, "send")
+        b.until(driver, lambda: "could not be reached" in b.said(driver))
+        with Running(tmp_path, made):
+            for _ in range(2):
+                b.press(driver, "send")
+                b.until(driver, lambda: "accepted" in b.said(driver))
+            assert b.requests(driver) == [address] * 3
+    assert [content for _, content in store.contents(tmp_path / "reports.sqlite")] == [shown]
 
 
 def test_counts_filled_in_one_by_one_and_as_rows(tmp_path):

@@ -55,6 +55,10 @@ except ModuleNotFoundError as error:
     assert "reading it needs NumPy and SciPy" in str(error)
 else:
     raise SystemExit("sparse")
+import countveil.page
+from countveil.privacy import study
+asked = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["veil"])])
+assert countveil.page.page(asked).startswith("<!DOCTYPE html>")
 print("alone", *sorted(m for m in sys.modules if m.partition(".")[0] in {"numpy", "scipy", "pandas"}))
 """
 

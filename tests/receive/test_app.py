@@ -1,22 +1,18 @@
 """The receiving end by HTTP: what is taken, what is refused and how, and what is never told."""
 
-import json
 import os
 import random
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
+from http.client import HTTPException
 
 import pytest
 
 from countveil.privacy import PrivacyLevel, report, study
-from countveil.receive import store
+from countveil.receive import path_of, store
 from countveil.receive.store import Store
+from tests.receive.running import Running
 from tests.test_cli import fails, run
 
 pytest.importorskip("uvicorn", reason="needs the extra receive")
@@ -170,58 +166,20 @@ def test_where_nothing_can_be_stored_nothing_is_accepted(path):
 
 
 def test_the_path_is_that_of_the_address():
-    assert app.path_of(planned(address="https://a.org/x/y")) == "/x/y"
-    assert app.path_of(planned(address="https://a.org")) == "/"
-    assert app.path_of(STUDY) == "/reports"
-
-
-class Running:
-    """The command in a process of its own."""
-
-    def __init__(self, folder, *more):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        (folder / "study.json").write_text(STUDY.to_json())
-        command = ["receive", "study.json", "--db", "reports.sqlite", "--port", str(self.port)]
-        code = "import sys; from countveil.cli import app; app(sys.argv[1:])"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *command, "--per-minute", "0", *more],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            stdout=subprocess.PIPE,
-        )
-        self.process.stdout.readline()
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise AssertionError("it does not listen")
-
-    def post(self, content):
-        address = f"http://127.0.0.1:{self.port}/reports"
-        with urllib.request.urlopen(
-            urllib.request.Request(address, content, method="POST"), timeout=10
-        ) as answer:
-            return json.loads(answer.read())["outcome"]
-
-    def end(self, how):
-        self.process.send_signal(how)
-        self.process.stdout.close()
-        self.process.wait(20)
+    assert path_of(planned(address="https://a.org/x/y")) == "/x/y"
+    assert path_of(planned(address="https://a.org")) == "/"
+    assert path_of(STUDY) == "/reports"
 
 
 def test_what_was_answered_survives_a_kill_and_collects(tmp_path):
-    running = Running(tmp_path)
+    running = Running(tmp_path, STUDY)
     answered, lock = [], threading.Lock()
 
     def send(first):
         for number in range(first, 100_000, 8):
             try:
                 outcome = running.post(made(number, (number, 1, 0)))
-            except (OSError, urllib.error.URLError, ValueError):
+            except (OSError, HTTPException, ValueError):
                 return
             assert outcome == "accepted"
             with lock:
@@ -235,7 +193,7 @@ def test_what_was_answered_survives_a_kill_and_collects(tmp_path):
     running.end(signal.SIGKILL)
     for thread in threads:
         thread.join()
-    again = Running(tmp_path)
+    again = Running(tmp_path, STUDY)
     kept = {int(name.rpartition("#")[2], 16) for name, _ in store.contents(tmp_path / "reports.sqlite")}
     assert set(answered) <= kept
     assert len(kept) <= len(answered) + 8

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,6 +19,7 @@ from countveil.privacy import report
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
+from countveil.receive import path_of
 from countveil.receive.store import OTHER, BusyError, Store
 
 HEADERS = {
@@ -58,11 +58,6 @@ class Rates:
         while len(self._buckets) > _ADDRESSES:
             self._buckets.popitem(last=False)
         return left >= 1
-
-
-def path_of(study: Study) -> str:
-    """The path of the address that the study names, or /reports."""
-    return (urlsplit(study.address).path or "/") if study.address else "/reports"
 
 
 def application(study: Study, store: Store, limits: Limits) -> Starlette:
