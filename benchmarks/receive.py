@@ -5,6 +5,7 @@ python benchmarks/receive.py --seconds 60 --per-second 500 --clients 50
 
 import argparse
 import http.client
+import json
 import random
 import socket
 import subprocess
@@ -118,10 +119,12 @@ def malformed(port: int, good: bytes, times: int) -> list[int]:
             place = generator.randrange(len(good))
             body = good[:place] + bytes([good[place] ^ (1 + generator.randrange(255))]) + good[place + 1 :]
         else:
-            body = generator.randbytes(generator.randrange(2 * len(good) * (number % 3)))
+            body = generator.randbytes(generator.randrange(number % 3 * 5 * len(good)))
         connection.request("POST", "/reports", body)
         answer = connection.getresponse()
-        answer.read()
+        told = json.loads(answer.read())
+        if told["outcome"] != "refused" or not told["rule"]:
+            raise AssertionError(told)
         answers.append(answer.status)
         if answer.will_close:
             connection.close()

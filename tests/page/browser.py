@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 import shutil
-from contextlib import contextmanager
+import signal
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,9 @@ WAIT = 20
 def browser(folder, width=1400, dark=False):
     """A driver; what it downloads is in ``folder``/down. Skips where there is no Selenium or no Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium to drive a browser")
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
+    from urllib3.exceptions import HTTPError
 
     chromium, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
     if chromium is None or driver is None:
@@ -46,7 +50,15 @@ def browser(folder, width=1400, dark=False):
         opened.execute_cdp_cmd("Browser.setDownloadBehavior", where)
         yield opened
     finally:
-        opened.quit()
+        with suppress(WebDriverException, HTTPError):  # what was killed cannot be asked to end
+            opened.quit()
+
+
+def kill(driver):
+    """Kills the browser of this driver at once, as a power cut would."""
+    service = driver.service.process.pid
+    for child in Path(f"/proc/{service}/task/{service}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
 
 
 def at(driver, name):

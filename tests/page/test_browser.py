@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 import time
 
 import numpy as np
@@ -132,15 +133,41 @@ def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder
         )
         time.sleep(0.3)
         b.until(driver, lambda: b.at(driver, "ledger").text)
-        before = stored(driver, file)
+        before = stored(driver)
         made = b.report_of(driver, TEXT, name)
         assert b.report_of(driver, TEXT, name) == made
-        after = stored(driver, file)
+        after = stored(driver)
         assert len(after) - len(before) <= 1
         assert after.count(made.decode()) == 1
 
 
-def stored(driver, file):
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the browser's process in /proc")
+def test_a_killed_browser_comes_back_with_the_same_report(tmp_path, file):
+    shown = {}
+    for trial, pause in enumerate((0.0, 0.03, None)):
+        with b.browser(tmp_path) as driver:
+            b.opened(driver, file)
+            b.entered(driver, "name", f"killed {trial}")
+            b.entered(driver, "record", TEXT)
+            b.press(driver, "count")
+            b.press(driver, "make")
+            if pause is None:
+                shown[trial] = b.shown_report(driver)
+            else:
+                time.sleep(pause)
+            b.kill(driver)
+    with b.browser(tmp_path) as driver:
+        b.opened(driver, file)
+        before = stored(driver)
+        made = [b.report_of(driver, TEXT, f"killed {trial}") for trial in range(3)]
+        assert made[2] == shown[2]
+        assert before[-1].encode() == made[2]
+        after = stored(driver)
+        assert set(before) <= set(after) == {report.decode() for report in made}
+        assert len(after) == 3
+
+
+def stored(driver):
     """The reports in the ledger, read beside the page."""
     return b.evaluated(
         driver,
@@ -179,7 +206,7 @@ def test_two_tabs_at_once_draw_once(driver, file):
                 driver.switch_to.window(tab)
                 seen.append(b.shown_report(driver))
             assert seen[0] == seen[1]
-            assert stored(driver, file).count(seen[0].decode()) == 1
+            assert stored(driver).count(seen[0].decode()) == 1
     finally:
         driver.switch_to.window(second)
         driver.close()
@@ -212,7 +239,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
     b.press(driver, "sure")
     b.press(driver, "anew")
     b.until(driver, lambda: "to epsilon 3 at N = 10; it stands at 2, and your limit is 2" in b.said(driver))
-    assert stored(driver, None).count(fresh.decode()) == 1
+    assert stored(driver).count(fresh.decode()) == 1
 
 
 def limited(driver, epsilon, precision):

@@ -135,12 +135,14 @@ function showParty() {
   const level = chosen(), rate = rateOf(level);
   const exponent = shown(times(rate, { num: 10n, den: 1n }));
   const [withParty, without] = [noisyOf([5n, 5n], level), noisyOf([0n, 0n], level)];
-  const rows = ["surprise", "party"].map((key, i) => [say(key), "5", withParty[i], "0", without[i]]);
-  const heads = ["label", "party_with", "party_with_noisy", "party_without", "party_without_noisy"].map((key) => say(key));
+  const rows = [
+    [say("party_with"), "5", "5"], [say("party_with_noisy"), ...withParty],
+    [say("party_without"), "0", "0"], [say("party_without_noisy"), ...without],
+  ];
   at("example").replaceChildren(
     paragraph(say("party_text")),
     paragraph(say("party_here", { ...placesOf(level), exponent })),
-    table(say("party_caption"), heads, rows),
+    table(say("party_caption"), [say("party_person"), say("surprise"), say("party")], rows),
   );
 }
 
@@ -171,7 +173,6 @@ async function showReport(ledger, entry, { name, values, level }) {
     whole,
     paragraph(say("report_token", { token })),
     paragraph(say("report_adds", { total, precision: level.shortPrecision })),
-    paragraph(say("regret")),
     ...handingOver(ledger, entry, token),
     ...(entry.gone ? freshNoise(ledger) : []),
   );
