@@ -108,6 +108,7 @@ def test_a_translation(tmp_path):
         ({"means_zero": "Ohne Zahl."}, r"means_zero must be text with \{positive\}"),
         ({"count_button": "{x}"}, r"count_button must be text with no \{places\}"),
         ({"count_button": " "}, "count_button"),
+        ({"language": "German!"}, "language must be a language tag"),
         ({"nonsense": "x"}, "must be a known field"),
         ({"count_button": 3}, "must be text"),
     ]:

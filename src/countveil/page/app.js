@@ -1,6 +1,6 @@
 // The page: what a person does, step by step. Nothing here can be reached from outside this script.
 const ROWS = 400;
-const MOST_BYTES = 1 << 28;
+const MOST_BYTES = 1 << 24;
 const SAMPLE = [0, 0, 1, 5, 20];
 const AXES = DATA.axes.map((axis) => axis.labels);
 const CELLS = AXES.reduce((cells, labels) => cells * labels.length, 1);
@@ -88,6 +88,7 @@ function counted() {
 }
 
 function showCounts() {
+  if (at("record").value.length > MOST_BYTES) throw new Refused("too_large", { most: MOST_BYTES });
   const found = counted();
   counts = found.values;
   const positive = counts.filter((value) => value > 0n).length;

@@ -18,6 +18,7 @@ SCRIPTS = ("survival.js", "noise.js", "counting.js", "report.js", "ledger.js", "
 _HERE = Path(__file__).parent
 _MOST_STRINGS = 1 << 20
 _PLACE = re.compile(r"\{([a-z]+)\}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
@@ -67,6 +68,8 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
         if set(_PLACE.findall(text)) != wanted or not text.strip():
             places = ", ".join(f"{{{place}}}" for place in sorted(wanted)) or "no {places}"
             raise RefusedError(name, key, f"must be text with {places}, got otherwise")
+    if not _LANGUAGE.fullmatch(other["language"]):
+        raise RefusedError(name, "language", "must be a language tag, such as de or pt-BR, got otherwise")
     return other
 
 
