@@ -2,6 +2,7 @@
 // Which characters are letters, marks and digits, which are unknown, and what decides a final sigma are the
 // tables of the Python that wrote the page; this browser may know a later Unicode.
 const MAX_COUNT = 1n << 62n;
+const PIECE = 1 << 16;
 const BLANK = /^[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
 
 class Refused extends Error {
@@ -18,10 +19,11 @@ class CodePoints {
     this.edges = [];
     let at = 0;
     for (const length of text.split(" ")) this.edges.push((at += parseInt(length, 36)));
+    this.common = Uint8Array.from({ length: 0x3000 }, (_, code) => bisectRight(this.edges, code) % 2);
   }
 
   has(code) {
-    return bisectRight(this.edges, code) % 2 === 1;
+    return code < 0x3000 ? this.common[code] === 1 : bisectRight(this.edges, code) % 2 === 1;
   }
 }
 
@@ -49,26 +51,35 @@ class Words {
       .join("");
   }
 
-  split(text) {
+  // The words of a text, in their order, a piece at a time: no rule looks across a space or the end of a line.
+  *split(text) {
     if (!text.isWellFormed()) throw new Refused("not_text");
+    const gap = /[ \n]/g;
+    for (let start = 0; start < text.length; ) {
+      gap.lastIndex = start + PIECE;
+      const end = gap.exec(text)?.index ?? text.length;
+      yield* this.splitPiece(text.slice(start, end));
+      start = end;
+    }
+  }
+
+  *splitPiece(text) {
     const known = Array.from(text, (c) => (this.unknown.has(c.codePointAt(0)) ? " " : c)).join("");
     const lower = this.lower(known.normalize("NFC")).normalize("NFC");
     const runs = Array.from(lower, (c) => {
       if (this.kept.has(c.codePointAt(0))) return c;
       return c === "'" || c === "\u2019" ? "'" : " ";
     }).join("");
-    const found = [];
     for (const run of runs.split(" ")) {
       if (!run.includes("'")) {
-        if (run) found.push(run);
+        if (run) yield run;
         continue;
       }
       for (const part of run.split("''")) {
-        const word = part.replace(/^'+|'+$/g, "");
-        if (word) found.push(word);
+        const word = part.replace(/^'|'$/g, "");
+        if (word) yield word;
       }
     }
-    return found;
   }
 }
 
