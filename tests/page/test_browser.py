@@ -76,6 +76,20 @@ def file_url(folder):
     return (folder / "study.html").as_uri()
 
 
+def test_counts_are_forgotten_when_the_record_changes(driver):
+    b.entered(driver, "name", "changed")
+    b.entered(driver, "record", TEXT)
+    b.press(driver, "count")
+    b.entered(driver, "record", "party")
+    assert b.at(driver, "counted").text == ""
+    b.press(driver, "make")
+    b.until(driver, lambda: b.said(driver) == "Count your record first.")
+    b.press(driver, "count")
+    b.until(driver, lambda: "Counted: 1 in" in b.at(driver, "counted").text)
+    b.at(driver, "form-counts").click()
+    assert b.at(driver, "counted").text == ""
+
+
 MANY = """
   const [texts, done] = arguments, at = (id) => document.getElementById(id), reports = [];
   const enter = (id, value) => {
