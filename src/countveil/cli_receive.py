@@ -37,11 +37,12 @@ def receive_reports(
 
     TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate before it,
     which hands on X-Forwarded-For, so that the rate is that of each participant. With Caddy, which gets the
-    certificate itself, the whole of its Caddyfile is:
+    certificate itself:
 
-    study.example.org { reverse_proxy 127.0.0.1:8765 }
+    caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
 
-    With nginx, in a server block that has ssl_certificate and ssl_certificate_key:
+    With nginx, in a server block that has ssl_certificate and ssl_certificate_key (and client_max_body_size, where
+    reports are larger than 1 MB):
 
     location = /reports { proxy_pass http://127.0.0.1:8765;
     proxy_set_header X-Forwarded-For $remote_addr; access_log off; }
