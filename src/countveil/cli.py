@@ -13,6 +13,7 @@ from countveil.cli_fit import fit_app
 from countveil.cli_plan import plan_study
 from countveil.cli_receive import add_receive
 from countveil.cli_report import report
+from countveil.cli_reproduce import reproduce
 from countveil.cli_studies import add_studies
 from countveil.shell import Force, Threads, check_free, plainly
 
@@ -28,6 +29,7 @@ add_studies(app)
 add_receive(app)
 app.command("plan")(plan_study)
 app.command("report")(report)
+app.command("reproduce")(reproduce)
 
 
 def show_version(wanted: bool) -> None:

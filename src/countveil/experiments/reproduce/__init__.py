@@ -1,0 +1,20 @@
+"""The experiments of the papers, run again: one module a case study, by the name that the command line gives it."""
+
+import importlib
+from types import ModuleType
+
+NAMES = (
+    "theorems",
+    "skellam",
+)
+
+
+def case_module(name: str) -> ModuleType:
+    """The module of a case study: ``ABOUT``, ``NEEDS``, ``FULL``, ``QUICK`` and ``run(bench, plan)``.
+
+    Raises:
+        ValueError: no case study of that name.
+    """
+    if name not in NAMES:
+        raise ValueError(f"name must be one of all, {', '.join(NAMES)}, got {name!r}")
+    return importlib.import_module(f"countveil.experiments.reproduce.{name.replace('-', '_')}")

@@ -1,0 +1,123 @@
+"""Where a case study is worked out: its settings, and a folder that keeps every result as soon as it is there."""
+
+import hashlib
+import json
+import time
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from countveil import __version__
+from countveil.experiments.reproduce.claims import Verdict
+from countveil.files import replacing
+
+Arrays = dict[str, np.ndarray]
+
+
+class Study(NamedTuple):
+    """What a case study found: a table, a verdict for each claim, and its figure."""
+
+    numbers: pd.DataFrame
+    verdicts: list[Verdict]
+    figure: Any
+
+
+class Task(NamedTuple):
+    """Something that takes a while: everything that its result depends on, and how to work it out."""
+
+    key: dict[str, Any]
+    work: Callable[[], dict[str, Any]]
+
+
+class Watcher(Protocol):
+    """Who is told how far it is."""
+
+    def begin(self, total: int) -> None:
+        """So many tasks are about to start."""
+
+    def started(self, name: str) -> None:
+        """A task starts."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        """A task is done."""
+
+
+class Bench:
+    """One case study's place to work.
+
+    Args:
+        name: the case study's.
+        folder: where results are kept, or None to keep none.
+        data: a folder of real counts, or None.
+        seed: of samplers and of simulated noise.
+        watcher: told of every task.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path | None = None,
+        data: Path | None = None,
+        seed: int = 1,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.name, self.folder, self.data, self.seed, self.watcher = name, folder, data, seed, watcher
+
+    def rng(self, *key: int) -> np.random.Generator:
+        """Random numbers of their own for every key."""
+        return np.random.default_rng([self.seed, *key])
+
+    def results(self, tasks: Iterable[Task]) -> list[Arrays]:
+        """The result of every task, from the folder where an earlier run left it."""
+        every, found = list(tasks), []
+        if self.watcher is not None:
+            self.watcher.begin(len(every))
+        for task in every:
+            label = f"{self.name}: " + " ".join(str(value) for value in task.key.values())
+            started = time.perf_counter()
+            if self.watcher is not None:
+                self.watcher.started(label)
+            found.append(self._result(task))
+            if self.watcher is not None:
+                self.watcher.finished(label, time.perf_counter() - started)
+        return found
+
+    def _result(self, task: Task) -> Arrays:
+        key = {"case": self.name, "seed": self.seed, "version": __version__, **task.key}
+        text = json.dumps(key, sort_keys=True, default=str)
+        if self.folder is None:
+            return {name: np.asarray(value) for name, value in task.work().items()}
+        path = self.folder / f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.npz"
+        known = _read(path, text)
+        if known is not None:
+            return known
+        arrays = {name: np.asarray(value) for name, value in task.work().items()}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            np.savez_compressed(temporary, allow_pickle=False, key=np.array(text), **arrays)
+        return arrays
+
+
+def digest(counts: Any) -> str:
+    """A name for an array's contents, so that results of other data are not taken for those of these."""
+    parts = (
+        [counts.indptr, counts.indices, counts.data] if hasattr(counts, "indptr") else [np.asarray(counts)]
+    )
+    found = hashlib.sha256(str(counts.shape).encode())
+    for part in parts:
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()[:16]
+
+
+def _read(path: Path, text: str) -> Arrays | None:
+    """What an earlier run left, if it is whole and of this key."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+        return None
+    return arrays if str(arrays.pop("key", "")) == text else None

@@ -1,0 +1,79 @@
+"""A reproduction from beginning to end: run the case studies, write their files, print what became of the claims."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from countveil.experiments.exhibits import ProgressWatcher
+from countveil.experiments.present import console
+from countveil.experiments.reproduce import case_module, style
+from countveil.experiments.reproduce.bench import Bench, Study
+from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
+from countveil.files import replacing
+
+STYLE = {HOLDS: "bold green", FAILS: "bold red"}
+
+
+def present(
+    names: Sequence[str], output: Path, data: Path | None, quick: bool, seed: int
+) -> dict[str, list[Verdict]]:
+    """Run case studies, write NAME.png, NAME.svg, NAME.csv and NAME-verdicts.csv for each, and print all verdicts.
+
+    One that needs real counts is left out, its claims not tested, if others were asked for and there are no data.
+
+    Raises:
+        FileNotFoundError: a single case study without the data that it needs.
+        ModuleNotFoundError: matplotlib is missing.
+        OSError: ``output`` cannot be written to.
+        ValueError: an unknown name, or data that cannot be used.
+    """
+    found: dict[str, list[Verdict]] = {}
+    output.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        module = case_module(name)
+        if module.NEEDS and data is None:
+            reason = f"needs {module.NEEDS}: pass its folder with --data"
+            if len(names) == 1:
+                raise FileNotFoundError(f"{name} {reason}")
+            found[name] = [untested(module.ABOUT, reason)]
+            continue
+        with ProgressWatcher(Console(stderr=True)) as watcher:
+            bench = Bench(name, output / "fits", data, seed, watcher)
+            study = module.run(bench, module.QUICK if quick else module.FULL)
+        write_files(study, name, output)
+        found[name] = study.verdicts
+    screen = console()
+    screen.print(verdict_table(found))
+    screen.print(f"Wrote figures, numbers and verdicts to {output}", highlight=False, soft_wrap=True)
+    return found
+
+
+def write_files(study: Study, name: str, output: Path) -> None:
+    """The figure in both formats, the numbers and the verdicts; each is replaced in one step."""
+    style.save(study.figure, [output / f"{name}.png", output / f"{name}.svg"])
+    for frame, ending in ((study.numbers, ".csv"), (pd.DataFrame(study.verdicts), "-verdicts.csv")):
+        with replacing(output / f"{name}{ending}") as path:
+            frame.to_csv(path, index=False)
+
+
+def verdict_table(found: dict[str, list[Verdict]]) -> Table:
+    """Every claim with what became of it."""
+    table = Table(
+        title="What became of the papers' claims", title_justify="left", header_style="", box=box.SIMPLE_HEAD
+    )
+    table.add_column("case study", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("claim, and what was measured")
+    for name, verdicts in found.items():
+        for place, each in enumerate(verdicts):
+            table.add_row(
+                "" if place else name,
+                f"[{STYLE.get(each.outcome, 'dim')}]{each.outcome}[/]",
+                f"{each.claim}\n[dim]{each.measured}[/]",
+                end_section=place == len(verdicts) - 1,
+            )
+    return table
