@@ -1,8 +1,8 @@
 """How good a fit is: errors and scores of rates, quality of topics, alignment of components."""
 
 from countveil.evaluation.alignment import align_draws, match_topics, topic_error
-from countveil.evaluation.errors import log_score, mean_absolute_error
-from countveil.evaluation.topics import npmi, npmi_by_topic, relevant_words
+from countveil.evaluation.errors import log_score, mean_absolute_error, poisson_divergence
+from countveil.evaluation.topics import npmi, npmi_by_topic, relevant_words, umass, umass_by_topic
 
 __all__ = [
     "align_draws",
@@ -11,6 +11,9 @@ __all__ = [
     "mean_absolute_error",
     "npmi",
     "npmi_by_topic",
+    "poisson_divergence",
     "relevant_words",
     "topic_error",
+    "umass",
+    "umass_by_topic",
 ]

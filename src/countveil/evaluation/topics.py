@@ -71,6 +71,41 @@ def npmi(top_words: Any, counts: Any) -> float:
     return float(npmi_by_topic(top_words, counts).mean())
 
 
+def umass_by_topic(top_words: Any, counts: Any) -> np.ndarray:
+    """(K,) UMass coherence of each topic's top words, averaged over pairs of words; higher (nearer to 0) is better.
+
+        C(k) = mean over pairs i < j of log((D(v_i, v_j) + 1) / D(v_i))
+
+    D counts documents that hold the word, or both; v_1, v_2, ... are the topic's words, the most probable first.
+    Mimno et al. sum over the pairs; the mean does not depend on how many words are taken. 0/0 never arises: a
+    word that no document holds is refused.
+
+    top_words and counts as in ``npmi_by_topic``; the order of the words matters here. Source: Mimno, Wallach, Talley,
+    Leenders and McCallum (2011).
+
+    Raises:
+        ValueError: as ``npmi_by_topic``, and a word, other than the last of its topic, that is in no document.
+    """
+    words, present = _checked(top_words, counts)
+    columns, inverse = np.unique(words, return_inverse=True)
+    held = present[:, columns]
+    both_vw = (held.T @ held).toarray()
+    first, second = np.triu_indices(words.shape[1], k=1)
+    inverse = inverse.reshape(words.shape)
+    v, w = inverse[:, first], inverse[:, second]
+    single = both_vw.diagonal()[v]
+    if (single == 0.0).any():
+        raise ValueError(
+            f"top_words must occur in counts, got column {columns[v[single == 0.0][0]]}, which does not"
+        )
+    return np.log((both_vw[v, w] + 1.0) / single).mean(axis=1)
+
+
+def umass(top_words: Any, counts: Any) -> float:
+    """Mean over topics of ``umass_by_topic``; the same arguments and errors."""
+    return float(umass_by_topic(top_words, counts).mean())
+
+
 def _npmi_of_pairs(joint: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     values = np.full(joint.shape, -1.0)
     values[joint == 1.0] = 1.0

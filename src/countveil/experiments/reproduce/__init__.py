@@ -6,6 +6,10 @@ from types import ModuleType
 NAMES = (
     "theorems",
     "skellam",
+    "true-counts",
+    "theta-given-phi",
+    "topics-synthetic",
+    "blocks-synthetic",
 )
 
 

@@ -11,14 +11,16 @@ from countveil.experiments.figure import new_figure
 from countveil.files import replacing
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
+KNOWN_PRIOR = "countveil, true prior"
 EXACT_VI, PUBLISHED_VI, PUBLISHED_MCMC, ZERO = "cavi", "published VI", "published MCMC", "zero"
 STYLES: dict[str, tuple[str, str, str]] = {
     OURS: ("#0072B2", "o", "-"),
+    KNOWN_PRIOR: ("#56B4E9", "X", "-"),
     NAIVE: ("#D55E00", "^", "-"),
     LEAST_SQUARES: ("#E69F00", "s", "-"),
     EXACT_VI: ("#009E73", "D", "-"),
     PUBLISHED_VI: ("#CC79A7", "v", "-"),
-    PUBLISHED_MCMC: ("#56B4E9", "P", "-"),
+    PUBLISHED_MCMC: ("#F0E442", "P", "-"),
     TRUE_COUNTS: ("#000000", "_", "--"),
     ZERO: ("#888888", "", ":"),
 }
@@ -37,6 +39,7 @@ def tidy(axes: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> None
     axes.set_title(title, fontsize=9.5)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
 
 
