@@ -10,6 +10,9 @@ NAMES = (
     "theta-given-phi",
     "topics-synthetic",
     "blocks-synthetic",
+    "communities-enron",
+    "links-enron",
+    "variational",
 )
 
 

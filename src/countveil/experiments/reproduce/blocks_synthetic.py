@@ -58,9 +58,11 @@ def emptiness(rng: np.random.Generator, n: int) -> Verdict:
     """Whether networks from the published prior have anything in them: expected e-mails in each of n of them."""
     totals = np.array([prior_rates(rng, *PUBLISHED)[OFF].sum() for _ in range(n)])
     return verdict(
-        "Networks from the published prior, shape 0.01 and rate 0.5, have blocks to be found", bool(np.median(totals) >= 1.0),
-        f"of {n:,} networks half have fewer than {np.median(totals):.1g} expected e-mails in all, {(totals < 1).mean():.1%} "
-        f"fewer than one, and the fullest has {totals.max():.0f}; so shape {SHAPE:g} and rate {RATE:g} were used instead",
+        "Networks from the published prior, shape 0.01 and rate 0.5, have blocks to be found",
+        bool(np.median(totals) >= 1.0),
+        f"of {n:,} networks half have fewer than {np.median(totals):.1g} expected e-mails in all, "
+        f"{(totals < 1).mean():.1%} fewer than one, and the fullest has {totals.max():.0f}; so shape {SHAPE:g} and "
+        f"rate {RATE:g} were used instead",
     )  # fmt: skip
 
 
@@ -166,8 +168,8 @@ def draw(
     bar = upper.colorbar(image, ax=grid, location="bottom", shrink=0.5, aspect=50)
     bar.set_label("rate or report, e-mails a pair (log scale above 0.5)", fontsize=9)
     panels_of_errors = lower.subplots(2, 1)
-    for axes, metric, label in zip(panels_of_errors, ("error", "in_empty"),
-                                   ("mean error over mean rate", "mean estimate where the rate is\nbelow 0.05, over mean rate"), strict=True):  # fmt: skip
+    labels = {"error": "mean error over mean rate", "in_empty": "mean estimate where the rate is\nbelow 0.05, over mean rate"}
+    for axes, (metric, label) in zip(panels_of_errors, labels.items(), strict=True):
         style.lines(axes, table, "epsilon", metric, METHODS)
         style.tidy(axes, "epsilon at N = mean count\n(more noise to the left)", label + " (lower is better)")
         axes.set_yscale("log")
