@@ -13,6 +13,7 @@ NAMES = (
     "communities-enron",
     "links-enron",
     "variational",
+    "topics-enron",
 )
 
 

@@ -1,5 +1,6 @@
 """A small network with blocks under growing noise: the preprint's figure 3, the ICML paper's figure 1."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Plan(NamedTuple):
 
 
 FULL = Plan(20, Sampling(4, 1000, 1875, 4))
-QUICK = Plan(2, Sampling(2, 200, 100))
+QUICK = Plan(2, Sampling(1, 200, 150))
 
 
 def prior_rates(rng: np.random.Generator, shape: float, rate: float) -> np.ndarray:
@@ -92,7 +93,7 @@ def run(bench: Bench, plan: Plan) -> Study:
                 if method == TRUE_COUNTS and epsilon != EPSILONS[0]:
                     continue
                 key = {"method": method, "epsilon": epsilon, "draw": place, **plan.sampling._asdict()}
-                tasks.append(Task(key, lambda m=method, d=data: fit(m, d, plan, bench.seed)))  # type: ignore[misc]
+                tasks.append(Task(key, partial(fit, method, data, plan, bench.seed)))
                 labels.append((place, np.nan if method == TRUE_COUNTS else epsilon, method))
     found = bench.results(tasks)
     rows = [scored(*label, truths[label[0]], each["rate"]) for label, each in zip(labels, found, strict=True)]
@@ -110,7 +111,7 @@ def run(bench: Bench, plan: Plan) -> Study:
 
 def fit(method: str, data: Noisy, plan: Plan, seed: int) -> dict[str, Any]:
     """Rates and seconds."""
-    prior = {"prior_shape": SHAPE, "prior_rate": RATE} if method == KNOWN_PRIOR else {}
+    prior: dict[str, Any] = {"prior_shape": SHAPE, "prior_rate": RATE} if method == KNOWN_PRIOR else {}
     found = result(method, BlockModel(COMMUNITIES, seed=seed, **prior), COMMUNITIES, data, plan.sampling)
     return {"rate": found["rate"], "seconds": found["seconds"]}
 
@@ -168,7 +169,10 @@ def draw(
     bar = upper.colorbar(image, ax=grid, location="bottom", shrink=0.5, aspect=50)
     bar.set_label("rate or report, e-mails a pair (log scale above 0.5)", fontsize=9)
     panels_of_errors = lower.subplots(2, 1)
-    labels = {"error": "mean error over mean rate", "in_empty": "mean estimate where the rate is\nbelow 0.05, over mean rate"}
+    labels = {
+        "error": "mean error over mean rate",
+        "in_empty": "mean estimate where the rate is\nbelow 0.05, over mean rate",
+    }
     for axes, (metric, label) in zip(panels_of_errors, labels.items(), strict=True):
         style.lines(axes, table, "epsilon", metric, METHODS)
         style.tidy(axes, "epsilon at N = mean count\n(more noise to the left)", label + " (lower is better)")

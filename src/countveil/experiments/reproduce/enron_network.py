@@ -1,5 +1,6 @@
 """What the two case studies of Enron's network share: fits at every level, scored on chosen cells."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def fits(bench: Bench, plan: Plan, counts: np.ndarray, held_out: np.ndarray | No
                         continue
                     key = {"method": method, "C": n, "level": level, "draw": draw, "data": digest(counts),
                            "cells": int(cells.sum()), **plan.sampling._asdict()}  # fmt: skip
-                    tasks.append(Task(key, lambda m=method, d=data, n=n, s=draw: fit(m, n, d, cells, plan, s)))  # type: ignore[misc]
+                    tasks.append(Task(key, partial(fit, method, n, data, cells, plan, draw)))
                     labels.append({"C": n, "level": np.nan if method == TRUE_COUNTS else level, "draw": draw,
                                    "method": method})  # fmt: skip
     rows = [label | _scores(each) for label, each in zip(labels, bench.results(tasks), strict=True)]
@@ -73,7 +74,12 @@ def draw(table: pd.DataFrame, title: str) -> Any:
         for axes, metric in zip(grid[:, column], ("mae", "log_score"), strict=True):
             finite = rows[np.isfinite(rows[metric])]
             style.lines(axes, finite, "level", metric, (*METHODS, ZERO) if metric == "mae" else METHODS)
-            style.tidy(axes, "epsilon/N (more noise to the left)", "", f"C = {n} communities" if metric == "mae" else "")
+            style.tidy(
+                axes,
+                "epsilon/N (more noise to the left)",
+                "",
+                f"C = {n} communities" if metric == "mae" else "",
+            )
     grid[0, 0].set_ylabel("mean absolute error, e-mails a pair\n(lower is better)", fontsize=9)
     grid[1, 0].set_ylabel("log score per e-mail\n(higher is better)", fontsize=9)
     draws = int(table["draw"].max()) + 1

@@ -28,7 +28,9 @@ def run(bench: Bench, plan: Plan) -> Study:
         raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
     counts = real_counts.network(bench.data)
     table = enron_network.fits(bench, plan, counts, busiest(counts))
-    return Study(table, verdicts(table), enron_network.draw(table, f"Links held out: top {TOP} senders x receivers"))
+    return Study(
+        table, verdicts(table), enron_network.draw(table, f"Links held out: top {TOP} senders x receivers")
+    )
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
@@ -50,7 +52,8 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         wide, setting, Comparison("mae", OURS, "best rival", share=MOST + 1e-9),
     )  # fmt: skip
     return [most] + [
-        compared(claim, table, ["C"] if pair.first == TRUE_COUNTS else setting, pair) for claim, pair in claims
+        compared(claim, table, ["C"] if pair.first == TRUE_COUNTS else setting, pair)
+        for claim, pair in claims
     ]
 
 

@@ -9,7 +9,12 @@ import scipy.sparse as sp
 from countveil.io import read_counts
 
 NETWORK = ("enron_network/enron161.npz", "enron161.npz", "enron_network.mtx", "enron_network.csv")
-TEXT_LARGE = ("enron_text/enron_ham_10000x10000.npz", "docword.enron.txt.gz", "docword.enron.txt", "enron_text.mtx")
+TEXT_LARGE = (
+    "enron_text/enron_ham_10000x10000.npz",
+    "docword.enron.txt.gz",
+    "docword.enron.txt",
+    "enron_text.mtx",
+)
 TEXT_SMALL = ("enron_text/enron_ham_1000x1400.npz", *TEXT_LARGE[1:])
 
 

@@ -1,5 +1,6 @@
 """Recovery of theta where phi is known: the workshop paper's figure 1, right."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ def run(bench: Bench, plan: Plan) -> Study:
         data = with_noise(true.counts, 1.0 - p, bench.rng(2, place))
         for method in METHODS if place == 0 else METHODS[:2]:
             key = {"method": method, "p": p, **plan._asdict()}
-            tasks.append(Task(key, lambda m=method, d=data: chain(m, d, true, plan, bench.seed)))  # type: ignore[misc]
+            tasks.append(Task(key, partial(chain, method, data, true, plan, bench.seed)))
             labels.append((p if method != TRUE_COUNTS else np.nan, method))
     found = bench.results(tasks)
     flat = poisson_divergence(true.rate, np.full(true.rate.shape, true.rate.mean()))

@@ -1,5 +1,6 @@
 """Three well separated topics under document-specific noise: the preprint's figure 1."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ def run(bench: Bench, plan: Plan) -> Study:
                 for method in METHODS:
                     key = {"method": method, "tokens": tokens, "noise": name, "draw": draw_, "a0": level,
                            **plan.sampling._asdict()}  # fmt: skip
-                    tasks.append(Task(key, lambda m=method, d=data: fit(m, d, plan, bench.seed)))  # type: ignore[misc]
+                    tasks.append(Task(key, partial(fit, method, data, plan, bench.seed)))
                     labels.append((tokens, name, draw_, method))
     found, truth = bench.results(tasks), true_topics()
     rows = [
