@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from scipy.stats import poisson
 
-from countveil.evaluation import log_score, mean_absolute_error
+from countveil.evaluation import log_score, mean_absolute_error, poisson_divergence
 
 COUNTS = np.array([[0, 2, 1], [0, 0, 3]])
 RATE = np.array([[0.5, 1.5, 1.0], [0.1, 0.2, 4.0]])
@@ -79,3 +80,18 @@ def test_what_is_refused(rate, counts, message):
 def test_a_score_per_token_needs_a_token():
     with pytest.raises(ValueError, match="at least one token, got zeros only"):
         log_score(np.zeros((2, 2)), np.ones((2, 2)))
+
+
+def test_divergence_of_poisson_laws_against_its_sum():
+    rng = np.random.default_rng(1)
+    true, rate = rng.gamma(1.0, 3.0, (2, 4, 3))
+    y = np.arange(200)[:, None, None]
+    mass = poisson.pmf(y, true)
+    slow = (mass * (poisson.logpmf(y, true) - poisson.logpmf(y, rate))).sum(axis=0).mean()
+    assert poisson_divergence(true, rate) == pytest.approx(slow, rel=1e-9)
+
+
+def test_divergence_at_the_ends():
+    assert poisson_divergence([0.0, 2.0], [0.0, 2.0]) == 0.0
+    assert poisson_divergence([0.0], [3.0]) == 3.0
+    assert poisson_divergence([3.0], [0.0]) == np.inf

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from countveil.evaluation import npmi, npmi_by_topic, relevant_words
+from countveil.evaluation import npmi, npmi_by_topic, relevant_words, umass, umass_by_topic
 
 COUNTS = np.array(
     [
@@ -128,3 +128,67 @@ def test_words_of_probability_zero_come_last_in_order():
 def test_relevance_refuses(topics, totals, options, message):
     with pytest.raises(ValueError, match=message):
         relevant_words(topics, totals, **options)
+
+
+def slow_umass(top_words, counts):
+    topics = []
+    for words in top_words:
+        pairs = []
+        for v, w in combinations(words, 2):
+            held = sum(1 for row in counts if row[v] > 0)
+            both = sum(1 for row in counts if row[v] > 0 and row[w] > 0)
+            pairs.append(math.log((both + 1) / held))
+        topics.append(sum(pairs) / len(pairs))
+    return topics
+
+
+def test_umass_of_one_pair_by_hand():
+    """Word 0 in 2 documents, both of them with word 1: log(3 / 2). Word 1 in 3: log(3 / 3)."""
+    assert umass([[0, 1]], COUNTS) == pytest.approx(math.log(1.5))
+    assert umass([[1, 0]], COUNTS) == 0.0
+
+
+def test_umass_against_a_slow_twin():
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(0.4, (60, 12))
+    tops = np.array([rng.permutation(12)[:6] for _ in range(5)])
+    np.testing.assert_allclose(umass_by_topic(tops, counts), slow_umass(tops.tolist(), counts), rtol=1e-12)
+    np.testing.assert_allclose(umass_by_topic(tops, sp.csr_array(counts)), umass_by_topic(tops, counts))
+    assert umass(tops, counts) == pytest.approx(np.mean(slow_umass(tops.tolist(), counts)))
+
+
+def test_coherence_against_gensim():
+    """gensim pairs a word with those before it: (both + epsilon) / D for P(later and earlier), over P(earlier)."""
+    gensim_models = pytest.importorskip("gensim.models")
+    from gensim.corpora import Dictionary
+
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(0.4, (80, 10))
+    texts = [[str(v) for v in range(10) for _ in range(row[v])] for row in counts]
+    dictionary = Dictionary(texts)
+    tops = np.array([rng.permutation(10)[:5] for _ in range(4)])
+    words = [[str(v) for v in top] for top in tops]
+    bags = [dictionary.doc2bow(text) for text in texts]
+    model = gensim_models.CoherenceModel(topics=words, corpus=bags, dictionary=dictionary, coherence="u_mass")
+    # gensim's smoothing is 1e-12 of the documents, not one document: undo ours to compare
+    held, ours = counts > 0, []
+    for top in tops:
+        pairs = [(v, w) for i, w in enumerate(top) for v in top[:i]]
+        plain = np.mean([np.log(((held[:, v] & held[:, w]).sum()) / held[:, v].sum()) for v, w in pairs])
+        smooth = np.mean(
+            [
+                np.log(((held[:, v] & held[:, w]).sum() + 1) / (held[:, v] & held[:, w]).sum())
+                for v, w in pairs
+            ]
+        )
+        ours.append((plain, smooth))
+    plain, smooth = np.array(ours).T
+    np.testing.assert_allclose(model.get_coherence_per_topic(), plain, atol=1e-9)
+    np.testing.assert_allclose(
+        umass_by_topic(tops, counts) - smooth, model.get_coherence_per_topic(), atol=1e-9
+    )
+
+
+def test_umass_refuses_a_word_in_no_document():
+    with pytest.raises(ValueError, match="top_words must occur in counts, got column 0"):
+        umass([[0, 1]], np.array([[0, 1], [0, 1]]))

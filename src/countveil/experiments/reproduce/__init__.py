@@ -14,6 +14,8 @@ NAMES = (
     "links-enron",
     "variational",
     "topics-enron",
+    "blocks-semisynthetic",
+    "topics-semisynthetic",
 )
 
 

@@ -116,7 +116,7 @@ def digest(counts: Any) -> str:
 def _read(path: Path, text: str) -> Arrays | None:
     """What an earlier run left, if it is whole and of this key."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
         return None

@@ -20,7 +20,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     LEAST_SQUARES: ("#E69F00", "s", "-"),
     EXACT_VI: ("#009E73", "D", "-"),
     PUBLISHED_VI: ("#CC79A7", "v", "-"),
-    PUBLISHED_MCMC: ("#F0E442", "P", "-"),
+    PUBLISHED_MCMC: ("#56B4E9", "P", "-"),
     TRUE_COUNTS: ("#000000", "_", "--"),
     ZERO: ("#888888", "", ":"),
 }

@@ -166,7 +166,8 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             "Published VI recovers the rates of 20 x 20 data with three topics (the paper: an error of 0.507)",
             bool(errors["error"] < min(errors["error_of_reports"], errors["error_of_flat"])),
             f"mean over {len(small)} data sets: error {errors['error']:.3f} at a mean rate of "
-            f"{errors['mean_rate']:.2f}; reports cut at zero {errors['error_of_reports']:.3f}, one flat rate {errors['error_of_flat']:.3f}",
+            f"{errors['mean_rate']:.2f}; reports cut at zero {errors['error_of_reports']:.3f}, one flat rate "
+            f"{errors['error_of_flat']:.3f}",
         ),
         verdict(
             "Published VI, 100 iterations, is 20 times as fast as published MCMC, 7,500 sweeps", bool(ratio >= CLAIMED),

@@ -1,0 +1,30 @@
+"""Networks drawn from rates fitted to Enron's, rescaled actor by actor: the preprint's figure 4."""
+
+import numpy as np
+
+from countveil.estimators import BlockModel
+from countveil.experiments.reproduce import real_counts, semisynthetic
+from countveil.experiments.reproduce.bench import Bench, Study
+from countveil.experiments.reproduce.fits import Sampling
+from countveil.experiments.reproduce.semisynthetic import Design, Plan
+from countveil.experiments.reproduce.style import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
+
+ABOUT = "networks drawn from rates fitted to Enron's, by size and noise"
+NEEDS = "Enron's network"
+ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+FULL = Plan(10, ALPHAS, 5, Sampling(1, 3000, 480, 25))
+QUICK = Plan(5, (0.1, 0.5, 0.9), 1, Sampling(1, 80, 60), (OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS))
+E0, F0 = (0.75, 1.0, 1.5), 0.1
+
+
+def run(bench: Bench, plan: Plan) -> Study:
+    """Every method at every alpha and e0."""
+    if bench.data is None:
+        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
+    counts = real_counts.network(bench.data)
+    off = ~np.eye(len(counts), dtype=bool)
+    design = Design(counts, lambda seed: BlockModel(plan.n, seed=seed), off, E0, F0, True)
+    table = semisynthetic.fits(bench, plan, design)
+    return Study(
+        table, semisynthetic.verdicts(table), semisynthetic.draw(table, plan, "Networks like Enron's")
+    )
