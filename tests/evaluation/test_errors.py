@@ -95,3 +95,4 @@ def test_divergence_at_the_ends():
     assert poisson_divergence([0.0, 2.0], [0.0, 2.0]) == 0.0
     assert poisson_divergence([0.0], [3.0]) == 3.0
     assert poisson_divergence([3.0], [0.0]) == np.inf
+    assert poisson_divergence([1e-310], [1e15]) == 1e15  # their ratio is zero in doubles

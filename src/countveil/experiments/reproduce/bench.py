@@ -66,6 +66,7 @@ class Bench:
         watcher: Watcher | None = None,
     ) -> None:
         self.name, self.folder, self.data, self.seed, self.watcher = name, folder, data, seed, watcher
+        self._total = 0
 
     def rng(self, *key: int) -> np.random.Generator:
         """Random numbers of their own for every key."""
@@ -75,7 +76,8 @@ class Bench:
         """The result of every task, from the folder where an earlier run left it."""
         every, found = list(tasks), []
         if self.watcher is not None:
-            self.watcher.begin(len(every))
+            self._total += len(every)
+            self.watcher.begin(self._total)
         for task in every:
             label = f"{self.name}: " + " ".join(str(value) for value in task.key.values())
             started = time.perf_counter()

@@ -7,13 +7,12 @@ from countveil.experiments.reproduce import real_counts, semisynthetic
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.fits import Sampling
 from countveil.experiments.reproduce.semisynthetic import Design, Plan
-from countveil.experiments.reproduce.style import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 
 ABOUT = "networks drawn from rates fitted to Enron's, by size and noise"
 NEEDS = "Enron's network"
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FULL = Plan(10, ALPHAS, 5, Sampling(1, 3000, 480, 25))
-QUICK = Plan(5, (0.1, 0.5, 0.9), 1, Sampling(1, 80, 60), (OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS))
+QUICK = Plan(5, (0.1, 0.5, 0.9), 2, Sampling(1, 150, 100))
 E0, F0 = (0.75, 1.0, 1.5), 0.1
 
 

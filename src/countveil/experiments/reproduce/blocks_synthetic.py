@@ -170,12 +170,13 @@ def draw(
     bar.set_label("rate or report, e-mails a pair (log scale above 0.5)", fontsize=9)
     panels_of_errors = lower.subplots(2, 1)
     labels = {
-        "error": "mean error over mean rate",
-        "in_empty": "mean estimate where the rate is\nbelow 0.05, over mean rate",
+        "error": "mean error over mean rate\n(lower is better)",
+        "in_empty": "mean estimate where the rate is below\n0.05, over mean rate (lower is better)",
     }
     for axes, (metric, label) in zip(panels_of_errors, labels.items(), strict=True):
         style.lines(axes, table, "epsilon", metric, METHODS)
-        style.tidy(axes, "epsilon at N = mean count\n(more noise to the left)", label + " (lower is better)")
+        style.tidy(axes, "epsilon at N = mean count\n(more noise to the left)", label)
         axes.set_yscale("log")
-        axes.legend(frameon=False, fontsize=7) if metric == "error" else None
+    handles, names = panels_of_errors[0].get_legend_handles_labels()
+    lower.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure

@@ -12,7 +12,7 @@ from countveil.experiments.reproduce.semisynthetic import Design, Plan
 ABOUT = "texts drawn from rates fitted to Enron's, by size and noise"
 NEEDS = "Enron's texts"
 FULL = Plan(25, ALPHAS, 5, Sampling(1, 3000, 480, 25))
-QUICK = Plan(10, (0.1, 0.5, 0.9), 1, Sampling(1, 100, 60))
+QUICK = Plan(10, (0.1, 0.5, 0.9), 2, Sampling(1, 100, 60))
 E0, F0 = (5.0, 10.0, 50.0), 0.001
 LARGE, SMALL = (1000, 1400), (200, 300)
 
