@@ -40,6 +40,16 @@ def test_results_of_other_settings_are_not_taken(tmp_path, change):
     assert counter.calls == 3
 
 
+def test_a_result_under_a_wrong_name_is_not_taken(tmp_path):
+    counter, bench = Counter(), Bench("case", tmp_path)
+    bench.results([counter.task(1)])
+    (first,) = tmp_path.iterdir()
+    bench.results([counter.task(2)])
+    (second,) = set(tmp_path.iterdir()) - {first}
+    second.write_bytes(first.read_bytes())
+    assert int(bench.results([counter.task(2)])[0]["value"]) == 20
+
+
 def test_a_damaged_result_is_worked_out_again(tmp_path):
     counter = Counter()
     Bench("case", tmp_path).results([counter.task(1)])

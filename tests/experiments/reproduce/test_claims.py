@@ -21,7 +21,7 @@ def test_a_planted_lead_holds_and_a_planted_loss_does_not():
     assert compared("c", table([1, 2], [3, 4]), ["level"], LOWER).outcome == HOLDS
     lost = compared("c", table([1, 5], [3, 4]), ["level"], LOWER)
     assert lost.outcome == FAILS
-    assert lost.measured == "in 1 of 2 settings. 1: 1 against 3; 2: 5 against 4 NO"
+    assert lost.measured == "in 1 of 2 settings. level 1: 1 against 3; level 2: 5 against 4 NO"
 
 
 def test_higher_is_better_turns_it_round():
@@ -53,7 +53,7 @@ def test_a_method_without_noise_is_compared_at_every_level():
     rows.loc[rows["method"] == "naive", "level"] = np.nan
     found = compared("c", rows, ["level"], LOWER)
     assert found.outcome == HOLDS
-    assert "2: 2 against 3.5" in found.measured
+    assert "level 2.0: 2 against 3.5" in found.measured
 
 
 def test_without_numbers_a_claim_is_not_tested():

@@ -52,7 +52,7 @@ def compared(claim: str, fits: pd.DataFrame, setting: list[str], comparison: Com
         if np.isnan(means).any():
             continue
         better.append(means[0] > means[1] if comparison.higher else means[0] < means[1])
-        label = ", ".join(str(name) for name in names)
+        label = ", ".join(f"{column} {value}" for column, value in zip(setting, names, strict=True))
         parts.append(f"{label}: {means[0]:.3g} against {means[1]:.3g}" + ("" if better[-1] else " NO"))
     if not better:
         return untested(claim, f"no fit of {comparison.first} to compare with one of {comparison.second}")
