@@ -303,7 +303,7 @@ def compare(rows, columns, alpha, draws):
 
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 0.9])
 def test_nuts_and_collapsed_gibbs_have_the_same_posterior(alpha):
-    z = compare(12, 10, alpha, 400)
+    z = compare(12, 10, alpha, 1000)
     assert np.abs(z).max() < 4.5
     assert (z**2).mean() < 2.0
 
