@@ -1,5 +1,7 @@
 """Labels travel from every kind of input to the coordinates of the posterior, and through a file of the fit."""
 
+import anndata
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,7 +37,6 @@ def from_file(path, kind):
 
 
 def annotated():
-    anndata = pytest.importorskip("anndata", reason="AnnData is taken if it is installed")
     return anndata.AnnData(
         X=COUNTS.astype(np.float32), obs=pd.DataFrame(index=ROWS), var=pd.DataFrame(index=COLUMNS)
     )
@@ -108,7 +109,6 @@ def test_labels_reach_the_posterior(make, rows, tmp_path):
 
 
 def network(kind):
-    nx = pytest.importorskip("networkx")
     graph = getattr(nx, kind)()
     graph.add_nodes_from(ROWS)
     graph.add_edge("bob", "ann", weight=3)

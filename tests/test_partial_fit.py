@@ -116,3 +116,15 @@ def test_what_does_not_go_on_is_refused(data):
         model(total_rows=0).partial_fit(part(reports, 0, 50))
     with pytest.raises(ValueError, match="'trimmed' goes with method 'svi', got method 'cavi'"):
         model(method="cavi", expectation="trimmed").fit(part(reports, 0, 50))
+
+
+def test_rows_speak_for_all_that_were_seen_or_for_as_many_as_was_said(data):
+    _, reports = data
+    fit = model().partial_fit(part(reports, 0, 300)).partial_fit(part(reports, 300, 500))
+    told = fit.posterior["stream"].attrs
+    assert (told["rows_seen"], told["total_rows"]) == (500, 500)
+    many = model(total_rows=5000).partial_fit(part(reports, 0, 300)).partial_fit(part(reports, 300, 500))
+    told = many.posterior["stream"].attrs
+    assert (told["rows_seen"], told["total_rows"]) == (500, 5000)
+    weight = [one.posterior["stream"]["phi_shapes"].to_numpy().sum() for one in (fit, many)]
+    assert weight[1] / weight[0] == pytest.approx(10.0, rel=0.05)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 import countveil as cv
 from countveil.evaluation.alignment import topic_error
@@ -109,3 +109,35 @@ def test_release_files_are_checked(tmp_path):
         cv.simulate_release([[1, 2]], level, rng, column_labels=words).save(tmp_path / f"{name}.npz")
     with pytest.raises(ValueError, match="paths must hold the same words"):
         cv.ReleaseFiles([tmp_path / "a.npz", tmp_path / "b.npz"])
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_grown_parameters_are_what_more_rows_that_say_the_same_leave(learned):
+    observations, model, state = scene(5, learned=learned)
+    grown = svi.grow(state, model, observations, 60, 180)
+    shape, b = model.factors[1].prior.shape, state.hypers[1][0] / state.hypers[1][1]
+    np.testing.assert_allclose(grown.shapes[1], shape + 3.0 * (state.shapes[1] - shape), rtol=1e-12)
+    np.testing.assert_allclose(grown.rates[1], b + 3.0 * (state.rates[1] - b), rtol=1e-12)
+    assert grown.updates == 5
+    np.testing.assert_array_equal(grown.hypers[1], state.hypers[1])
+    if not learned:
+        np.testing.assert_array_equal(grown.hypers[0], state.hypers[0])
+        return
+    prior = model.factors[0].prior
+    np.testing.assert_allclose(grown.hypers[0][0], 1.0 + 180 * prior.shape, rtol=1e-12)
+    start = np.minimum(1.0 / prior.rate, state.hypers[0][1])
+    np.testing.assert_allclose(grown.hypers[0][1], start + 3.0 * (state.hypers[0][1] - start), rtol=1e-12)
+
+
+def test_rows_start_at_nonnegative_least_squares_above_a_floor():
+    rng = np.random.default_rng(3)
+    phi = rng.gamma(1.0, 1.0, (12, 3))
+    counts = rng.poisson(rng.gamma(0.5, 4.0, (8, 3)) @ phi.T)
+    found = svi.project(cv.ExactCounts(counts), phi)
+    even = np.maximum(counts.sum(axis=1), 1.0)[:, None] / (3 * phi.sum(axis=0))
+    exact = np.array([optimize.nnls(phi, row)[0] for row in counts.astype(float)])
+    assert (exact < 0.01 * even).any()
+    error = np.abs(found - np.maximum(exact, 0.01 * even)).max(axis=1) / np.maximum(exact.max(axis=1), 1e-9)
+    assert np.median(error) < 0.05
+    assert found.min() > 0.0
+    np.testing.assert_allclose(found[exact == 0.0].min(), (0.01 * even)[exact == 0.0].min(), rtol=1e-9)

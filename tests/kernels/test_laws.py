@@ -382,3 +382,9 @@ def test_a_rate_that_is_not_a_number_ends_every_loop(report):
     assert np.isnan(laws.expected_count(report, nan, 0.5))
     if report > 0:
         assert laws.sample_count(report, nan, 0.5, rng) == 0
+
+
+def test_a_rate_beyond_whole_numbers_of_64_bits_still_gives_a_count():
+    rng = np.random.default_rng(1)
+    for r, rate, alpha in ((5, 1.1e19, 0.904), (2**53, 1e19, 0.95)):
+        assert laws.sample_count_given_positive(r, rate, alpha, rng) > 2**61

@@ -9,6 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.service import Service
+from urllib3.exceptions import HTTPError
 
 FLAGS = (
     "--headless",
@@ -25,12 +29,7 @@ WAIT = 20
 
 @contextmanager
 def browser(folder, width=1400, dark=False):
-    """A driver; what it downloads is in ``folder``/down. Skips where there is no Selenium or no Chromium."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium to drive a browser")
-    from selenium.common.exceptions import WebDriverException
-    from selenium.webdriver.chrome.service import Service
-    from urllib3.exceptions import HTTPError
-
+    """A driver; what it downloads is in ``folder``/down. Skips where there is no Chromium."""
     chromium, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
     if chromium is None or driver is None:
         pytest.skip("needs chromium and chromedriver to open the page")

@@ -5,6 +5,7 @@ import random
 import sys
 import time
 
+import axe_core_python
 import numpy as np
 import pytest
 
@@ -407,8 +408,7 @@ def test_every_step_by_keyboard(driver, folder):
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True), (390, False)])
 def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path, width, dark):
-    axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python to check accessibility")
-    source = next(iter(axe.__path__)) + "/axe.min.js"
+    source = next(iter(axe_core_python.__path__)) + "/axe.min.js"
     with b.browser(tmp_path, width, dark) as driver:
         b.opened(driver, file)
         b.report_of(driver, TEXT)
@@ -427,7 +427,6 @@ def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path,
 
 
 def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
-    pytest.importorskip("uvicorn", reason="needs the extra receive")
     address = f"http://127.0.0.1:{free_port()}/here/reports"
     made = planned("Sent", address=address)
     path = tmp_path / "sent.html"

@@ -6,6 +6,7 @@ import html
 import json
 import re
 
+import jsonschema
 import pytest
 
 from countveil.page import page, strings
@@ -68,7 +69,6 @@ def test_an_address_is_part_of_the_study():
     assert made.id != planned().id
     assert "can send reports to https://a.org/" in made.describe()
     described = json.loads(made.to_json())
-    jsonschema = pytest.importorskip("jsonschema")
     referee = jsonschema.Draft202012Validator(json.loads(study.SCHEMA_FILE.read_text()))
     referee.validate(described)
     assert not referee.is_valid(described | {"address": "http://a.org/"})

@@ -1,6 +1,7 @@
 import json
 from copy import deepcopy
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,7 +160,6 @@ def test_hashes_and_labels_are_checked():
 
 
 def test_the_published_schema_agrees():
-    jsonschema = pytest.importorskip("jsonschema")
     described = json.loads(study.SCHEMA_FILE.read_text())
     jsonschema.Draft202012Validator.check_schema(described)
     referee = jsonschema.Draft202012Validator(described)

@@ -8,16 +8,13 @@ import time
 from http.client import HTTPException
 
 import pytest
+from starlette import testclient
 
 from countveil.privacy import PrivacyLevel, report, study
-from countveil.receive import path_of, store
+from countveil.receive import app, path_of, store
 from countveil.receive.store import Store
 from tests.receive.running import Running
 from tests.test_cli import fails, run
-
-pytest.importorskip("uvicorn", reason="needs the extra receive")
-app = pytest.importorskip("countveil.receive.app", reason="needs the extra receive")
-testclient = pytest.importorskip("starlette.testclient", reason="needs httpx for Starlette's test client")
 
 LEVEL = PrivacyLevel(1, 10)
 
