@@ -18,7 +18,7 @@ _HOME_OF = {
     "PrivatizedCounts": "countveil.observations",
     "ExactCounts": "countveil.observations",
     "NaiveCounts": "countveil.observations",
-    "ReleaseFiles": "countveil.observations",
+    "ReleaseFiles": "countveil.release_files",
     "count_table": "countveil.tables",
     "graph_counts": "countveil.networks",
     "privatize_graph": "countveil.networks",

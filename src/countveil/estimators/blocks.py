@@ -16,7 +16,8 @@ from countveil.models.factorization import Factorization, factorization, typical
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
 from countveil.networks import is_graph
-from countveil.observations import ExactCounts, Observations, PrivatizedCounts, ReleaseFiles
+from countveil.observations import ExactCounts, Observations, PrivatizedCounts
+from countveil.release_files import ReleaseFiles
 
 
 class BlockModel(FactorizationEstimator):

@@ -10,7 +10,8 @@ from countveil.models.factorization import Factorization, factorization, typical
 from countveil.models.layout import RESERVED, Layout, default_layout
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import Spec, parse_spec
-from countveil.observations import Observations, ReleaseFiles
+from countveil.observations import Observations
+from countveil.release_files import ReleaseFiles
 
 
 class PoissonFactorization(FactorizationEstimator):

@@ -17,7 +17,8 @@ from countveil.inference.held_out import Folds
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations, ReleaseFiles
+from countveil.observations import Observations
+from countveil.release_files import ReleaseFiles
 
 SAMPLERS = {"gibbs": "gibbs", "augmented-gibbs": "augmented_gibbs"}
 OPTIMISERS = {"cavi": "cavi", "bessel-cavi": "bessel_cavi", "svi": "svi", "em": "em"}

@@ -11,7 +11,8 @@ from countveil.inference.identify import identify
 from countveil.inference.methods import Fitted
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.observations import Observations, ReleaseFiles
+from countveil.observations import Observations
+from countveil.release_files import ReleaseFiles
 
 DRAWS_AT_ONCE = 32
 

@@ -1,0 +1,183 @@
+"""What every fit answers: its posterior, rates, diagnostics, scores, predictions, and its file."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.exceptions import NotFittedError
+
+from countveil.estimators.checks import check_integer
+from countveil.files import replacing
+from countveil.inference import posterior as posteriors
+from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
+from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.matrices import check_mask
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout
+from countveil.models.portable import model_of
+from countveil.models.spec import Spec
+from countveil.observations import Observations
+
+
+class Results:
+    """A fit's answers, for the estimator that sets ``posterior_`` and ``model_``."""
+
+    model_: Factorization
+    seed_: int
+    fit_seconds_: float
+    interrupted_: bool
+
+    def _layout(self, spec: Spec) -> Layout:
+        """What axes and factors are called in the posterior."""
+        raise NotImplementedError
+
+    def _observe(self, X: Any) -> Any:
+        """Data as inference sees them."""
+        raise NotImplementedError
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        """Take over a posterior, from a fit or from a file."""
+        raise NotImplementedError
+
+    @property
+    def posterior(self) -> xr.DataTree:
+        """All draws; raises NotFittedError before ``fit``."""
+        if not hasattr(self, "posterior_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
+            )
+        return self.posterior_
+
+    def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
+        """The posterior, and what its variables are."""
+        tree = self.posterior
+        return tree, self.model_, self._layout(self.model_.spec)
+
+    def _matrices(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(theta (D, K), phi (V, K)) of every draw, chain after chain."""
+        tree, model, layout = self._fitted()
+        for factors in posteriors.factor_draws(tree, model, layout):
+            yield model.matrices(factors)
+
+    def rate(self) -> xr.DataArray:
+        """Posterior mean of the rates, one for each cell: the expected true counts of data like these."""
+        return posteriors.mean_rate(*self._fitted())
+
+    def diagnostics(self) -> Diagnostics:
+        """Whether to trust the fit, in words, with the numbers behind it.
+
+        For a sampler R-hat and effective sample sizes of the log-likelihood and of rates; for an optimiser
+        whether it converged, and whether it explains the positive reports.
+        """
+        tree = self.posterior
+        if "optimisation" not in tree.children:
+            return diagnose(posteriors.label_free(*self._fitted()))
+        found = tree["optimisation"]
+        return diagnose_optimiser(
+            tree.attrs["method"],
+            bool(found.attrs["converged"]),
+            found.sizes["iteration"],
+            tree.attrs["signal_share"],
+        )
+
+    def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
+        """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).
+
+        X holds the reports of the fit's own rows; cells is a boolean mask of those to score (all that are seen in X
+        by default): pass the mask that the fit did not see for a held-out comparison.
+
+        Raises:
+            ValueError: X not of the fit's shape, or a cell that is masked in X.
+        """
+        return log_predictive(self.log_likelihood(X, cells))
+
+    def log_likelihood(self, X: Any, cells: Any = None) -> xr.DataArray:
+        """log P(max(report, 0)) in each cell under every draw, (chain, draw, cell): for LOO, as ArviZ takes it.
+
+        Arguments and errors as for ``log_predictive``.
+        """
+        tree, model, layout = self._fitted()
+        given = self._observe(X)
+        assert isinstance(given, Observations)
+        draws, dims = tree["posterior"], layout.dims_of(model.spec.output)
+        shape = tuple(draws.sizes[d] for d in dims)
+        if given.mode_shape != shape:
+            raise ValueError(
+                f"X must hold the cells of the fit, {' x '.join(dims)} = {shape}, got {given.mode_shape}"
+            )
+        axes = [
+            tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
+        ]
+        observations = given.matricized(axes[0], axes[1])
+        wanted = check_mask(cells, shape)
+        if wanted is None:
+            every = np.arange(observations.shape[0] * observations.shape[1])
+            rows, columns = every // observations.shape[1], every % observations.shape[1]
+            seen = observations.cells(rows, columns)[0] >= 0
+            rows, columns = rows[seen], columns[seen]
+        else:
+            order = [*axes[0], *axes[1]]
+            rows, columns = np.nonzero(wanted.transpose(order).reshape(observations.shape))
+        scores = pointwise_log_likelihood(self._matrices(), observations, rows, columns)
+        where = np.unravel_index(
+            rows * observations.shape[1] + columns, [shape[a] for a in (*axes[0], *axes[1])]
+        )
+        place = dict(zip((*axes[0], *axes[1]), where, strict=True))
+        coordinates: dict[str, Any] = {name: draws[name].to_numpy() for name in ("chain", "draw")}
+        for a, dim in enumerate(dims):
+            coordinates[dim] = ("cell", draws[dim].to_numpy()[place[a]])
+        values = scores.reshape(draws.sizes["chain"], draws.sizes["draw"], -1)
+        return xr.DataArray(values, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
+
+    def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
+        """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
+
+        For posterior predictive checks. Seeded noise: nobody's privacy rests on it.
+        """
+        check_integer("n", n, 1)
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        tree, model, layout = self._fitted()
+        size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
+        chosen = rng.choice(size, size=n, replace=n > size)
+        pairs = {s: pair for s, pair in enumerate(self._matrices()) if s in set(chosen.tolist())}
+        alpha = tree["constant_data"]["alpha"].to_numpy()
+        per_row = alpha.size == model.rows.shape[0]
+        alpha = alpha.reshape(-1, 1) if per_row else alpha.reshape(model.rows.shape[0], -1)
+        reports = simulated_reports((pairs[int(s)] for s in chosen), alpha, rng)
+        arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
+        return xr.concat(arrays, dim="release")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count."""
+        with replacing(path) as temporary:
+            self.posterior.to_netcdf(temporary, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fit written by ``save``.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: not a countveil fit of this kind.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"no fit at {path}")
+        try:
+            with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
+                tree = opened.load()
+            facts = tree.attrs
+            if facts["estimator"] != cls.__name__:
+                raise ValueError(f"{path} holds a fit of {facts['estimator']}, not of {cls.__name__}")
+            fit = cls(**json.loads(facts["parameters"]))
+            fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
+            fit.interrupted_ = bool(facts["interrupted"])
+            fit.model_ = model_of(json.loads(facts["model"]))
+            fit._adopt(tree)
+        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not a fit saved by countveil: {error}") from error
+        return fit
