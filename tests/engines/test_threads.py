@@ -1,9 +1,12 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
+from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine, available_threads
+from countveil.observations import PrivatizedCounts
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -50,3 +53,26 @@ def test_available_threads_counts_what_the_process_may_use(monkeypatch):
     monkeypatch.delattr("os.sched_getaffinity")
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert available_threads() == 1
+
+
+def entries_and_halves(block, times, halves):
+    """Every report of a block by its row times a number; the number of the block, and how many rows it has."""
+    indptr, columns, reports = block.entries[:3]
+    rows = np.zeros((block.n_rows, 5))
+    rows[np.repeat(np.arange(block.n_rows), np.diff(indptr)), columns] = times * reports
+    return (rows, halves / 2), (np.array([block.number, block.n_rows]),)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("block_rows", [None, 7])
+def test_a_function_over_rows_gets_blocks_what_is_shared_and_its_own_rows(threads, block_rows):
+    reports = np.random.default_rng(1).integers(-2, 4, (150, 5))
+    own = np.arange(300.0).reshape(150, 2)
+    blocks = row_blocks(150, block_rows)
+    with ThreadEngine(threads) as engine:
+        (rows, halves), (counts,) = engine.over_rows(
+            entries_and_halves, PrivatizedCounts(reports, 0.5), (3,), (own,), block_rows
+        )
+    assert np.array_equal(rows, 3 * np.maximum(reports, 0))
+    assert np.array_equal(halves, own / 2)
+    assert counts.tolist() == [sum(range(len(blocks))), 150]

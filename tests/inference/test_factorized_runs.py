@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from countveil.engines import blocks
 from countveil.inference import augmented_gibbs, cavi, factors, gibbs, run, start
 from countveil.inference.run import Checkpoint, Schedule
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
@@ -30,9 +31,9 @@ def scene(name, shape=None):
 @pytest.mark.parametrize("name", [*LONG, *NETWORKS])
 def test_threads_do_not_change_a_bit(name, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 7)
-    monkeypatch.setattr(factors, "LEAST_ROWS_PER_BLOCK", 16)
+    monkeypatch.setattr(blocks, "LEAST_ROWS_PER_BLOCK", 16)
     _, model, observations = scene(name, (LONG | NETWORKS)[name])
-    assert len(factors.row_blocks(observations.shape[0])) > 2
+    assert len(blocks.row_blocks(observations.shape[0])) > 2
     plan = Schedule(2, 1, 2, 1)
     for algorithm in (gibbs, augmented_gibbs):
         found = [

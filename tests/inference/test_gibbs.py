@@ -8,6 +8,7 @@ both ways if the step is right in every part: the law of the count, allocation, 
 import numpy as np
 import pytest
 
+from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import factors, gibbs
 from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
@@ -167,21 +168,11 @@ def test_fixed_rates_stay_fixed():
         assert [rate.tolist() for rate in state.rates] == [0.7, 0.7]
 
 
-def test_row_blocks_cover_every_row_once_whatever_the_size():
-    for n_rows in (1, 16, 17, 255, 256, 257, 1000, 1024, 1025):
-        blocks = factors.row_blocks(n_rows)
-        assert np.concatenate([np.arange(n_rows)[rows] for rows in blocks]).tolist() == list(range(n_rows))
-        sizes = [rows.stop - rows.start for rows in blocks]
-        assert max(sizes) <= factors.MOST_ROWS_PER_BLOCK
-        assert min(sizes[:-1], default=factors.LEAST_ROWS_PER_BLOCK) >= factors.LEAST_ROWS_PER_BLOCK
-        assert len(blocks) >= min(factors.BLOCKS_OF_FEW_ROWS, -(-n_rows // factors.LEAST_ROWS_PER_BLOCK))
-
-
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 3, 0.5, seed=4, tokens=2000.0)
-    assert len(factors.row_blocks(600)) == 4
+    assert len(row_blocks(600)) == 4
     streams, model = Streams.of_chain(5, 0), small_model((600, 2100), 3, learned=True)
     start = gibbs.init(observations, model, streams)
     finals = []

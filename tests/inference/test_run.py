@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from countveil.inference import factors, gibbs
+from countveil.engines.blocks import row_blocks
+from countveil.inference import gibbs
 from countveil.inference.run import Chain, Draws, Schedule, cut, sample
 from tests.joint import arrays_of, assert_same_bits, mu_of, planted, run_chain, small_model
 
@@ -26,7 +27,7 @@ def run(plan, threads=1, seed=5, data=None, progress=False):
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_same_seed_gives_the_same_bits_with_any_number_of_threads(threads, chains):
     plan, data = Schedule(4, 3, chains, 1), observations(600)
-    assert len(factors.row_blocks(600)) == 4
+    assert len(row_blocks(600)) == 4
     assert_same_bits(run(plan, 1, data=data).draws, run(plan, threads, data=data).draws)
 
 

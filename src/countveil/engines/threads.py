@@ -6,6 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from countveil.engines.blocks import Arrays, Block, BlockFunction, put_together, row_blocks
+from countveil.observations import Observations
+
 
 def available_threads() -> int:
     """How many threads this process may run at once."""
@@ -15,14 +18,30 @@ def available_threads() -> int:
 
 
 class ThreadEngine:
-    """Maps a function over blocks with a fixed number of threads; results come in the blocks' order."""
+    """An ``Engine`` with a fixed number of threads."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
+    def over_rows(
+        self,
+        function: BlockFunction,
+        observations: Observations,
+        shared: tuple[Any, ...] = (),
+        own: Arrays = (),
+        block_rows: int | None = None,
+    ) -> tuple[Arrays, Arrays]:
+        """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
+        blocks = row_blocks(observations.shape[0], block_rows)
+
+        def compute(number: int, rows: slice) -> tuple[Arrays, Arrays]:
+            return function(Block(number, observations.block(rows)), *shared, *(x[rows] for x in own))
+
+        return put_together(self.map(compute, range(len(blocks)), blocks), blocks)
+
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """function over zipped arguments, in order."""
+        """Function over zipped arguments, in order."""
         if self._pool is None:
             return map(function, *arguments)
         return self._pool.map(function, *arguments)

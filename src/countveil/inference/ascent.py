@@ -4,21 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.factors import (
     MeanRule,
-    row_blocks,
     row_exposures,
-    summed,
     update_after_allocation,
     update_side,
 )
 from countveil.kernels import variational as kernels
 from countveil.models.factorization import Factorization
 from countveil.observations import Observations
-
-Arrays = tuple[np.ndarray, ...]
 
 
 class Pass(NamedTuple):
@@ -38,24 +34,34 @@ def pass_over_rows(
     theta: tuple[np.ndarray, np.ndarray],
     phi: tuple[np.ndarray, np.ndarray],
     prior: tuple[np.ndarray, np.ndarray],
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> Pass:
     """Update theta given phi, block by block; both are (geometric mean, mean), prior is (shape, rate), each (n, K)."""
     phi_geometric, phi_mean = phi
-    phi_total = phi_mean.sum(axis=0)
-    shape, rate = theta[0].copy(), theta[1].copy()
-
-    def update_block(rows: slice) -> Arrays:
-        sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
-        bound = kernels.update_rows(
-            observations.block(rows), shape[rows], rate[rows], phi_geometric, phi_mean,
-            phi_total, prior[0][rows], prior[1][rows], sums,
-        )  # fmt: skip
-        return *sums, np.array([bound])
-
-    ratio, exposure, totals, bound = summed(engine.map(update_block, row_blocks(observations.shape[0])))
+    (shape, rate), (ratio, exposure, totals, bound) = engine.over_rows(
+        update_block, observations, (phi_geometric, phi_mean, phi_mean.sum(axis=0)), (*theta, *prior)
+    )
     exposure += totals[0]
     return Pass(shape, rate, ratio, np.maximum(exposure, 0.0), float(bound[0]))
+
+
+def update_block(
+    block: Block,
+    phi_geometric: np.ndarray,
+    phi_mean: np.ndarray,
+    phi_total: np.ndarray,
+    theta_geometric: np.ndarray,
+    theta_mean: np.ndarray,
+    prior_shape: np.ndarray,
+    prior_rate: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """Theta's new (shape, rate), and the block's part of (ratio, exposure, theta's totals, bound)."""
+    sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
+    shape, rate = theta_geometric.copy(), theta_mean.copy()
+    bound = kernels.update_rows(
+        block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums
+    )
+    return (shape, rate), (*sums, np.array([bound]))
 
 
 def update_all(
@@ -64,7 +70,7 @@ def update_all(
     geometric: Arrays,
     means: Arrays,
     rule: MeanRule,
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> tuple[list[np.ndarray], float]:
     """Every free factor's optimum in turn, kept in the rule.
 
@@ -93,15 +99,15 @@ def update_all(
 
 
 def expect_counts(
-    observations: Observations, theta: np.ndarray, phi: np.ndarray, engine: ThreadEngine
+    observations: Observations, theta: np.ndarray, phi: np.ndarray, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Expected counts over theta (D, K) and over phi (V, K), and the bound but for the exposures."""
-    row_ratio = np.zeros_like(theta)
-
-    def expect_block(rows: slice) -> Arrays:
-        ratio = np.zeros_like(phi)
-        bound = kernels.expect_rows(observations.block(rows), theta[rows], phi, row_ratio[rows], ratio)
-        return ratio, np.array([bound])
-
-    ratio, bound = summed(engine.map(expect_block, row_blocks(len(theta))))
+    (row_ratio,), (ratio, bound) = engine.over_rows(expect_block, observations, (phi,), (theta,))
     return row_ratio, ratio, float(bound[0])
+
+
+def expect_block(block: Block, phi: np.ndarray, theta: np.ndarray) -> tuple[Arrays, Arrays]:
+    """The block's rows of the row ratio, and its part of (column ratio, bound)."""
+    row_ratio, ratio = np.zeros_like(theta), np.zeros_like(phi)
+    bound = kernels.expect_rows(block.entries, theta, phi, row_ratio, ratio)
+    return (row_ratio,), (ratio, np.array([bound]))

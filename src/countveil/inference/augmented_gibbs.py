@@ -16,14 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
     DrawRule,
     draw_rates,
     priors_of,
-    row_blocks,
-    summed,
     update_after_allocation,
 )
 from countveil.inference.gibbs import Info, total_rate
@@ -53,25 +51,16 @@ def init(observations: Observations, model: Factorization, streams: Streams) -> 
 
 
 def step(
-    state: State, observations: Observations, model: Factorization, streams: Streams, engine: ThreadEngine
+    state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
     """The state one sweep on; the old one is left as it was."""
     sweep = state.sweep + 1
     factors, splits = list(state.factors), streams.generator(sweep, SPLITS)
     row_values, values = model.rows.forward(factors), model.columns.forward(factors)
     theta, phi = model.rows.matrix(row_values), model.columns.matrix(values)
-    noise, row_counts = np.empty_like(state.noise), np.zeros_like(theta)
-
-    def allocate_block(number: int, rows: slice) -> tuple[np.ndarray, ...]:
-        sums = (np.zeros_like(phi),)
-        kernels.allocate_rows(
-            observations.block(rows), theta[rows], phi, state.noise[rows], noise[rows], row_counts[rows], *sums,
-            streams.generator(sweep, ROWS, number),
-        )  # fmt: skip
-        return sums
-
-    blocks = row_blocks(len(theta))
-    (counts,) = summed(engine.map(allocate_block, range(len(blocks)), blocks))
+    (noise, row_counts), (counts,) = engine.over_rows(
+        allocate_block, observations, (phi, streams, sweep), (theta, state.noise)
+    )
     update_after_allocation(
         model, factors, sampled_counts(model.rows, row_values, row_counts, splits),
         sampled_counts(model.columns, values, counts, splits), observations.fully_exposed,
@@ -79,3 +68,13 @@ def step(
     )  # fmt: skip
     rates = draw_rates(model, observations, factors, state.rates, streams.generator(sweep, RATES))
     return State(tuple(factors), rates, sweep, noise), Info(total_rate(model, factors))
+
+
+def allocate_block(
+    block: Block, phi: np.ndarray, streams: Streams, sweep: int, theta: np.ndarray, noise: np.ndarray
+) -> tuple[Arrays, Arrays]:
+    """The block's rows of (noise rates, row counts), and its part of the column counts."""
+    new_noise, row_counts, counts = np.empty_like(noise), np.zeros_like(theta), np.zeros_like(phi)
+    rng = streams.generator(sweep, ROWS, block.number)
+    kernels.allocate_rows(block.entries, theta, phi, noise, new_noise, row_counts, counts, rng)
+    return (new_noise, row_counts), (counts,)

@@ -22,11 +22,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.allocation import expected_counts
-from countveil.inference.ascent import Arrays
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
-from countveil.inference.factors import MeanRule, row_blocks, summed, update_after_allocation
+from countveil.inference.factors import MeanRule, update_after_allocation
 from countveil.inference.gibbs import log_likelihood
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
@@ -71,7 +71,7 @@ def from_point(
     factors: Arrays,
     observations: Observations,
     model: Factorization,
-    engine: ThreadEngine,
+    engine: Engine,
     *,
     center: Center = "mode",
 ) -> State:
@@ -86,7 +86,7 @@ def step(
     observations: Observations,
     model: Factorization,
     streams: Streams,
-    engine: ThreadEngine,
+    engine: Engine,
     *,
     center: Center = "mode",
 ) -> tuple[State, Info]:
@@ -108,7 +108,7 @@ def update(
     noise_shape: np.ndarray,
     observations: Observations,
     model: Factorization,
-    engine: ThreadEngine,
+    engine: Engine,
     sweep: int,
     center: Center,
 ) -> State:
@@ -116,17 +116,10 @@ def update(
     if center not in ("mode", "mean"):
         raise ValueError(f"center must be 'mode' or 'mean', got {center!r}")
     geometric, means, _ = moments
-    noise = np.array(noise_shape)
     theta, phi = (side_moments(side, *moments) for side in (model.rows, model.columns))
-    row_ratio = np.zeros_like(theta[0])
-
-    def expect_block(rows: slice) -> Arrays:
-        ratio = np.zeros_like(phi[0])
-        block, part = observations.block(rows), (theta[0][rows], theta[1][rows], theta[2][rows])
-        kernels.expect_rows(block, part, phi, noise[rows], row_ratio[rows], ratio, center == "mean")
-        return (ratio,)
-
-    (ratio,) = summed(engine.map(expect_block, row_blocks(observations.shape[0])))
+    (noise, row_ratio), (ratio,) = engine.over_rows(
+        expect_block, observations, (phi, center == "mean"), (*theta, noise_shape)
+    )
     rule = MeanRule(model, expected_priors(model, observations, hypers))
     factors = list(means)
     row_counts = expected_counts(model.rows, model.rows.forward(geometric), row_ratio)
@@ -138,6 +131,22 @@ def update(
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
     new_hypers = update_hypers(model, observations, hypers, factors)
     return State(tuple(shapes), tuple(rates), new_hypers, sweep, noise)
+
+
+def expect_block(
+    block: Block,
+    phi: tuple[np.ndarray, np.ndarray, np.ndarray],
+    use_mean: bool,
+    geometric: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    noise_shape: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """The block's rows of (noise shapes, row ratio), and its part of the column ratio."""
+    noise, row_ratio, ratio = np.array(noise_shape), np.zeros_like(mean), np.zeros_like(phi[0])
+    theta = geometric, mean, variance
+    kernels.expect_rows(block.entries, theta, phi, noise, row_ratio, ratio, use_mean)
+    return (noise, row_ratio), (ratio,)
 
 
 def side_moments(

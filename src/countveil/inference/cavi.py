@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from countveil.engines.blocks import Arrays, Engine
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.ascent import Arrays, update_all
+from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
@@ -55,9 +56,7 @@ def init(observations: Observations, model: Factorization, streams: Streams) -> 
     return from_point(start, observations, model, ThreadEngine())
 
 
-def from_point(
-    factors: Arrays, observations: Observations, model: Factorization, engine: ThreadEngine
-) -> State:
+def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:
     """Q one update on from a point estimate of all factors."""
     return update(factors, factors, initial_hypers(model), observations, model, engine, 0)[0]
 
@@ -67,7 +66,7 @@ def step(
     observations: Observations,
     model: Factorization,
     streams: Streams,
-    engine: ThreadEngine,
+    engine: Engine,
     expectation: str = "geometric",
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
@@ -87,7 +86,7 @@ def update(
     hypers: Arrays,
     observations: Observations,
     model: Factorization,
-    engine: ThreadEngine,
+    engine: Engine,
     sweep: int,
 ) -> tuple[State, float]:
     """Q(y), Q(factors), Q(rates) each replaced by their optimum in turn; and the data's part of the bound."""

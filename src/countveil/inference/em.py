@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Engine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
 from countveil.inference.factors import MeanRule, own_entries
@@ -50,7 +50,7 @@ def from_point(
     factors: tuple[np.ndarray, ...],
     observations: Observations,
     model: Factorization,
-    engine: ThreadEngine,
+    engine: Engine,
     iterations: int,
 ) -> State:
     """A few iterations on from a point: a better place for a chain to begin."""
@@ -65,14 +65,14 @@ def step(
     observations: Observations,
     model: Factorization,
     streams: Streams | None,
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
     return update(state, observations, model, engine, None)
 
 
 def update(
-    state: State, observations: Observations, model: Factorization, engine: ThreadEngine, total: float | None
+    state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
     """One iteration at the state's penalty; with ``total``, the last factor's makes the rates add up to that."""
     row = model.row_factor
@@ -166,7 +166,7 @@ class HeldTotal:
         observations: Observations,
         model: Factorization,
         streams: Streams | None,
-        engine: ThreadEngine,
+        engine: Engine,
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
         return update(state, observations, model, engine, self.target(state) if self.noisy else None)

@@ -4,13 +4,12 @@ Exposures are derivatives of the sum over cells of e times the rate, at the newe
 factors. What an update is (a draw, a mean) is a rule's business.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
 from countveil.kernels.gibbs import MASKED, SMALLEST, sample_gammas
@@ -19,9 +18,6 @@ from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
 from countveil.observations import Observations
 
-MOST_ROWS_PER_BLOCK = 256
-LEAST_ROWS_PER_BLOCK = 64
-BLOCKS_OF_FEW_ROWS = 4
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
 
@@ -52,46 +48,33 @@ class Rule(Protocol):
         ...
 
 
-def row_blocks(n_rows: int, size: int | None = None) -> list[slice]:
-    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows."""
-    if size is None:
-        few = -(-n_rows // BLOCKS_OF_FEW_ROWS)
-        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few))
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-
-
-def summed(results: Iterable[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-    """Sums of the blocks' arrays, in the blocks' order."""
-    results = iter(results)
-    sums = next(results)
-    for parts in results:
-        for total, part in zip(sums, parts, strict=True):
-            total += part
-    return sums
-
-
-def row_exposures(observations: Observations, phi: np.ndarray, engine: ThreadEngine) -> np.ndarray:
+def row_exposures(observations: Observations, phi: np.ndarray, engine: Engine) -> np.ndarray:
     """(D, K) sums over columns of exposure times phi."""
-    exposure, total = np.empty((observations.shape[0], phi.shape[1])), phi.sum(axis=0)
-
-    def fill(rows: slice) -> None:
-        kernels.row_exposures(observations.block(rows), phi, total, exposure[rows])
-
-    list(engine.map(fill, row_blocks(observations.shape[0])))
+    (exposure,), _ = engine.over_rows(row_exposures_block, observations, (phi, phi.sum(axis=0)))
     return exposure
 
 
-def column_exposures(observations: Observations, theta: np.ndarray, engine: ThreadEngine) -> np.ndarray:
+def row_exposures_block(block: Block, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
+    """The block's rows of the row exposures."""
+    exposure = np.empty((block.n_rows, phi.shape[1]))
+    kernels.row_exposures(block.entries, phi, total, exposure)
+    return (exposure,), ()
+
+
+def column_exposures(observations: Observations, theta: np.ndarray, engine: Engine) -> np.ndarray:
     """(V, K) sums over rows of exposure times theta."""
-
-    def add(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        sums = np.zeros((observations.shape[1], theta.shape[1])), np.zeros(theta.shape[1])
-        kernels.column_exposures(observations.block(rows), theta[rows], *sums)
-        return sums
-
-    exposure, total = summed(engine.map(add, row_blocks(observations.shape[0])))
+    _, (exposure, total) = engine.over_rows(
+        column_exposures_block, observations, (observations.shape[1],), (theta,)
+    )
     exposure += total
     return exposure
+
+
+def column_exposures_block(block: Block, n_columns: int, theta: np.ndarray) -> tuple[Arrays, Arrays]:
+    """The block's part of (the column exposures beyond the rows' baselines, those baselines)."""
+    sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
+    kernels.column_exposures(block.entries, theta, *sums)
+    return (), sums
 
 
 def priors_of(model: Factorization, observations: Observations, rates: tuple[np.ndarray, ...]) -> Priors:
@@ -187,7 +170,7 @@ def update_after_allocation(
     column_counts: list[np.ndarray],
     observations: Observations,
     rule: Rule,
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> None:
     """Replace all free factors, in place in ``factors``, given the counts of every use."""
     f = model.shared
@@ -209,7 +192,7 @@ class DrawRule:
     """Each factor drawn from its gamma conditional."""
 
     def __init__(
-        self, model: Factorization, priors: Priors, streams: Streams, sweep: int, engine: ThreadEngine
+        self, model: Factorization, priors: Priors, streams: Streams, sweep: int, engine: Engine
     ) -> None:
         self.model, self.priors, self.streams, self.sweep, self.engine = model, priors, streams, sweep, engine
 

@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
     DrawRule,
     draw_rates,
     priors_of,
-    row_blocks,
-    summed,
     update_after_allocation,
     update_side,
 )
@@ -51,7 +49,7 @@ def init(observations: Observations, model: Factorization, streams: Streams) -> 
 
 
 def step(
-    state: State, observations: Observations, model: Factorization, streams: Streams, engine: ThreadEngine
+    state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
     """The state one sweep on; the old one is left as it was."""
     sweep = state.sweep + 1
@@ -61,8 +59,9 @@ def step(
     rule = DrawRule(model, priors, streams, sweep, engine)
     row = model.row_factor
     if row is not None:
-        theta = model.as_row_matrix(factors[row])
-        counts, exposures = sweep_rows(observations, model, theta, phi, priors[row], streams, sweep, engine)
+        theta, counts, exposures = sweep_rows(
+            observations, model, model.as_row_matrix(factors[row]), phi, priors[row], streams, sweep, engine
+        )
         factors[row] = model.as_row_factor(theta)
         update_side(
             model,
@@ -94,24 +93,32 @@ def sweep_rows(
     prior: tuple[np.ndarray, np.ndarray],
     streams: Streams,
     sweep: int,
-    engine: ThreadEngine,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw theta, in place; returns the (V, K) counts and exposures that fell to the columns."""
+    engine: Engine,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns."""
     shape, rate = (model.as_row_matrix(values) for values in prior)
-    phi_total = phi.sum(axis=0)
-
-    def sweep_block(number: int, rows: slice) -> tuple[np.ndarray, ...]:
-        sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
-        kernels.sweep_rows(
-            observations.block(rows), theta[rows], phi, phi_total, shape[rows], rate[rows], *sums,
-            streams.generator(sweep, ROWS, number),
-        )  # fmt: skip
-        return sums
-
-    blocks = row_blocks(len(theta))
-    counts, exposures, totals = summed(engine.map(sweep_block, range(len(blocks)), blocks))
+    (new,), (counts, exposures, totals) = engine.over_rows(
+        sweep_block, observations, (phi, phi.sum(axis=0), streams, sweep), (theta, shape, rate)
+    )
     exposures += totals[0]
-    return counts, exposures
+    return new, counts, exposures
+
+
+def sweep_block(
+    block: Block,
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    streams: Streams,
+    sweep: int,
+    theta: np.ndarray,
+    shape: np.ndarray,
+    rate: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """Theta's rows, and the block's part of (counts, exposures, theta's totals)."""
+    sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
+    new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
+    kernels.sweep_rows(block.entries, new, phi, phi_total, shape, rate, *sums, rng)
+    return (new,), sums
 
 
 def allocate(
@@ -120,22 +127,21 @@ def allocate(
     phi: np.ndarray,
     streams: Streams,
     sweep: int,
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(D, K) and (V, K) counts of all cells, drawn with the factors as they are."""
-    row_counts = np.zeros_like(theta)
-
-    def allocate_block(number: int, rows: slice) -> tuple[np.ndarray, ...]:
-        sums = (np.zeros_like(phi),)
-        kernels.allocate_rows(
-            observations.block(rows), theta[rows], phi, row_counts[rows], *sums,
-            streams.generator(sweep, ROWS, number),
-        )  # fmt: skip
-        return sums
-
-    blocks = row_blocks(len(theta))
-    (counts,) = summed(engine.map(allocate_block, range(len(blocks)), blocks))
+    (row_counts,), (counts,) = engine.over_rows(allocate_block, observations, (phi, streams, sweep), (theta,))
     return row_counts, counts
+
+
+def allocate_block(
+    block: Block, phi: np.ndarray, streams: Streams, sweep: int, theta: np.ndarray
+) -> tuple[Arrays, Arrays]:
+    """The block's rows of the row counts, and its part of the column counts."""
+    row_counts, counts = np.zeros_like(theta), np.zeros_like(phi)
+    rng = streams.generator(sweep, ROWS, block.number)
+    kernels.allocate_rows(block.entries, theta, phi, row_counts, counts, rng)
+    return (row_counts,), (counts,)
 
 
 def total_rate(model: Factorization, factors: list[np.ndarray] | tuple[np.ndarray, ...]) -> float:
@@ -145,13 +151,16 @@ def total_rate(model: Factorization, factors: list[np.ndarray] | tuple[np.ndarra
 
 
 def log_likelihood(
-    factors: tuple[np.ndarray, ...], observations: Observations, model: Factorization, engine: ThreadEngine
+    factors: tuple[np.ndarray, ...], observations: Observations, model: Factorization, engine: Engine
 ) -> float:
     """log P(max(reports, 0) | factors), the true counts summed out; masked cells left out."""
     theta, phi = model.matrices(factors)
-    phi_total = phi.sum(axis=0)
-    parts = engine.map(
-        lambda rows: kernels.log_likelihood_rows(observations.block(rows), theta[rows], phi, phi_total),
-        row_blocks(len(theta)),
-    )
-    return float(sum(parts))
+    _, (total,) = engine.over_rows(score_block, observations, (phi, phi.sum(axis=0)), (theta,))
+    return float(total[0])
+
+
+def score_block(
+    block: Block, phi: np.ndarray, phi_total: np.ndarray, theta: np.ndarray
+) -> tuple[Arrays, Arrays]:
+    """The block's part of the log-likelihood."""
+    return (), (np.array([kernels.log_likelihood_rows(block.entries, theta, phi, phi_total)]),)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.blocks import Engine
 from countveil.inference import em
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
@@ -53,7 +53,7 @@ class Folds:
         observations: Observations,
         model: Factorization,
         streams: Streams,
-        engine: ThreadEngine,
+        engine: Engine,
     ) -> tuple[tuple[em.State, ...], Info]:
         """One iteration of each fold."""
         new, score = [], 0.0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
@@ -112,7 +113,7 @@ def draws_from_gammas(
     data: Observations | ReleaseFiles,
     model: Factorization,
     settings: Settings,
-    engine: ThreadEngine,
+    engine: Engine,
 ) -> Draws:
     """Posterior draws from a Q of gammas: one chain of independent draws."""
     rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
@@ -135,9 +136,7 @@ def draw_factor(q: VariationalState, model: Factorization, f: int, rng: np.rando
     return np.triu(draw) + np.triu(draw, 1).T if factor.symmetric else draw
 
 
-def add_scores(
-    draws: Draws, data: Observations | ReleaseFiles, model: Factorization, engine: ThreadEngine
-) -> None:
+def add_scores(draws: Draws, data: Observations | ReleaseFiles, model: Factorization, engine: Engine) -> None:
     """Set the log-likelihood and total rate of every draw of the only chain, part by part of the data."""
     draws.log_likelihood[0] = 0.0
     for first, observations in data.parts():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from countveil.inference.factors import MOST_ROWS_PER_BLOCK, row_blocks
+from countveil.engines.blocks import MOST_ROWS_PER_BLOCK, row_blocks
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.observations import Observations

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
+from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import checkpoint, em, gibbs
 from countveil.inference.streams import Streams
@@ -119,7 +120,7 @@ class Chain:
     def run(
         self,
         plan: Schedule,
-        engine: ThreadEngine,
+        engine: Engine,
         stop: threading.Event,
         report: Callable[[int, int, float | None], None],
         watched: bool = False,

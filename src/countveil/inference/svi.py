@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
 from countveil.inference.allocation import expected_counts
-from countveil.inference.ascent import Arrays, Pass, pass_over_rows
+from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import SMALLEST, expected_priors, geometric_means, initial_hypers
-from countveil.inference.factors import offset_scales, row_blocks
+from countveil.inference.factors import offset_scales
 from countveil.inference.start import debiased, start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
@@ -73,7 +74,7 @@ def step(
     batch: Observations,
     model: Factorization,
     total_rows: int,
-    engine: ThreadEngine,
+    engine: Engine,
     expectation: str = "trimmed",
 ) -> tuple[State, Pass]:
     """Learn from one batch of rows; the batch's own Q(theta) comes along."""
@@ -117,7 +118,7 @@ def fit_rows(
     state: State,
     batch: Observations,
     model: Factorization,
-    engine: ThreadEngine,
+    engine: Engine,
     expectation: str = "trimmed",
 ) -> Pass:
     """Q(theta) of the batch's rows with Q(phi) held, a few iterations on from least squares."""
@@ -128,16 +129,30 @@ def fit_rows(
     )
     phi_total, prior = phi.sum(axis=0), row_prior(state, model, batch)
     start = project(batch, phi)
-    theta, cut = (start.copy(), start), TRIMMED if expectation == "trimmed" else 0.0
+    theta, _ = engine.over_rows(
+        settle_block, batch, (phi_g, phi, phi_total, expectation), (start, *prior), block_rows=LOCAL_BLOCK
+    )
+    return pass_over_rows(batch, (theta[0], theta[1]), (phi_g, phi), prior, engine)
 
-    def settle_block(rows: slice) -> None:
-        kernels.settle_rows(
-            batch.block(rows), theta[0][rows], theta[1][rows], phi_g, phi, phi_total,
-            prior[0][rows], prior[1][rows], expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
-        )  # fmt: skip
 
-    list(engine.map(settle_block, row_blocks(batch.shape[0], LOCAL_BLOCK)))
-    return pass_over_rows(batch, theta, (phi_g, phi), prior, engine)
+def settle_block(
+    block: Block,
+    phi_geometric: np.ndarray,
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    expectation: str,
+    start: np.ndarray,
+    prior_shape: np.ndarray,
+    prior_rate: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """(what counts are split by, means) of the block's rows of theta, some iterations on from the start."""
+    split_by, mean = start.copy(), start.copy()
+    cut = TRIMMED if expectation == "trimmed" else 0.0
+    kernels.settle_rows(
+        block.entries, split_by, mean, phi_geometric, phi, phi_total, prior_shape, prior_rate,
+        expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
+    )  # fmt: skip
+    return (split_by, mean), ()
 
 
 def project(batch: Observations, phi: np.ndarray) -> np.ndarray:

@@ -1,0 +1,91 @@
+"""Blocks of rows, and what an engine does with them: one function over all of them, in an order that is fixed.
+
+A block function gets a ``Block``, arrays that all blocks share, and its own rows of others. It changes none of
+them and returns (new rows, sums): arrays with a row for each of its own, and arrays to be added up over all
+blocks. It is a function of a module and all that it needs is among its arguments, so that it can be called in another
+process, and called again when that process is lost.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from countveil.observations import Observations
+
+MOST_ROWS_PER_BLOCK = 256
+LEAST_ROWS_PER_BLOCK = 64
+BLOCKS_OF_FEW_ROWS = 4
+
+Arrays = tuple[np.ndarray, ...]
+BlockFunction = Callable[..., tuple[Arrays, Arrays]]
+
+
+class Block(NamedTuple):
+    """A run of rows: its number, which names its random stream, and its stored entries as the kernels take them."""
+
+    number: int
+    entries: Arrays
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it has."""
+        return len(self.entries[0]) - 1
+
+
+class Engine(Protocol):
+    """Who computes the blocks."""
+
+    def over_rows(
+        self,
+        function: BlockFunction,
+        observations: Observations,
+        shared: tuple[Any, ...] = (),
+        own: Arrays = (),
+        block_rows: int | None = None,
+    ) -> tuple[Arrays, Arrays]:
+        """(all rows, sums over blocks) of function(block, *shared, *own rows); own arrays have a row for each row.
+
+        Sums are added up in the blocks' order, so that they do not depend on who computed which block.
+        """
+        ...
+
+    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        """Function over zipped arguments, in order, in this process."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def row_blocks(n_rows: int, size: int | None = None) -> list[slice]:
+    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows."""
+    if size is None:
+        few = -(-n_rows // BLOCKS_OF_FEW_ROWS)
+        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def put_together(results: Iterable[tuple[Arrays, Arrays]], blocks: list[slice]) -> tuple[Arrays, Arrays]:
+    """(all rows, sums) of the blocks' results, which come in order; takes the first block's sums for its own."""
+    whole: Arrays = ()
+    sums: Arrays = ()
+    for number, (found, parts) in enumerate(results):
+        if number == 0:
+            n_rows = blocks[-1].stop
+            whole, sums = tuple(np.empty((n_rows, *x.shape[1:]), dtype=x.dtype) for x in found), parts
+        for rows, part in zip(whole, found, strict=True):
+            rows[blocks[number]] = part
+        if number > 0:
+            add_to(sums, parts)
+    return whole, sums
+
+
+def add_to(sums: Arrays, parts: Arrays) -> None:
+    """Add a block's arrays to the sums so far, in place."""
+    for total, part in zip(sums, parts, strict=True):
+        total += part

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from countveil.engines import blocks
+from countveil.engines.blocks import put_together, row_blocks
+
+
+def test_row_blocks_cover_every_row_once_whatever_the_size():
+    for n_rows in (1, 16, 17, 255, 256, 257, 1000, 1024, 1025):
+        found = row_blocks(n_rows)
+        assert np.concatenate([np.arange(n_rows)[rows] for rows in found]).tolist() == list(range(n_rows))
+        sizes = [rows.stop - rows.start for rows in found]
+        assert max(sizes) <= blocks.MOST_ROWS_PER_BLOCK
+        assert min(sizes[:-1], default=blocks.LEAST_ROWS_PER_BLOCK) >= blocks.LEAST_ROWS_PER_BLOCK
+        assert len(found) >= min(blocks.BLOCKS_OF_FEW_ROWS, -(-n_rows // blocks.LEAST_ROWS_PER_BLOCK))
+
+
+def test_sums_are_added_in_the_order_of_the_blocks():
+    parts = [1e16, 1.0, 1.0]
+    found = (((), (np.array([x]),)) for x in parts)
+    whole, (total,) = put_together(found, row_blocks(3, 1))
+    assert whole == ()
+    assert total.tolist() == [(parts[0] + parts[1]) + parts[2]]
+    assert total[0] != sum(reversed(parts))
+
+
+@pytest.mark.parametrize("trailing", [(), (2,), (2, 3)])
+def test_rows_come_back_where_they_belong(trailing):
+    rows = np.arange(7 * np.prod(trailing, dtype=int), dtype=np.int32).reshape(7, *trailing)
+    cut = row_blocks(7, 3)
+    (whole,), sums = put_together(((((rows[part]),), ()) for part in cut), cut)
+    assert sums == ()
+    assert whole.dtype == rows.dtype
+    assert np.array_equal(whole, rows)
