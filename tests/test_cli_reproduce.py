@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from countveil.experiments.reproduce import NAMES, runner, skellam, theorems
+from countveil.experiments.reproduce import NAMES, runner, skellam, theorems, topics_enron, topics_synthetic
 from tests.test_cli import fails, run
 
 
@@ -63,3 +63,18 @@ def test_the_same_seed_draws_the_same_files(here):
             (here / out / name).read_bytes() for name in ("skellam.png", "skellam.svg", "skellam.csv")
         ]
     assert first["one"] == first["two"]
+
+
+def test_fewer_repeats_than_the_papers():
+    """A plan with noise draws or data sets is cut to what was asked for; one with fewer, or with neither, stays."""
+    assert runner.at_most(topics_enron.FULL, 2) == topics_enron.FULL._replace(noise_draws=2)
+    assert runner.at_most(topics_enron.FULL, 99) == topics_enron.FULL
+    assert runner.at_most(topics_synthetic.FULL, 3).data_sets == 3
+    assert runner.at_most(skellam.QUICK, 1) == skellam.QUICK
+
+
+def test_repeats_from_the_command_line(here, monkeypatch):
+    asked = []
+    monkeypatch.setattr(runner, "at_most", lambda plan, repeats: asked.append(repeats) or plan)
+    run("reproduce", "skellam", "--quick", "-o", "out", "--repeats", "1")
+    assert asked == [1]

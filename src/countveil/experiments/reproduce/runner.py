@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich import box
@@ -19,11 +20,12 @@ STYLE = {HOLDS: "bold green", FAILS: "bold red"}
 
 
 def present(
-    names: Sequence[str], output: Path, data: Path | None, quick: bool, seed: int
+    names: Sequence[str], output: Path, data: Path | None, quick: bool, seed: int, repeats: int | None = None
 ) -> dict[str, list[Verdict]]:
     """Run case studies, write NAME.png, NAME.svg, NAME.csv and NAME-verdicts.csv for each, and print all verdicts.
 
     One that needs real counts is left out, its claims not tested, if others were asked for and there are no data.
+    ``repeats`` is how many noise draws or data sets to go through at most.
 
     Raises:
         FileNotFoundError: a single case study without the data that it needs.
@@ -43,13 +45,21 @@ def present(
             continue
         with ProgressWatcher(Console(stderr=True)) as watcher:
             bench = Bench(name, output / "fits", data, seed, watcher)
-            study = module.run(bench, module.QUICK if quick else module.FULL)
+            study = module.run(bench, at_most(module.QUICK if quick else module.FULL, repeats))
         write_files(study, name, output)
         found[name] = study.verdicts
     screen = console()
     screen.print(verdict_table(found))
     screen.print(f"Wrote figures, numbers and verdicts to {output}", highlight=False, soft_wrap=True)
     return found
+
+
+def at_most(plan: Any, repeats: int | None) -> Any:
+    """A plan with its number of noise draws or data sets cut to ``repeats``; one that has neither as it is."""
+    if repeats is None:
+        return plan
+    fields = [field for field in ("noise_draws", "data_sets") if field in plan._fields]
+    return plan._replace(**{field: min(repeats, getattr(plan, field)) for field in fields})
 
 
 def write_files(study: Study, name: str, output: Path) -> None:

@@ -1,5 +1,6 @@
 """Topics of Enron's e-mails from noisy counts: the ICML paper's figure 3."""
 
+import sys
 import time
 import warnings
 from functools import partial
@@ -18,6 +19,7 @@ from countveil.experiments.reproduce.bench import Bench, Study, Task, digest
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared, untested
 from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling, distributions
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
+from countveil.inference.diagnostics import diagnose
 from countveil.inference.start import least_squares
 from countveil.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 
@@ -29,7 +31,7 @@ TOP, ROWS_AT_ONCE = 10, 500
 
 
 class Plan(NamedTuple):
-    """The corpus and its size at most, topics, noise draws, and the chains."""
+    """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that there are)."""
 
     names: tuple[str, ...]
     shape: tuple[int, int]
@@ -37,9 +39,10 @@ class Plan(NamedTuple):
     noise_draws: int
     sampling: Sampling
     methods: tuple[str, ...] = METHODS
+    threads: int | None = 1
 
 
-FULL = Plan(real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100))
+FULL = Plan(real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 250, 50, 5), threads=None)
 QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
 
@@ -99,16 +102,38 @@ def fit(
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
     options = OPTIONS.get(method, {}) | (plan.sampling._asdict() if method in SAMPLED else {})
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = TopicModel(plan.n_topics, seed=seed, threads=1, progress=False, **options).fit(data)
-    seconds = time.perf_counter() - started
+        model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
+        model.fit(data)
+    cost = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - worked,
+            "gigabytes": peak_gigabytes()}  # fmt: skip
     draws = model.posterior["posterior"]
     theta, phi = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]) for name in ("theta", "phi"))
-    return scores(counts, list(zip(theta, phi, strict=True)), model.components_, (0.0,)) | {
-        "seconds": seconds
-    }
+    found = scores(counts, list(zip(theta, phi, strict=True)), model.components_, (0.0,)) | cost
+    return found | (settled(model) if method in SAMPLED else {})
+
+
+def settled(model: TopicModel) -> dict[str, float]:
+    """Whether each chain has settled: split R-hat, its halves taken for chains, and ESS of the log-likelihood and
+    of the sum of all rates, the worse of the two."""
+    sampled = model.posterior["sample_stats"]
+    traces = {name: sampled[name].to_numpy() for name in ("log_likelihood", "total_rate")}
+    half = next(iter(traces.values())).shape[1] // 2
+    table = diagnose({name: trace[:, : 2 * half].reshape(-1, half) for name, trace in traces.items()}).table
+    return {"r_hat": table["r_hat"].max(), "ess": table["ess_bulk"].min()}
+
+
+def peak_gigabytes() -> float:
+    """The most memory that this process has held; NaN where the system does not tell."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return np.nan
+    return (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
+    )
 
 
 def scores(
