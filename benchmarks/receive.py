@@ -1,6 +1,7 @@
 """Reports a second that `countveil receive` takes on this machine, and what malformed bodies do to it.
 
 python benchmarks/receive.py --seconds 60 --per-second 500 --clients 50
+python benchmarks/receive.py --db postgresql://...    (an empty database)
 """
 
 import argparse
@@ -20,6 +21,7 @@ import numpy as np
 
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.receive import store
+from countveil.receive.database import is_url
 
 LEVEL = PrivacyLevel(1, 10)
 COMMAND = "import sys; from countveil.cli import app; app(sys.argv[1:])"
@@ -35,12 +37,16 @@ def main() -> None:
         ("malformed", 10_000),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument(
+        "--db", default="reports.sqlite", help="a file's name, or the URL of an empty database"
+    )
     options = parser.parse_args()
     words = [f"word{n}" for n in range(options.cells)]
     asked = study.new("Load", "To measure.", "a@b.org", [LEVEL], [("word", words)])
     bodies = [made(n, asked) for n in range(options.seconds * options.per_second)]
     with tempfile.TemporaryDirectory() as folder:
-        process, port = started(Path(folder), asked)
+        process, port = started(Path(folder), asked, options.db)
+        where = options.db if is_url(options.db) else Path(folder) / options.db
         try:
             post(port, bodies[0])
             print(f"{memory(process.pid)} MB before")
@@ -48,9 +54,9 @@ def main() -> None:
             late = np.quantile(took, [0.5, 0.99, 1]) * 1000
             print(f"{len(bodies)} reports of {len(bodies[0])} bytes in {wall:.1f} s: {dict(seen)}")
             print("ms to the answer: median {:.1f}, 99% {:.1f}, most {:.1f}".format(*late))
-            print(f"{store.size(Path(folder) / 'reports.sqlite')} stored; {memory(process.pid)} MB")
+            print(f"{store.size(where)} stored; {memory(process.pid)} MB")
             refused = Counter(malformed(port, bodies[1], options.malformed))
-            kept = store.size(Path(folder) / "reports.sqlite")
+            kept = store.size(where)
             print(f"malformed: {dict(refused)}; {kept} stored; {memory(process.pid)} MB")
         finally:
             process.terminate()
@@ -62,12 +68,12 @@ def made(number: int, asked: study.Study) -> bytes:
     return report.encode(report.Report(f"{number:032x}", LEVEL, values), asked)
 
 
-def started(folder: Path, asked: study.Study) -> tuple[subprocess.Popen, int]:
+def started(folder: Path, asked: study.Study, where: str) -> tuple[subprocess.Popen, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (folder / "study.json").write_text(asked.to_json())
-    more = ["--db", "reports.sqlite", "--port", str(port), "--per-minute", "0"]
+    more = ["--db", where, "--port", str(port), "--per-minute", "0"]
     process = subprocess.Popen([sys.executable, "-c", COMMAND, "receive", "study.json", *more], cwd=folder)
     for _ in range(600):
         try:

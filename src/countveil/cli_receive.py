@@ -1,6 +1,5 @@
 """The command of the receiving end."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,11 @@ def add_receive(app: typer.Typer) -> None:
 def receive_reports(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     database: Annotated[
-        Path, typer.Option("--db", help="The SQLite file to store reports in; made if there is none.")
+        str,
+        typer.Option(
+            "--db",
+            help="The SQLite file to store reports in, made if there is none; or a URL, postgresql://...",
+        ),
     ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
@@ -35,6 +38,11 @@ def receive_reports(
 
     Afterwards, or meanwhile: `countveil collect study.json reports.sqlite -o release.npz`
 
+    PostgreSQL (the extra `postgres`): a database, or a schema of one, for each study, as in `--db
+    postgresql://countveil@db.example.org/study`, which `collect` takes too. Other users of the machine can read a
+    password in a command: leave it to ~/.pgpass, PGPASSWORD or a service file. The user may create tables the
+    first time; later INSERT and SELECT are enough. A server that does not wait for its disk (fsync off) is refused.
+
     TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate before it,
     which hands on X-Forwarded-For, so that the rate is that of each participant. With Caddy, which gets the
     certificate itself:
@@ -49,8 +57,6 @@ def receive_reports(
 
     Example: `countveil receive study.json --db reports.sqlite`
     """
-    if re.match(r"[a-z+]{2,}:/", str(database)):
-        raise ValueError(f"db must be a file for SQLite, got {database}: no other database is supported")
     try:
         import uvicorn
 
@@ -61,13 +67,13 @@ def receive_reports(
         ) from None
     from countveil.privacy.study import load
     from countveil.receive import path_of
-    from countveil.receive.store import Store
+    from countveil.receive.store import Store, name_of
 
     asked = load(study)
-    if not database.absolute().parent.is_dir():
-        raise FileNotFoundError(f"no directory {database.parent} to write {database.name} in")
     made = application(asked, Store(database, asked), Limits(per_minute))
-    typer.echo(f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {database}.")
+    typer.echo(
+        f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
+    )
     uvicorn.run(
         made,
         host=host,

@@ -133,7 +133,10 @@ def page_strings() -> None:
 def collect_reports(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     reports: Annotated[
-        list[Path], typer.Argument(help="Report files, directories full of them, or what `receive` stored.")
+        list[str],
+        typer.Argument(
+            help="Report files, directories full of them, or what `receive` stored: a file or a URL."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write (.npz).")],
     table: Annotated[
@@ -155,21 +158,23 @@ def collect_reports(
     from countveil.collect import Held, collect, report_files
     from countveil.privacy.study import load
     from countveil.receive import store
+    from countveil.receive.database import is_url
 
     table = output.with_suffix(".csv") if table is None else table
-    check_free(output, force, study, *reports)
-    check_free(table, force, study, output, *reports)
+    paths = [Path(where) for where in reports if not is_url(where)]
+    check_free(output, force, study, *paths)
+    check_free(table, force, study, output, *paths)
     for written in (output, table):
-        if any(path.is_dir() and written.parent.samefile(path) for path in reports):
+        if any(path.is_dir() and written.parent.samefile(path) for path in paths):
             raise ValueError(
                 f"{written} must be outside the directories of reports, got one in {written.parent}"
             )
-    stores = [path for path in reports if store.is_store(path)]
-    found = report_files(path for path in reports if path not in stores)
+    stores = [where for where in reports if store.is_store(where)]
+    found = report_files(path for path in paths if not store.is_store(path))
     held = starmap(Held, chain.from_iterable(map(store.contents, stores)))
-    total = len(found) + sum(map(store.size, stores))
-    done = collect(load(study), counted(chain(found, held), total), output, table)
-    typer.echo(f"Accepted {done.accepted} of {total} reports.")
+    expected = len(found) + sum(map(store.size, stores))
+    done = collect(load(study), counted(chain(found, held), expected), output, table)
+    typer.echo(f"Accepted {done.accepted} of {done.accepted + done.refused} reports.")
     for field, times in done.fields.most_common():
         typer.echo(f"Refused for {field}: {times}")
     typer.echo(f"Wrote {output}, and {table} with what became of every file.")

@@ -24,11 +24,11 @@ def free_port():
 class Running:
     """`countveil receive` in ``folder``, listening; ended by leaving it, or by ``end`` in any way."""
 
-    def __init__(self, folder, study):
+    def __init__(self, folder, study, where="reports.sqlite"):
         self.port = (urlsplit(study.address).port if study.address else None) or free_port()
         self.address = f"http://127.0.0.1:{self.port}{path_of(study)}"
         (folder / "study.json").write_text(study.to_json())
-        command = ["receive", "study.json", "--db", "reports.sqlite", "--port", str(self.port)]
+        command = ["receive", "study.json", "--db", str(where), "--port", str(self.port)]
         self.process = subprocess.Popen(
             [sys.executable, "-c", COMMAND, *command, "--per-minute", "0"],
             cwd=folder,

@@ -156,9 +156,9 @@ def test_too_many_requests_are_told_to_come_later(path):
 def test_where_nothing_can_be_stored_nothing_is_accepted(path):
     kept = Store(path, STUDY)
     with testclient.TestClient(app.application(STUDY, kept, app.Limits(0))) as client:
-        kept._connection.execute("PRAGMA query_only = 1")
+        kept.database._connection.execute("PRAGMA query_only = 1")
         assert client.post("/reports", content=made(1)).status_code == 503
-        kept._connection.execute("PRAGMA query_only = 0")
+        kept.database._connection.execute("PRAGMA query_only = 0")
         assert client.post("/reports", content=made(1)).status_code == 200
 
 
@@ -168,8 +168,8 @@ def test_the_path_is_that_of_the_address():
     assert path_of(STUDY) == "/reports"
 
 
-def test_what_was_answered_survives_a_kill_and_collects(tmp_path):
-    running = Running(tmp_path, STUDY)
+def test_what_was_answered_survives_a_kill_and_collects(tmp_path, where):
+    running = Running(tmp_path, STUDY, where)
     answered, lock = [], threading.Lock()
 
     def send(first):
@@ -190,22 +190,22 @@ def test_what_was_answered_survives_a_kill_and_collects(tmp_path):
     running.end(signal.SIGKILL)
     for thread in threads:
         thread.join()
-    again = Running(tmp_path, STUDY)
-    kept = {int(name.rpartition("#")[2], 16) for name, _ in store.contents(tmp_path / "reports.sqlite")}
+    again = Running(tmp_path, STUDY, where)
+    kept = {int(name.rpartition("#")[2], 16) for name, _ in store.contents(where)}
     assert set(answered) <= kept
     assert len(kept) <= len(answered) + 8
     assert again.post(made(answered[0], (answered[0], 1, 0))) == "accepted"
-    where = [str(tmp_path / name) for name in ("study.json", "reports.sqlite", "release.npz")]
-    said = run("collect", *where[:2], "-o", where[2]).stdout
+    asked, release = str(tmp_path / "study.json"), str(tmp_path / "release.npz")
+    said = run("collect", asked, str(where), "-o", release).stdout
     assert f"Accepted {len(kept)} of {len(kept)} reports." in said
     again.end(signal.SIGTERM)
-    assert store.size(tmp_path / "reports.sqlite") == len(kept)
+    assert store.size(where) == len(kept)
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.json").write_text(STUDY.to_json())
-    assert "no other database" in fails("receive", "s.json", "--db", "postgresql://a/b")
+    assert "must begin with postgresql://" in fails("receive", "s.json", "--db", "mysql://a/b")
     assert "no directory" in fails("receive", "s.json", "--db", "nowhere/r.sqlite")
     (tmp_path / "text").write_text("no database " * 50)
     assert "must be a store of reports" in fails("receive", "s.json", "--db", "text")

@@ -1,6 +1,7 @@
 """The store: each participant once, on disk before it is told, nobody else's file."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,27 +23,47 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def opened(path):
-    made = Store(path, planned())
+def opened(where):
+    made = Store(where, planned())
     yield made
     made.close()
 
 
-def test_each_participant_once(opened, path):
+def test_each_participant_once(opened, where):
     outcomes = [
         opened.put(who, what).result(10)
         for who, what in [("b", b"1"), ("a", b"2"), ("b", b"1"), ("b", b"3"), ("a", b"2")]
     ]
     assert outcomes == [NEW, NEW, SAME, OTHER, SAME]
-    assert list(store.contents(path)) == [(f"{path}#a", b"2"), (f"{path}#b", b"1")]
-    assert store.size(path) == 2
+    name = store.name_of(where)
+    assert list(store.contents(where)) == [(f"{name}#a", b"2"), (f"{name}#b", b"1")]
+    assert store.size(where) == 2
 
 
-def test_many_at_once_in_any_batches(opened, path):
+def test_in_one_batch_the_first_of_a_participant_counts(opened, where):
+    opened.put("c", b"0").result(10)
+    batch = [("b", b"1"), ("a", b"\0\xff"), ("b", b"2"), ("b", b"1"), ("c", b"0"), ("c", b"9")]
+    assert opened.database.put(batch) == [NEW, NEW, OTHER, SAME, SAME, OTHER]
+    assert [content for _, content in store.contents(where)] == [b"\0\xff", b"1", b"0"]
+
+
+def test_many_at_once_in_any_batches(opened, where):
     waiting = [opened.put(f"{n % 500:03}", b"%d" % (n % 500)) for n in range(1000)]
     outcomes = [future.result(10) for future in waiting]
     assert outcomes == [NEW] * 500 + [SAME] * 500
-    assert store.size(path) == 500
+    assert store.size(where) == 500
+
+
+def test_two_receivers_of_one_study(opened, where):
+    names = [f"{n:04}" for n in range(900)]
+    with closing(Store(where, planned())) as other:
+        rising, falling = {}, {}
+        for one, last in zip(names, reversed(names), strict=True):
+            rising[one] = opened.put(one, b"first")
+            falling[last] = other.put(last, b"second")
+        outcomes = [sorted(told[name].result(30) for told in (rising, falling)) for name in names]
+    assert outcomes == [[NEW, OTHER]] * 900
+    assert store.size(where) == 900
 
 
 def test_what_waits_is_bounded(path, monkeypatch):
@@ -58,25 +79,44 @@ def test_what_waits_is_bounded(path, monkeypatch):
     assert store.size(path) <= 2000
 
 
-def test_an_error_is_told_to_all_who_wait_and_the_store_goes_on(opened, path):
-    opened._connection.execute("PRAGMA query_only = 1")
-    futures = [opened.put(name, b"x") for name in "ab"]
+READ_ONLY = {
+    "SQLite": ("PRAGMA query_only = 1", "PRAGMA query_only = 0"),
+    "Postgres": ("SET default_transaction_read_only = on", "SET default_transaction_read_only = off"),
+}
+
+
+def test_an_error_is_told_to_all_who_wait_and_the_store_goes_on(opened, caplog):
+    on, off = READ_ONLY[type(opened.database).__name__]
+    opened.database._connection.execute(on)
+    futures = [opened.put(name, b"secret") for name in "ab"]
     for future in futures:
-        with pytest.raises(sqlite3.Error):
+        with pytest.raises(store.StoreError):
             future.result(10)
-    opened._connection.execute("PRAGMA query_only = 0")
-    assert opened.put("a", b"x").result(10) == NEW
+    opened.database._connection.execute(off)
+    assert opened.put("a", b"secret").result(10) == NEW
+    first, last = (record.getMessage() for record in caplog.records)
+    assert "Nothing can be stored" in first
+    assert "secret" not in first
+    assert "stored again" in last
 
 
-def test_it_opens_again_and_only_for_its_study(path):
-    made = Store(path, planned())
+def test_an_error_that_nobody_thought_of_does_not_end_the_writer(opened, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(opened.database, "put", lambda batch: [][0])
+        with pytest.raises(IndexError):
+            opened.put("a", b"1").result(10)
+    assert opened.put("a", b"1").result(10) == NEW
+
+
+def test_it_opens_again_and_only_for_its_study(where):
+    made = Store(where, planned())
     assert made.put("a", b"1").result(10) == NEW
     made.close()
-    again = Store(path, planned())
+    again = Store(where, planned())
     assert again.put("a", b"1").result(10) == SAME
     again.close()
     with pytest.raises(RefusedError, match="study must be"):
-        Store(path, planned("Post"))
+        Store(where, planned("Post"))
 
 
 def test_other_files_are_refused_and_left_alone(path):
@@ -97,9 +137,11 @@ def test_other_files_are_refused_and_left_alone(path):
             call(path)
 
 
-def test_no_time_and_no_order_of_arrival_is_in_it(opened, path):
+def test_no_time_and_no_order_of_arrival_is_in_it(path):
+    made = Store(path, planned())
     for who in ("c", "a", "b"):
-        opened.put(who, b"x").result(10)
+        made.put(who, b"x").result(10)
+    made.close()
     reader = sqlite3.connect(path)
     columns = [row[1] for row in reader.execute("PRAGMA table_info(reports)")]
     tokens = [row[0] for row in reader.execute("SELECT participant FROM reports")]

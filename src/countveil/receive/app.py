@@ -1,7 +1,6 @@
 """The web application that takes reports in: one address, one method, and nothing that reads what is stored."""
 
 import asyncio
-import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +19,7 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 from countveil.receive import path_of
-from countveil.receive.store import OTHER, BusyError, Store
+from countveil.receive.store import OTHER, BusyError, Store, StoreError
 
 HEADERS = {
     "Access-Control-Allow-Origin": "*",
@@ -113,7 +112,7 @@ class Receiver:
                 return refusal(408, "the body", f"must arrive within {_SECONDS} seconds, got less of it")
             except ClientDisconnect:
                 return refusal(400, "the body", "must arrive, got a closed connection")
-            except (BusyError, sqlite3.Error):
+            except (BusyError, StoreError):
                 return busy()
         if outcome == OTHER:
             rule = "must be new, got a participant who has another report here"

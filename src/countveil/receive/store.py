@@ -1,31 +1,38 @@
-"""Accepted reports in one SQLite file, each participant once; with the standard library alone.
+"""Accepted reports, each participant once: in one SQLite file, or in a PostgreSQL database that a URL names.
 
-Reports lie in the order of their random tokens, without a time or an address. One thread writes: it takes all
-that waits into one transaction, and says so to those who wait only once that is on disk.
+Nothing is stored with a time or an address. One thread writes: it takes all that waits into one transaction, and
+says so to those who wait only once that is on disk.
 """
 
+import logging
 import queue
-import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
+from countveil.receive import sqlite
+from countveil.receive.database import NEW, OTHER, SAME, Database, StoreError, is_postgres, is_url
 
-NEW, SAME, OTHER = "new", "same", "other"
-"""What became of a report: stored, there before byte for byte, or refused for another of its participant."""
+__all__ = [
+    "NEW",
+    "OTHER",
+    "SAME",
+    "BusyError",
+    "Store",
+    "StoreError",
+    "contents",
+    "is_store",
+    "name_of",
+    "size",
+]
 
-_MAGIC = b"SQLite format 3\0"
-_APPLICATION = 0x56454C32
-_VERSION = 1
 _BATCH = 512
-_TABLES = (
-    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE reports (participant TEXT PRIMARY KEY, report BLOB NOT NULL) WITHOUT ROWID",
-)
+_LOG = logging.getLogger(__name__)
 _Waiting = tuple[str, bytes, "Future[str]"]
 
 
@@ -34,43 +41,18 @@ class BusyError(Exception):
 
 
 class Store:
-    """The store in a file, which is made if there is none; ``waiting`` bounds what waits to be written.
+    """The store at a path or a URL, made if there is none; ``waiting`` bounds what waits to be written.
 
-    Raises RefusedError if the file is something else, or the store of another study.
+    Raises RefusedError if there is something else, or the store of another study; FileNotFoundError if a file has
+    no directory to be in; ModuleNotFoundError if a URL needs the extra ``postgres``.
     """
 
-    def __init__(self, path: Path, study: Study, waiting: int = 1024) -> None:
-        self.path = path
+    def __init__(self, where: str | Path, study: Study, waiting: int = 1024) -> None:
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(waiting)
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        try:
-            self._open(study)
-        except sqlite3.DatabaseError as error:
-            self._connection.close()
-            raise RefusedError(str(path), "the store", f"must be a store of reports, got: {error}") from None
-        except BaseException:
-            self._connection.close()
-            raise
+        self._failing = False
+        self.database = _database(str(where), study)
         self._writer = threading.Thread(target=self._write, name="store", daemon=True)
         self._writer.start()
-
-    def _open(self, study: Study) -> None:
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = 1", "trusted_schema = 0"):
-            self._connection.execute(f"PRAGMA {pragma}").close()
-        self._connection.execute("BEGIN IMMEDIATE")
-        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables == 0:
-            for statement in _TABLES:
-                self._connection.execute(statement)
-            self._connection.execute("INSERT INTO settings VALUES ('study', ?)", (study.id,))
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-        found = _study_of(self._connection, str(self.path))
-        self._connection.execute("COMMIT")
-        if found != study.id:
-            raise RefusedError(
-                str(self.path), "study", f"must be {study.id}, got the store of another, {found}"
-            )
 
     def put(self, participant: str, report: bytes) -> "Future[str]":
         """NEW, SAME or OTHER, once that is on disk; raises BusyError where too many wait."""
@@ -82,10 +64,10 @@ class Store:
         return future
 
     def close(self) -> None:
-        """Writes what waits, and closes the file."""
+        """Writes what waits, and closes the database."""
         self._waiting.put(None)
         self._writer.join()
-        self._connection.close()
+        self.database.close()
 
     def _write(self) -> None:
         going = True
@@ -99,70 +81,60 @@ class Store:
 
     def _commit(self, batch: list[_Waiting]) -> None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._put(participant, report) for participant, report, _ in batch]
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+            outcomes = self.database.put([(participant, report) for participant, report, _ in batch])
+        except Exception as error:  # whatever it is, those who wait are told, and the thread goes on
+            if not self._failing:
+                _LOG.warning("Nothing can be stored, and senders are told to come later: %s", error)
+            self._failing = True
             for *_, future in batch:
                 if future.set_running_or_notify_cancel():
                     future.set_exception(error)
             return
+        if self._failing:
+            _LOG.warning("Reports are stored again.")
+        self._failing = False
         for (*_, future), outcome in zip(batch, outcomes, strict=True):
             if future.set_running_or_notify_cancel():
                 future.set_result(outcome)
 
-    def _put(self, participant: str, report: bytes) -> str:
-        done = self._connection.execute(
-            "INSERT OR IGNORE INTO reports VALUES (?, ?)", (participant, report)
-        ).rowcount
-        if done:
-            return NEW
-        query = "SELECT report FROM reports WHERE participant = ?"
-        (before,) = self._connection.execute(query, (participant,)).fetchone()
-        return SAME if before == report else OTHER
+
+def _database(where: str, study: Study) -> Database:
+    if is_url(where):
+        return _postgres(where).Postgres(where, study)
+    path = Path(where)
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
+    return sqlite.SQLite(path, study)
 
 
-def _study_of(connection: sqlite3.Connection, name: str) -> str:
-    known = [
-        connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
-    ]
-    if known != [_APPLICATION, _VERSION]:
-        raise RefusedError(name, "the store", f"must be a store of version {_VERSION}, got other data")
-    return connection.execute("SELECT value FROM settings WHERE name = 'study'").fetchone()[0]
-
-
-def is_store(path: Path) -> bool:
-    """Whether a file is an SQLite database: no report is."""
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
-
-
-def _reading(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+def _postgres(url: str) -> ModuleType:
+    if not is_postgres(url):
+        scheme = url.partition(":")[0]
+        raise RefusedError("db", "the URL", f"must begin with postgresql://, or be a file, got {scheme}:")
     try:
-        _study_of(connection, str(path))
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise RefusedError(str(path), "the store", f"must be a store of reports, got: {error}") from None
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        from countveil.receive import postgres
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f"a PostgreSQL database needs the extra postgres: pip install 'countveil[postgres]' ({error})"
+        ) from None
+    return postgres
 
 
-def size(path: Path) -> int:
+def is_store(where: str | Path) -> bool:
+    """Whether this is a URL, or a file that is an SQLite database: no report is."""
+    return is_url(str(where)) or sqlite.is_file(Path(where))
+
+
+def name_of(where: str | Path) -> str:
+    """What to call a store: its path, or its URL without user and password; raises RefusedError."""
+    return _postgres(str(where)).name_of(str(where)) if is_url(str(where)) else str(where)
+
+
+def size(where: str | Path) -> int:
     """How many reports a store holds; raises RefusedError if it is none."""
-    with closing(_reading(path)) as connection:
-        return connection.execute("SELECT count(*) FROM reports").fetchone()[0]
+    return _postgres(str(where)).size(str(where)) if is_url(str(where)) else sqlite.size(Path(where))
 
 
-def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+def contents(where: str | Path) -> Iterator[tuple[str, bytes]]:
     """Each report of a store in the order of the tokens, with what to call it; raises RefusedError."""
-    with closing(_reading(path)) as connection:
-        query = "SELECT participant, report FROM reports ORDER BY participant"
-        for participant, report in connection.execute(query):
-            yield f"{path}#{participant}", report
+    return _postgres(str(where)).contents(str(where)) if is_url(str(where)) else sqlite.contents(Path(where))

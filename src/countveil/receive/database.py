@@ -1,0 +1,39 @@
+"""What a database of reports does, whichever it is: a batch in one transaction, each participant once."""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+NEW, SAME, OTHER = "new", "same", "other"
+"""What became of a report: stored, there before byte for byte, or refused for another of its participant."""
+
+VERSION = 1
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_POSTGRES = re.compile(r"postgres(ql)?://")
+
+Batch = Sequence[tuple[str, bytes]]
+"""Participants' tokens, and their reports."""
+
+
+class StoreError(Exception):
+    """A batch could not be stored, or it is not known whether it was; it may be handed in again."""
+
+
+class Database(Protocol):
+    """A database that is open for writing, by one thread."""
+
+    def put(self, batch: Batch) -> list[str]:
+        """NEW, SAME or OTHER for each, once all is on disk; raises StoreError."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+
+
+def is_postgres(where: str) -> bool:
+    """Whether this names a PostgreSQL database."""
+    return _POSTGRES.match(where) is not None
+
+
+def is_url(where: str) -> bool:
+    """Whether this is a URL, and so no file."""
+    return _URL.match(where) is not None

@@ -1,0 +1,125 @@
+"""Reports in one SQLite file, with the standard library alone; in the order of their random tokens."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.study import Study
+from countveil.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError
+
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION = 0x56454C32
+_TABLES = (
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE reports (participant TEXT PRIMARY KEY, report BLOB NOT NULL) WITHOUT ROWID",
+)
+
+
+class SQLite:
+    """The database in a file, which is made if there is none.
+
+    Raises RefusedError if the file is something else, or holds the reports of another study.
+    """
+
+    def __init__(self, path: Path, study: Study) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        try:
+            self._open(study, str(path))
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            raise _no_store(path, error) from None
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self, study: Study, name: str) -> None:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = 1", "trusted_schema = 0"):
+            self._connection.execute(f"PRAGMA {pragma}").close()
+        self._connection.execute("BEGIN IMMEDIATE")
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables == 0:
+            for statement in _TABLES:
+                self._connection.execute(statement)
+            self._connection.execute("INSERT INTO settings VALUES ('study', ?)", (study.id,))
+            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        found = _study_of(self._connection, name)
+        self._connection.execute("COMMIT")
+        if found != study.id:
+            raise RefusedError(name, "study", f"must be {study.id}, got the store of another, {found}")
+
+    def put(self, batch: Batch) -> list[str]:
+        """NEW, SAME or OTHER for each, once all is on disk; raises StoreError."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            outcomes = [self._put(participant, report) for participant, report in batch]
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise StoreError(str(error)) from error
+        return outcomes
+
+    def _put(self, participant: str, report: bytes) -> str:
+        done = self._connection.execute(
+            "INSERT OR IGNORE INTO reports VALUES (?, ?)", (participant, report)
+        ).rowcount
+        if done:
+            return NEW
+        query = "SELECT report FROM reports WHERE participant = ?"
+        (before,) = self._connection.execute(query, (participant,)).fetchone()
+        return SAME if before == report else OTHER
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+
+def _study_of(connection: sqlite3.Connection, name: str) -> str:
+    known = [
+        connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
+    ]
+    if known != [_APPLICATION, VERSION]:
+        raise RefusedError(name, "the store", f"must be a store of version {VERSION}, got other data")
+    return connection.execute("SELECT value FROM settings WHERE name = 'study'").fetchone()[0]
+
+
+def _no_store(path: Path, error: Exception) -> RefusedError:
+    return RefusedError(str(path), "the store", f"must be a store of reports, got: {error}")
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is an SQLite database: no report is."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+    try:
+        _study_of(connection, str(path))
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _no_store(path, error) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def size(path: Path) -> int:
+    """How many reports a file holds; raises RefusedError if it is no store."""
+    with closing(_reading(path)) as connection:
+        return connection.execute("SELECT count(*) FROM reports").fetchone()[0]
+
+
+def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Each report in the order of the tokens, with what to call it; raises RefusedError."""
+    with closing(_reading(path)) as connection:
+        query = "SELECT participant, report FROM reports ORDER BY participant"
+        for participant, report in connection.execute(query):
+            yield f"{path}#{participant}", report
