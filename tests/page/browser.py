@@ -138,7 +138,10 @@ def evaluated(driver, code):
 
 
 def requests(driver):
-    """The addresses that were asked for since the last time, but for those that the page's policy held back."""
+    """The addresses that were asked for since the last time, but for those that the page's policy held back.
+
+    Parts of the browser's own interface (chrome:) are left out: they are in it, and load when it likes.
+    """
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     sent, blocked = {}, set()
     for message in messages:
@@ -147,7 +150,8 @@ def requests(driver):
             sent[told["requestId"]] = told["request"]["url"]
         elif message["method"] == "Network.loadingFailed" and told.get("blockedReason") == "csp":
             blocked.add(told["requestId"])
-    return [url for request, url in sent.items() if request not in blocked]
+    asked = [url for request, url in sent.items() if request not in blocked]
+    return [url for url in asked if not url.startswith("chrome:")]
 
 
 def picture(driver, path):

@@ -475,6 +475,44 @@ def test_counts_filled_in_one_by_one_and_as_rows(tmp_path):
         assert report.decode(found, made, "rows").values == [2, 0, 0, 0, 7, 0]
 
 
+def test_counts_from_files(tmp_path):
+    quiet = planned("Files", levels=[PrivacyLevel(1000, 1)])
+    page_file = tmp_path / "files.html"
+    page_file.write_text(page(quiet), encoding="utf-8")
+    files = {
+        "a.json": f'{{"party": {2**53 + 1}, "cake": 2, "other": 9}}',
+        "b.CSV": "word,count\nparty,3\ncake,2\nother,9\n",
+        "c.txt": "cake party, cake",
+        "d.json": '{"party": 1.5}',
+        "e.json": '{"party": 1',
+    }
+    with b.browser(tmp_path) as driver:
+        b.opened(driver, page_file)
+        seen = {}
+        for name, content in files.items():
+            (tmp_path / name).write_text(content)
+            b.press(driver, "form-text")
+            b.at(driver, "file").send_keys(str(tmp_path / name))
+            b.until(driver, lambda content=content: b.at(driver, "record").get_property("value") == content)
+            told = b.said(driver)
+            assert (f"{name} is read as counts" in told) == (name != "c.txt")
+            b.entered(driver, "name", name)
+            b.press(driver, "count")
+            b.until(driver, lambda told=told: b.at(driver, "counted").text or b.said(driver) != told)
+            if b.at(driver, "counted").text:
+                b.press(driver, "make")
+                values = report.decode(b.shown_report(driver), quiet, name).values
+                seen[name] = dict(zip(WORDS, values, strict=True))
+            else:
+                seen[name] = b.said(driver)
+    quiet_words = dict.fromkeys(WORDS, 0)
+    assert seen["a.json"] == quiet_words | {"party": 2**53 + 1, "cake": 2}
+    assert seen["b.CSV"] == quiet_words | {"party": 3, "cake": 2}
+    assert seen["c.txt"] == quiet_words | {"party": 1, "cake": 2}
+    assert seen["d.json"] == "party: must be a whole number from 0 to 2^62."
+    assert "read as JSON, and this is none" in seen["e.json"]
+
+
 def test_a_page_of_ten_thousand_words_is_small_enough(folder, shared):
     words = [f"wörd{n:05}" if n % 9 == 0 else f"word{n:05}" for n in range(10_000)]
     made = planned("Large", words)

@@ -154,26 +154,88 @@ STRICTER = {"a,b,c2\nAnn,Mon,1\n"}
 """What the page refuses although the package takes it: it takes no first row with a digit in it for a header."""
 
 
+COUNTED = """return given.rows.map((text) => {
+  try { const f = countCounts(text, given.axes); return [f.values, f.outside, f.kinds]; } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return error.key; } });"""
+
+
 @pytest.fixture(scope="module")
 def rows_counted():
-    code = """return given.rows.map((text) => {
-      try { const f = countCsv(text, given.axes); return [f.values, f.outside, f.kinds]; } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-        return null; } });"""
-    return node(code, {"rows": ROWS, "axes": AXES})
+    return node(COUNTED, {"rows": ROWS, "axes": AXES})
 
 
 @pytest.mark.parametrize("place", range(len(ROWS)))
 def test_counts_of_rows(rows_counted, place):
-    got = rows_counted[place]
+    same(rows_counted[place], counting.count_csv, ROWS[place])
+
+
+def same(got, own, text):
+    """The same counts of both sides, or a refusal of both."""
     try:
-        values, outside, kinds = counting.count_csv(ROWS[place].encode(), AXES, "rows")
+        values, outside, kinds = own(text.encode(), AXES, "it")
     except RefusedError:
-        assert got is None
+        assert isinstance(got, str)
         return
-    if ROWS[place] in STRICTER:
-        assert got is None
+    if text in STRICTER:
+        assert isinstance(got, str)
         return
-    assert got is not None
+    assert isinstance(got, list), got
     assert [int(x) for x in got[0]] == values
     assert (int(got[1]), got[2]) == (outside, kinds)
+
+
+JSONS = {
+    '{"Ann": {"Mon": 3, "Tue": 4611686018427387904}, "Bob, jr": {"Tue": 9007199254740993}}': None,
+    '\ufeff \n{"C\\"c":{"Mon":0,\t"Tue":-0},"\\u0041nn":{"\\u004don":5}}\r\n': None,
+    "{}": None,
+    '{"Ann": {}}': None,
+    '{"Zoe": {"Mon": 7, "Sun": 1}, "Ann": {"Wed": 2}, "\\ud800": {"Mon": 1}, "__proto__": {"Mon": 4}}': None,
+    '{"Ann": {" Mon": 1, "constructor": 2}}': None,
+    '{"Ann": {"Mon": 4611686018427387905}}': "not_whole_cell",
+    '{"Ann": {"Mon": -1}}': "not_whole_cell",
+    '{"Ann": {"Mon": 1.0}}': "not_whole_cell",
+    '{"Ann": {"Mon": 1e2}}': "not_whole_cell",
+    '{"Ann": {"Mon": "3"}}': "not_whole_cell",
+    '{"Ann": {"Mon": null}}': "not_whole_cell",
+    '{"Ann": {"Mon": true}}': "not_whole_cell",
+    '{"Ann": {"Mon": [3]}}': "not_whole_cell",
+    '{"Ann": {"Mon": {"x": 3}}}': "not_whole_cell",
+    '{"Ann": {"Mon": %s}}' % ("9" * 5000): "not_whole_cell",
+    '{"Ann": 3}': "not_nested",
+    '{"Ann": [3, 4]}': "not_nested",
+    '{"Ann": ' * 3000 + "1" + "}" * 3000: "not_whole_cell",
+    '{"Ann": {"Mon": 1, "Mon": 1}}': "label_twice",
+    '{"Ann": {"Mon": 1}, "\\u0041nn": {"Tue": 1}}': "label_twice",
+    '{"Ann": {"Mon": 1}': "not_json",
+    '{"Ann": {"Mon": 007}}': "not_json",
+    '{"Ann": {"Mon": NaN}}': "not_json",
+    '{"Ann": {"Mon": 1,}}': "not_json",
+    "{'Ann': {'Mon': 1}}": "not_json",
+    '{"A\nnn": {"Mon": 1}}': "not_json",
+    '{"Ann": {"Mon": 1}} x': "not_json",
+}
+
+
+def test_counts_of_json():
+    for (text, key), got in zip(JSONS.items(), node(COUNTED, {"rows": [*JSONS], "axes": AXES}), strict=True):
+        same(got, counting.count_json, text)
+        assert (got if isinstance(got, str) else None) == key, text[:80]
+
+
+def test_mutated_json_is_counted_or_refused_alike():
+    generator, good = random.Random(8), next(iter(JSONS))
+    asked = []
+    for _ in range(3000):
+        text = list(good)
+        for _ in range(generator.randrange(1, 4)):
+            place = generator.randrange(1, len(text))
+            text[place : place + generator.randrange(3)] = generator.choice(
+                ['"', "{", "}", ":", ",", "0", " ", "[", "a", ""]
+            )
+        asked.append("".join(text))
+    taken = 0
+    for text, got in zip(asked, node(COUNTED, {"rows": asked, "axes": AXES}), strict=True):
+        same(got, counting.count_json, text)
+        taken += isinstance(got, list)
+    assert 200 < taken < 2800

@@ -78,7 +78,7 @@ function showForm() {
 
 function counted() {
   if (formOf() === "text") return countText(at("record").value, AXES[0], WORDS);
-  if (formOf() === "counts") return countCsv(at("record").value, AXES);
+  if (formOf() === "counts") return countCounts(at("record").value, AXES);
   const values = Array.from(at("cells").querySelectorAll("input"), (input, cell) => {
     const text = input.value.trim() || "0";
     if (!/^[0-9]{1,19}$/.test(text) || BigInt(text) > MAX_COUNT) throw new Refused("not_whole_cell", { label: labelOf(cell) });
@@ -254,13 +254,18 @@ async function openFile() {
   const [file] = at("file").files;
   if (!file) return;
   if (file.size > MOST_BYTES) return status(say("too_large", { most: MOST_BYTES }), true);
+  const ofCounts = /\.(csv|json)$/i.test(file.name) && formOf() === "text";
   try {
     forget();
     at("record").value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    status("");
   } catch {
-    status(say("not_text"), true);
+    return status(say("not_text"), true);
   }
+  if (ofCounts) {
+    at("form-counts").checked = true;
+    showForm();
+  }
+  status(ofCounts ? say("opened_counts", { file: file.name }) : "");
 }
 
 function offer() {

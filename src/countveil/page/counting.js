@@ -128,31 +128,85 @@ function wholeCount(cell, row) {
   return value;
 }
 
+// Counts by their labels, one for each axis, laid out in the study's order, the last axis fastest.
+class Cells {
+  constructor(axes) {
+    this.axes = axes;
+    this.places = axes.map((labels) => new Map(labels.map((label, place) => [label, place])));
+    this.values = new Array(axes.reduce((cells, labels) => cells * labels.length, 1)).fill(0n);
+    this.others = new Map();
+  }
+
+  add(key, count) {
+    let cell = 0;
+    key.forEach((label, axis) => {
+      const place = this.places[axis].get(label);
+      cell = cell < 0 || place === undefined ? -1 : cell * this.axes[axis].length + place;
+    });
+    if (cell >= 0) this.values[cell] += count;
+    else this.others.set(JSON.stringify(key), (this.others.get(JSON.stringify(key)) ?? 0n) + count);
+  }
+
+  counted() {
+    let outside = 0n;
+    for (const total of [...this.values, ...this.others.values()]) if (total > MAX_COUNT) throw new Refused("too_many");
+    for (const total of this.others.values()) outside += total;
+    return { values: this.values, outside, kinds: this.others.size };
+  }
+}
+
 // Counts from rows label,...,count; rows of one cell add up. A first row without any digit in its last cell is
 // a header; what could be a mistyped count is refused.
 function countCsv(text, axes) {
   if (!text.isWellFormed()) throw new Refused("not_text");
-  const places = axes.map((labels) => new Map(labels.map((label, place) => [label, place])));
-  const values = new Array(axes.reduce((cells, labels) => cells * labels.length, 1)).fill(0n);
-  const others = new Map();
-  const rows = csvRows(text.replace(/^\ufeff/, ""));
-  rows.forEach((row, number) => {
+  const cells = new Cells(axes);
+  csvRows(text.replace(/^\ufeff/, "")).forEach((row, number) => {
     if (!row.length) return;
     if (row.length !== axes.length + 1) throw new Refused("wrong_cells", { row: number + 1, cells: axes.length + 1 });
     const key = row.slice(0, -1).map((cell) => cell.replace(BLANK, ""));
     const last = row[axes.length].replace(BLANK, "");
     if (number === 0 && !/\p{N}/u.test(last)) return;
-    const count = wholeCount(last, number + 1);
-    let cell = 0;
-    key.forEach((label, axis) => {
-      const place = places[axis].get(label);
-      cell = cell < 0 || place === undefined ? -1 : cell * axes[axis].length + place;
-    });
-    if (cell >= 0) values[cell] += count;
-    else others.set(JSON.stringify(key), (others.get(JSON.stringify(key)) ?? 0n) + count);
+    cells.add(key, wholeCount(last, number + 1));
   });
-  let outside = 0n;
-  for (const total of [...values, ...others.values()]) if (total > MAX_COUNT) throw new Refused("too_many");
-  for (const total of others.values()) outside += total;
-  return { values, outside, kinds: others.size };
+  return cells.counted();
+}
+
+// Counts from an object label -> count, nested where there are more axes than one. Numbers are read from the text
+// itself: what JSON.parse makes of them is exact up to 2^53 alone.
+function countJson(text, axes) {
+  if (!text.isWellFormed()) throw new Refused("not_text");
+  const json = text.replace(/^\ufeff/, "");
+  try {
+    JSON.parse(json);
+  } catch {
+    throw new Refused("not_json");
+  }
+  const token = /[ \t\n\r]*([{}[\]:,]|"[^"\\]*(?:\\.[^"\\]*)*"|[^ \t\n\r{}[\]:,"]+)/y;
+  const next = () => token.exec(json)[1];
+  const cells = new Cells(axes);
+  const walk = (labels) => {
+    if (next() !== "{") throw new Refused("not_nested", { axes: axes.length });
+    const seen = new Set();
+    for (let found = next(); found !== "}"; found = next()) {
+      const label = JSON.parse(found === "," ? next() : found), inner = [...labels, label];
+      next();
+      if (seen.has(label)) throw new Refused("label_twice", { label });
+      seen.add(label);
+      if (inner.length < axes.length) walk(inner);
+      else cells.add(inner, wholeInJson(next(), label));
+    }
+  };
+  walk([]);
+  return cells.counted();
+}
+
+function wholeInJson(token, label) {
+  const value = /^(-?0|[1-9][0-9]{0,18})$/.test(token) ? BigInt(token) : -1n;
+  if (value < 0n || value > MAX_COUNT) throw new Refused("not_whole_cell", { label });
+  return value;
+}
+
+// Counts that begin with a curly bracket are JSON, others are rows.
+function countCounts(text, axes) {
+  return /^\ufeff?[ \t\n\r]*\{/.test(text) ? countJson(text, axes) : countCsv(text, axes);
 }
