@@ -28,14 +28,14 @@ WAIT = 20
 
 
 @contextmanager
-def browser(folder, width=1400, dark=False):
+def browser(folder, width=1400, dark=False, flags=()):
     """A driver; what it downloads is in ``folder``/down. Skips where there is no Chromium."""
     chromium, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
     if chromium is None or driver is None:
         pytest.skip("needs chromium and chromedriver to open the page")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1000"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1000"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     (folder / "down").mkdir(exist_ok=True)

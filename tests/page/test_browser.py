@@ -6,17 +6,14 @@ import sys
 import time
 
 import axe_core_python
-import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.audit import statistics
 from countveil.collect import collect
-from countveil.page import page, tables
+from countveil.page import page
 from countveil.privacy import PrivacyLevel, counting, report, study
 from countveil.receive import store
 from tests.page import browser as b
-from tests.page.scripts import TWINS
 from tests.receive.running import Running, free_port
 
 WORDS = [
@@ -325,59 +322,6 @@ def test_every_bit_of_noise_is_from_the_system(tmp_path):
             asked.append({key: after[key] - before[key] for key in after})
     assert asked[0] == {"chance": 0, "bytes": 8 * len(WORDS)}
     assert asked[1]["chance"] == 8 * len(WORDS)
-
-
-DRAWS = """(() => {
-  %s
-  const entropy = (size) => {
-    const bytes = new Uint8Array(size);
-    for (let i = 0; i < size; i += 65536) crypto.getRandomValues(bytes.subarray(i, i + 65536));
-    return bytes;
-  };
-  const sampler = new Sampler({ num: %dn, den: %dn }, thresholds("%s"));
-  const large = 1n << 60n, counts = new Array(%d).fill(large);
-  const noisy = privatized(counts, sampler, false, entropy);
-  return noisy.map((value) => Number(%s)).join(" ");
-})()"""
-SIZE = 1_000_000
-EXACT = "value - large"
-FLOATS = "BigInt(Number(large) + Number(value - large)) - large"
-
-
-def noise_in(driver, rate, told=None, value=EXACT, size=SIZE):
-    text = tables.thresholds(told or rate)
-    code = DRAWS % (TWINS, rate.numerator, rate.denominator, text, size, value)
-    return np.array(b.evaluated(driver, code).split(), dtype=np.int64)
-
-
-def verdict(draws, rate):
-    """The smallest of the audit's probabilities: the whole law, its scale, its last bits, its two sides, reuse."""
-    seen = statistics.histogram([draws], float(rate), len(draws))
-    rate = float(rate)
-    return {
-        "law": statistics.chi_square(seen, rate),
-        "tail": statistics.magnitude(seen, rate),
-        "bits": statistics.last_bits(seen, rate),
-        "sides": statistics.one_sidedness(seen),
-    }
-
-
-@pytest.mark.parametrize("level", LEVELS, ids=repr)
-def test_a_million_draws_in_the_browser_follow_the_law(driver, level):
-    found = verdict(noise_in(driver, level.rate), level.rate)
-    assert min(found.values()) > statistics.CRITICAL, found
-
-
-def test_the_statistics_reject_planted_faults(driver):
-    rate = LEVELS[1].rate
-    wrong = PrivacyLevel("5.1", 10).rate
-    with_floats = verdict(noise_in(driver, rate, value=FLOATS), rate)
-    assert with_floats["bits"] < statistics.CRITICAL
-    narrow = noise_in(driver, wrong)
-    found = verdict(narrow, rate)
-    assert found["law"] < statistics.CRITICAL
-    assert found["tail"] < statistics.CRITICAL
-    assert verdict(np.abs(narrow), wrong)["sides"] < statistics.CRITICAL
 
 
 def test_every_step_by_keyboard(driver, folder):
