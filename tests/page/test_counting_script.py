@@ -239,3 +239,10 @@ def test_mutated_json_is_counted_or_refused_alike():
         same(got, counting.count_json, text)
         taken += isinstance(got, list)
     assert 200 < taken < 2800
+
+
+def test_a_count_in_json_is_named_by_all_its_labels():
+    texts = ['{"Ann": {"Mon": 1, "Tue": 1.5}}', '{"Ann": {"Tue": 1, "Tue": 1}}']
+    code = """return given.texts.map((text) => {
+      try { countJson(text, given.axes); } catch (error) { return error.values.label; } });"""
+    assert node(code, {"texts": texts, "axes": AXES}) == ["Ann / Tue"] * 2

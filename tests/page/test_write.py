@@ -5,11 +5,12 @@ import hashlib
 import html
 import json
 import re
+from fractions import Fraction
 
 import jsonschema
 import pytest
 
-from countveil.page import page, strings
+from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
 from countveil.privacy import PrivacyLevel, study
 from countveil.privacy.errors import RefusedError
@@ -95,6 +96,19 @@ def test_every_string_is_used_and_every_use_has_a_string():
     assert set(own) <= used
     asked = set(re.findall(r'(?:say|Refused)\("([a-z_]+)"', scripts)) | made
     assert asked <= set(own)
+
+
+def test_how_many_times_as_likely():
+    told = {
+        1: "2.72",
+        5: "148",
+        "6.9": "992",
+        7: "1\u202f100",
+        10: "22\u202f000",
+        20: "485\u202f000\u202f000",
+        21: "e^21",
+    }
+    assert {felt: tables.times(Fraction(felt)) for felt in told} == told
 
 
 def test_a_translation(tmp_path):

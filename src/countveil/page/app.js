@@ -134,7 +134,8 @@ function noisyOf(values, level) {
 
 function showParty() {
   const level = chosen(), rate = rateOf(level);
-  const exponent = shown(times(rate, { num: 10n, den: 1n }));
+  const exponent = times(rate, { num: 10n, den: 1n }), power = Number(exponent.num) / Number(exponent.den);
+  const factor = power <= 6 ? Math.exp(power).toPrecision(3) : `e^${shown(exponent)}`;
   const [withParty, without] = [noisyOf([5n, 5n], level), noisyOf([0n, 0n], level)];
   const rows = [
     [say("party_with"), "5", "5"], [say("party_with_noisy"), ...withParty],
@@ -142,7 +143,7 @@ function showParty() {
   ];
   at("example").replaceChildren(
     paragraph(say("party_text")),
-    paragraph(say("party_here", { ...placesOf(level), exponent })),
+    paragraph(say("party_here", { ...placesOf(level), factor })),
     table(say("party_caption"), [say("party_person"), say("surprise"), say("party")], rows),
   );
 }

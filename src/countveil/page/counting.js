@@ -190,10 +190,10 @@ function countJson(text, axes) {
     for (let found = next(); found !== "}"; found = next()) {
       const label = JSON.parse(found === "," ? next() : found), inner = [...labels, label];
       next();
-      if (seen.has(label)) throw new Refused("label_twice", { label });
+      if (seen.has(label)) throw new Refused("label_twice", { label: inner.join(" / ") });
       seen.add(label);
       if (inner.length < axes.length) walk(inner);
-      else cells.add(inner, wholeInJson(next(), label));
+      else cells.add(inner, wholeInJson(next(), inner.join(" / ")));
     }
   };
   walk([]);

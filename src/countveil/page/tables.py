@@ -30,7 +30,7 @@ def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
         "rate": [str(level.rate.numerator), str(level.rate.denominator)],
         "shortEpsilon": short(level.epsilon),
         "shortPrecision": short(level.precision),
-        "factor": f"{math.exp(felt):.3g}" if felt <= HIDES_NOTHING else f"e^{short(felt)}",
+        "factor": times(felt),
         "strength": _strength(felt),
         "positive": f"{100 * level.false_positive_rate:.3g}",
         "within": within(level.rate),
@@ -43,6 +43,14 @@ def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
 def _strength(felt: Fraction) -> str:
     bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
     return next((name for bound, name in bounds if felt <= bound), "nothing")
+
+
+def times(felt: Fraction) -> str:
+    """How many times as likely something can become, in words: 2.72, 22 000, or e^30."""
+    if felt > HIDES_NOTHING:
+        return f"e^{short(felt)}"
+    factor = float(f"{math.exp(felt):.3g}")
+    return f"{factor:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if factor >= 1000 else f"{factor:.3g}"
 
 
 def within(rate: Fraction) -> int:
