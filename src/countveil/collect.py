@@ -138,6 +138,7 @@ class Rows:
             name: stack.enter_context(tempfile.TemporaryFile(dir=folder, prefix=".collect"))  # noqa: SIM115
             for name in names
         }
+        self._extremes = dict.fromkeys(names, (0, 0))
         self._ends = array("q", [0])
         self._levels: dict[PrivacyLevel, int] = {}
         self._level_of_row = array("q")
@@ -148,13 +149,19 @@ class Rows:
         values = np.array(found.values, dtype="<i8")
         if self._sparse:
             places = np.flatnonzero(values)
-            self._spools["data"].write(values[places].tobytes())
-            self._spools["indices"].write(places.astype("<i8").tobytes())
+            self._spool("data", values[places])
+            self._spool("indices", places)
             self._ends.append(self._ends[-1] + places.size)
         else:
-            self._spools["reports"].write(values.tobytes())
+            self._spool("reports", values)
         self._level_of_row.append(self._levels.setdefault(found.level, len(self._levels)))
         self.tokens.append(found.participant)
+
+    def _spool(self, name: str, values: np.ndarray) -> None:
+        low, high = self._extremes[name]
+        if values.size:
+            self._extremes[name] = (min(low, int(values.min())), max(high, int(values.max())))
+        self._spools[name].write(values.astype("<i8").tobytes())
 
     def write(self, output: str | os.PathLike[str]) -> None:
         """Writes the release file, the same bytes as Release.save would write."""
@@ -174,13 +181,14 @@ class Rows:
             if name in held:
                 members[f"{name}.npy"] = _npy.encode(held[name], lengths)
             else:
-                pieces = _pieces(_npy.header(lengths), self._spools[name])
-                members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths), pieces)
+                n_bytes = _npy.width(*self._extremes[name])
+                pieces = _pieces(_npy.header(lengths, n_bytes), self._spools[name], n_bytes)
+                members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths, n_bytes), pieces)
         _archive.write(output, members)
 
 
-def _pieces(header: bytes, spool: BinaryIO) -> Iterator[bytes]:
+def _pieces(header: bytes, spool: BinaryIO, n_bytes: int) -> Iterator[bytes]:
     yield header
     spool.seek(0)
     while piece := spool.read(_PIECE):
-        yield piece
+        yield np.frombuffer(piece, dtype="<i8").astype(f"<i{n_bytes}").tobytes()

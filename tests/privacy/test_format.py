@@ -67,7 +67,7 @@ def test_what_is_saved_is_loaded(tmp_path, release):
     release.save(path)
     loaded = Release.load(path)
     assert same(release, loaded)
-    assert loaded.reports.dtype == np.int64
+    assert loaded.reports.dtype == release.reports.dtype
     again = tmp_path / "again.npz"
     loaded.save(again)
     assert again.read_bytes() == path.read_bytes()
@@ -78,7 +78,7 @@ def test_numpy_reads_the_file(tmp_path):
     release.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
         assert (arrays["reports"] == release.reports).all()
-        assert arrays["reports"].dtype == np.dtype("<i8")
+        assert arrays["reports"].dtype == np.dtype("<i2")
         assert json.loads(arrays["meta.json"])["mechanism"] == "two-sided geometric"
     small().save(tmp_path / "b.npz")
     with np.load(tmp_path / "b.npz", allow_pickle=False) as arrays:
@@ -216,7 +216,7 @@ def put(**values):
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (put(format_version=2), "format_version 1, got '2'"),
+        (put(format_version=3), "format_version 2, got '3'"),
         (put(mechanism="Laplace"), "mechanism 'two-sided geometric', got 'Laplace'"),
         (put(mechanism_version=2), "mechanism_version 1, got '2'"),
         (put(mechanism_version=True), "mechanism_version of type int, got bool"),
@@ -265,8 +265,8 @@ def test_a_wrong_description_is_refused(tmp_path, change, rule):
     assert rule in str(caught.value)
 
 
-def member(*values: int) -> bytes:
-    return _npy.encode(list(values), (len(values),))
+def member(*values: int, n_bytes: int | None = None) -> bytes:
+    return _npy.encode(list(values), (len(values),), n_bytes)
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,9 @@ def member(*values: int) -> bytes:
         ({"data.npy": member(5, -7, 2)}, "store positive reports only"),
         ({"data.npy": member(5, 7)}, "data of shape"),
         ({"data.npy": member(5, 7, 2, 1)}, "data of shape"),
-        ({"data.npy": member(5, 7, 2).replace(b"<i8", b"<f8")}, "64-bit integers"),
-        ({"data.npy": member(5, 7, 2).replace(b"<i8", b"|O8")}, "64-bit integers"),
+        ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"<f8")}, "integers of 16 or 32 or 64 bits"),
+        ({"data.npy": member(5, 7, 2).replace(b"<i2", b"<u2")}, "integers of 16 or 32 or 64 bits"),
+        ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"|O8")}, "integers of 16 or 32 or 64 bits"),
         ({"indices.npy": member(1, 0, 3)}, "sorted columns within 3"),
         ({"indices.npy": member(1, -1, 2)}, "sorted columns within 3"),
         ({"indices.npy": member(1, 2, 0)}, "sorted columns within 3"),
@@ -285,6 +286,7 @@ def member(*values: int) -> bytes:
         ({"indptr.npy": member(0, 4, 3)}, "row offsets"),
         ({"indptr.npy": member(1, 1, 3)}, "row offsets"),
         ({"indptr.npy": member(0, 1, 2)}, "row offsets"),
+        ({"indptr.npy": member(0, -30_000, 3)}, "row offsets"),
         ({"level_of_row.npy": member(0, 2)}, "each row one of its levels"),
         ({"level_of_row.npy": member(0, -1)}, "each row one of its levels"),
         ({"level_of_row.npy": member(1, 0)}, "each row one of its levels"),
@@ -305,6 +307,40 @@ def test_wrong_members_are_refused(tmp_path, change, rule):
     with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
         Release.load(tmp_path / "a.npz")
     assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize("n_bytes", [2, 4, 8])
+def test_members_may_be_wider_than_they_need_to_be(tmp_path, n_bytes):
+    """Whoever writes such files need not know the largest value beforehand."""
+    wide = {"data": (5, 7, 2), "indices": (1, 0, 2), "indptr": (0, 1, 3), "level_of_row": (0, 1)}
+    changes = {f"{name}.npy": member(*values, n_bytes=n_bytes) for name, values in wide.items()}
+    forge(tmp_path / "a.npz", None, changes)
+    assert same(Release.load(tmp_path / "a.npz"), small())
+    assert Release.load(tmp_path / "a.npz").reports.dtype == np.int16
+    forge(tmp_path / "b.npz", put(format_version=1), changes)
+    if n_bytes == 8:
+        assert same(Release.load(tmp_path / "b.npz"), small())
+        return
+    with pytest.raises(ReleaseError, match=r"must hold \w+ of shape"):
+        Release.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n_bytes"),
+    [
+        (0, 0, 2), (-(2**15), 2**15 - 1, 2), (0, 2**15, 4), (-(2**15) - 1, 0, 4), (-(2**31), 2**31 - 1, 4),
+        (0, 2**31, 8), (-(2**31) - 1, 0, 8), (-(2**63), 2**63 - 1, 8),
+    ],
+)  # fmt: skip
+def test_an_array_is_as_narrow_as_its_values(low, high, n_bytes):
+    values = np.array([low, high, 0])
+    assert _npy.width(low, high) == n_bytes
+    assert _npy.narrowed(values).dtype == np.dtype(f"i{n_bytes}")
+    assert (_npy.narrowed(values) == values).all()
+    content = _npy.encode(values, (3,))
+    assert content == _npy.encode([low, high, 0], (3,))
+    assert len(content) == _npy.size((3,), n_bytes) == len(_npy.header((3,), n_bytes)) + 3 * n_bytes
+    assert _npy.decode(content, (3,)).tolist() == [low, high, 0]
 
 
 def test_two_spellings_of_one_description_are_one_too_many(tmp_path):

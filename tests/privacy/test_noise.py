@@ -126,25 +126,116 @@ def test_two_calls_share_no_noise():
 
 
 class Script:
-    """Entropy that is no entropy: the given 64-bit words, in order."""
+    """Entropy that is no entropy: the given 64-bit words, in order.
+
+    Asked for two bytes it gives the first 16 bits of the next word, which stays until the rest is asked for.
+    """
 
     def __init__(self, *words: int) -> None:
         self.words = list(words)
 
     def __call__(self, size: int) -> bytes:
+        if size == 2:
+            return (self.words[0] >> 48).to_bytes(2, sys.byteorder)
         assert size % 8 == 0
         return b"".join(self.words.pop(0).to_bytes(8, sys.byteorder) for _ in range(size // 8))
 
 
 def faces(sampler: Sampler, *words: int) -> list[int]:
-    """What each face makes of the same words; all of them must be used."""
+    """What each face makes of the same words; all of them must be used, or in bulk all but one that was clear."""
     results = []
     for method in (sampler.draw, sampler.draw_array):
         script = Script(*words)
         results.append(int(method(1, script)[0]))
-        assert not script.words
+        assert not script.words or (method == sampler.draw_array and script.words == list(words[:1]))
     assert results[0] == results[1]
     return results
+
+
+class Beginnings:
+    """The first 16 bits of given words when asked for those, then the words whose rest was asked for."""
+
+    def __init__(self, words: np.ndarray, clear: np.ndarray) -> None:
+        self.pieces = [(words >> np.uint64(48)).astype(np.uint16).tobytes(), words[~clear].tobytes()]
+
+    def __call__(self, size: int) -> bytes:
+        assert len(self.pieces[0]) == size
+        return self.pieces.pop(0)
+
+
+def awkward_words(rate: Fraction) -> np.ndarray:
+    """64-bit words with either sign: at random, at the edges of what 16 bits say, and beside thresholds."""
+    rng = np.random.default_rng(5)
+    edges = np.array([c << 48 | low for c in range(1 << 15) for low in (0, 2**48 - 1)], dtype=np.uint64)
+    thresholds = np.array(Sampler(rate).head.ascending, dtype=np.uint64)
+    beside = np.concatenate([thresholds[thresholds > 0] - np.uint64(1), thresholds + np.uint64(1)])
+    plain = np.concatenate([rng.integers(0, 2**63, 20_000, dtype=np.uint64), edges, beside])
+    plain = plain[~np.isin(plain, thresholds)]  # a tie asks for further bits
+    return np.concatenate([plain, plain | np.uint64(1 << 63)])
+
+
+@pytest.mark.parametrize("rate", [*RATES, Fraction(1, 3), Fraction(1, 400)])
+def test_the_first_16_bits_say_what_the_whole_word_says(rate):
+    sampler, words = Sampler(rate), awkward_words(rate)
+    ascending = sampler.head.ascending
+    wanted, clear = [], []
+    for word in map(int, words):
+        low, start = word & (2**63 - 1), word & (2**15 - 1) << 48
+        magnitude = slow_count(ascending, low)
+        inside = slow_count(ascending, start - 1) - slow_count(ascending, start + 2**48 - 1)
+        clear.append(inside == 0 and magnitude < len(ascending))
+        wanted.append(-magnitude if word >> 63 else magnitude)
+    keep = np.abs(wanted) < len(ascending)  # what lies beyond the table asks for further words
+    found = []
+    for part in np.array_split(np.flatnonzero(keep), 20):
+        entropy = Beginnings(words[part], np.array(clear)[part])
+        found += sampler.draw_array(part.size, entropy).tolist()
+        assert len(entropy.pieces) == (1 if np.array(clear)[part].all() else 0)
+    assert found == np.array(wanted)[keep].tolist()
+    assert 0.5 < np.mean(clear) < 1.0
+
+
+def slow_count(ascending: list[int], low: int) -> int:
+    """How many thresholds lie above a number, by halving."""
+    first, last = 0, len(ascending)
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (middle + 1, last) if ascending[middle] <= low else (first, middle)
+    return len(ascending) - first
+
+
+@pytest.mark.parametrize(
+    ("rate", "kind"), [(Fraction(1), np.int8), (Fraction(1, 10), np.int16), (noise.MIN_RATE, np.int64)]
+)
+def test_narrow_draws_are_the_same_draws_in_fewer_bytes(rate, kind, monkeypatch):
+    monkeypatch.setattr(noise.os, "urandom", np.random.default_rng(3).bytes)
+    narrow = noise.draw_narrow(rate, 200_000)
+    monkeypatch.setattr(noise.os, "urandom", np.random.default_rng(3).bytes)
+    wide = noise.draw_array(rate, 200_000)
+    assert narrow.dtype == kind
+    assert wide.dtype == np.int64
+    assert (narrow == wide).all()
+
+
+@pytest.mark.parametrize("place", [0, 70_000, 149_999])
+def test_a_draw_that_is_too_wide_for_the_narrow_type_widens_it(place):
+    """One word of zeros among 150,000: beyond the table, and four times beyond the next."""
+    sampler = Sampler(Fraction(1))
+    first = np.full(150_000, 0x7FFF, dtype=np.uint16)
+    first[place] = 0x8000
+    pieces = [first[start : start + noise._CHUNK] for start in range(0, first.size, noise._CHUNK)]
+    rest = [0] * 10 + [
+        2**63 - 1
+    ]  # every zero ties with a threshold below 2**-63, and a second one settles it
+
+    def entropy(size: int) -> bytes:
+        return rest.pop(0).to_bytes(8, sys.byteorder) if size == 8 else pieces.pop(0).tobytes()
+
+    drawn = sampler.draw_array(first.size, entropy)
+    assert drawn.dtype == np.int64
+    assert drawn[place] == -(sampler.head.size + 4 * sampler.tail[1].size) < -128
+    assert np.count_nonzero(drawn) == 1
+    assert not rest
 
 
 def piece(survival: int, index: int, pieces: int) -> int:

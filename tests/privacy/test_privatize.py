@@ -61,7 +61,7 @@ def test_every_container_gives_its_own_counts(name):
     release = privatize(CONTAINERS[name], SILENT)
     assert isinstance(release, Release)
     assert dense(release.reports).tolist() == COUNTS
-    assert release.reports.dtype == np.int64
+    assert release.reports.dtype == (np.int16 if sp.issparse(release.reports) else np.int64)
     assert release.shape == (2, 3)
     assert release.truncated is sp.issparse(CONTAINERS[name]) is sp.issparse(release.reports)
     assert release.levels == SILENT
@@ -108,8 +108,8 @@ def test_every_cell_gets_the_noise(container, truncate):
 
 def test_sparse_counts_are_never_dense_as_a_whole(monkeypatch):
     sizes = []
-    real = noise.draw_array
-    monkeypatch.setattr(noise, "draw_array", lambda rate, size: sizes.append(size) or real(rate, size))
+    real = noise.draw_narrow
+    monkeypatch.setattr(noise, "draw_narrow", lambda rate, size: sizes.append(size) or real(rate, size))
     counts = (
         sp.random_array((2_500, 1_000), density=0.01, rng=np.random.default_rng(1)).astype(bool).astype(int)
     )
@@ -139,6 +139,17 @@ def test_explicit_zeros_and_duplicates():
     release = privatize(counts, SILENT)
     assert release.reports.toarray().tolist() == [[3, 0], [0, 200]]
     assert release.reports.nnz == 2
+
+
+@pytest.mark.parametrize("base", [120, 32_760, 2**31 - 8])
+def test_counts_at_the_end_of_a_narrow_type_do_not_wrap(base):
+    """Noise comes in 8 bits, counts are at the end of 8, 16 and 32, and their sum is beyond."""
+    for levels in (PrivacyLevel(1, 2), [PrivacyLevel(1, 2)] * 200):
+        release = privatize(sp.csr_array(np.full((200, 100), base)), levels)
+        reports = release.reports.toarray().astype(np.int64)
+        assert (reports > base).any()
+        assert law_p_value((reports - base).ravel(), 0.5) > CRITICAL
+        assert release.reports.data.dtype == {120: np.int16, 32_760: np.int32}.get(base, np.int64)
 
 
 @pytest.mark.parametrize("base", [2**60, 2**62])

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from countveil.privacy.release import Labels, Release
 
 FORMAT = "countveil-release"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""In version 1 every array had 64 bits; such files can still be read."""
 MECHANISM = "two-sided geometric"
 MECHANISM_VERSION = 1
 
@@ -140,16 +141,17 @@ def read(reader: Reader) -> dict[str, Any]:
     """The arguments of Release, from a file whose seal holds; raises ReleaseError naming file and rule."""
     meta = _read_meta(reader)
     arrays = array_shapes(meta)
+    widths = _npy.WIDTHS if meta["format_version"] > 1 else (8,)
     wanted = {META, *(f"{name}.npy" for name in arrays)}
     if reader.names != wanted:
         raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
     values = {}
     for name, shape in arrays.items():
-        if reader.size(f"{name}.npy") != _npy.size(shape):
+        if reader.size(f"{name}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
             raise reader.fault(f"must hold {name} of shape {shape}, got another size")
         content = reader.read(f"{name}.npy")
         try:
-            values[name] = _npy.decode(content, shape)
+            values[name] = _npy.decode(content, shape, widths)
         except ValueError as error:
             raise reader.fault(f"must hold arrays as described: {error}") from error
     levels = [_level(reader, entry) for entry in meta["levels"]]
@@ -182,7 +184,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     stated = (meta["format"], meta["format_version"], meta["mechanism"], meta["mechanism_version"])
     for name, want, got in zip(
         ("format", "format_version", "mechanism", "mechanism_version"),
-        (FORMAT, FORMAT_VERSION, MECHANISM, MECHANISM_VERSION),
+        (FORMAT, 1 if meta["format_version"] == 1 else FORMAT_VERSION, MECHANISM, MECHANISM_VERSION),
         stated,
         strict=True,
     ):
@@ -254,11 +256,13 @@ def _reports(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> An
     if numpy is None or sparse is None:
         raise ModuleNotFoundError(f"release file {reader.path} is sparse: reading it needs NumPy and SciPy")
     data, indices, indptr = values["data"], values["indices"], values["indptr"]
-    if indptr[0] != 0 or indptr[-1] != meta["stored"] or (numpy.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != meta["stored"] or (indptr[1:] < indptr[:-1]).any():
         raise reader.fault("must have row offsets that rise from 0 to the number stored, got others")
     if indices.size:
-        rows = numpy.repeat(numpy.arange(shape[0]), numpy.diff(indptr))
-        rising = (numpy.diff(indices) > 0) | (numpy.diff(rows) > 0)
+        rising = numpy.empty(indices.size, dtype=bool)
+        rising[0] = True
+        numpy.greater(indices[1:], indices[:-1], out=rising[1:])
+        rising[indptr[:-1][indptr[1:] > indptr[:-1]]] = True
         if indices.min() < 0 or indices.max() >= shape[1] or not rising.all():
             raise reader.fault(f"must have sorted columns within {shape[1]}, once in each row, got others")
         if data.min() <= 0:

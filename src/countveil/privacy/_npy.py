@@ -1,6 +1,7 @@
-"""Little-endian 64-bit integer arrays as .npy members (version 1.0), with the standard library alone.
+"""Little-endian integer arrays of 16, 32 or 64 bits as .npy members (version 1.0), with the standard library alone.
 
-Reading is strict: a member must begin with exactly the header that its declared shape would be written with.
+Each is written in the fewest bytes that hold all its values. Reading is strict: a member must begin with
+exactly the header that its declared shape would be written with, in one of the three types.
 """
 
 import sys
@@ -10,6 +11,8 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
+WIDTHS = (2, 4, 8)
+_CODES = {2: "h", 4: "i", 8: "q"}
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
@@ -21,42 +24,60 @@ def optional(name: str) -> Any | None:
         return None
 
 
-def header(shape: tuple[int, ...]) -> bytes:
-    """The .npy header of a C-ordered '<i8' array of this shape, padded to a multiple of 64 bytes."""
-    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': {shape!r}, }}"
+def width(low: int, high: int) -> int:
+    """The fewest bytes, of ``WIDTHS``, for whole numbers from ``low`` to ``high``."""
+    return next(n for n in WIDTHS if -(1 << 8 * n - 1) <= low and high < 1 << 8 * n - 1)
+
+
+def narrowed(values: Any) -> Any:
+    """An array of whole numbers in the narrowest type of 16, 32 or 64 bits that holds them; itself if it is that."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    return values.astype(f"i{width(low, high)}", copy=False)
+
+
+def header(shape: tuple[int, ...], n_bytes: int = 8) -> bytes:
+    """The .npy header of a C-ordered array of this shape, '<i' of n bytes, padded to a multiple of 64 bytes."""
+    text = f"{{'descr': '<i{n_bytes}', 'fortran_order': False, 'shape': {shape!r}, }}"
     padding = -(len(_MAGIC) + 2 + len(text) + 1) % 64
     body = (text + " " * padding + "\n").encode("ascii")
     return _MAGIC + len(body).to_bytes(2, "little") + body
 
 
-def size(shape: tuple[int, ...]) -> int:
+def size(shape: tuple[int, ...], n_bytes: int = 8) -> int:
     """The size in bytes of a member of this shape."""
-    return len(header(shape)) + 8 * prod(shape)
+    return len(header(shape, n_bytes)) + n_bytes * prod(shape)
 
 
-def encode(values: Any, shape: tuple[int, ...]) -> bytes:
-    """A NumPy array or a flat list of integers, as a member of this shape."""
+def encode(values: Any, shape: tuple[int, ...], n_bytes: int | None = None) -> bytes:
+    """A NumPy array or a flat list of integers, as a member of this shape; by default as narrow as can be."""
     if hasattr(values, "astype"):
-        return header(shape) + values.astype("<i8").tobytes()
-    packed = array("q", values)
+        held = narrowed(values)
+        n_bytes = n_bytes or held.dtype.itemsize
+        return header(shape, n_bytes) + held.astype(f"<i{n_bytes}", copy=False).tobytes()
+    n_bytes = n_bytes or width(min(values, default=0), max(values, default=0))
+    packed = array(_CODES[n_bytes], values)
     if sys.byteorder == "big":
         packed.byteswap()
-    return header(shape) + packed.tobytes()
+    return header(shape, n_bytes) + packed.tobytes()
 
 
-def decode(member: bytes, shape: tuple[int, ...]) -> Any:
-    """The flat values of a member: a NumPy array where NumPy is installed, else a list.
+def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDTHS) -> Any:
+    """The flat values of a member: a NumPy array of its own type where NumPy is installed, else a list.
 
     Raises ValueError if the member is not exactly what an array of this shape is written as.
     """
-    start = header(shape)
-    if not member.startswith(start) or len(member) != size(shape):
-        raise ValueError(f"array must hold 64-bit integers of shape {shape}, got another header or size")
+    n_bytes = next((n for n in widths if member.startswith(header(shape, n))), 0)
+    if not n_bytes or len(member) != size(shape, n_bytes):
+        bits = " or ".join(str(8 * n) for n in widths)
+        raise ValueError(
+            f"array must hold integers of {bits} bits and shape {shape}, got another header or size"
+        )
+    start = len(header(shape, n_bytes))
     numpy = optional("numpy")
     if numpy is not None:
-        return numpy.frombuffer(member, dtype="<i8", offset=len(start)).astype(numpy.int64)
-    packed = array("q")
-    packed.frombytes(member[len(start) :])
+        return numpy.frombuffer(member, dtype=f"<i{n_bytes}", offset=start).astype(f"i{n_bytes}")
+    packed = array(_CODES[n_bytes])
+    packed.frombytes(member[start:])
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tolist()

@@ -11,7 +11,7 @@ from countveil.privacy.release import Release
 
 Levels: TypeAlias = PrivacyLevel | tuple[PrivacyLevel, ...]
 RowNoise: TypeAlias = Callable[[int, int], Any]
-"""Noise for the rows from start to stop, as an int64 array of shape (stop - start, cells in a row)."""
+"""Noise for the rows from start to stop, as signed whole numbers of shape (stop - start, cells in a row)."""
 
 _CHUNK_CELLS = 1 << 20
 
@@ -101,16 +101,30 @@ def _noisy_csr(table: Counts, row_noise: RowNoise) -> Any:
 
     rows, columns = table.values.shape
     step = max(1, _CHUNK_CELLS // columns)
-    data, indices, lengths = [], [], []
+    data, indices, lengths = [], [], [np.zeros(1, dtype=np.int64)]
     for start in range(0, rows, step):
         stop = min(start + step, rows)
-        reports = table.values[start:stop].toarray() + row_noise(start, stop)
-        positive = reports > 0
-        data.append(reports[positive])
-        indices.append(np.nonzero(positive)[1])
-        lengths.append(positive.sum(axis=1))
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        reports = _noisy_cells(table.values, start, stop, row_noise(start, stop))
+        places = np.flatnonzero(reports > 0)
+        data.append(_npy.narrowed(reports[places]))
+        indices.append((places % columns).astype(np.int32 if columns < 2**31 else np.int64))
+        lengths.append(np.diff(np.searchsorted(places, np.arange(stop - start + 1) * columns)))
+    indptr = np.cumsum(np.concatenate(lengths))
     return csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=(rows, columns))
+
+
+def _noisy_cells(counts: Any, start: int, stop: int, drawn: Any) -> Any:
+    """Counts of some rows plus noise, flat, in the narrowest type of the noise's that holds them."""
+    import numpy as np
+
+    first, last = counts.indptr[start], counts.indptr[stop]
+    values, lengths = counts.data[first:last], np.diff(counts.indptr[start : stop + 1])
+    places = np.repeat(np.arange(stop - start) * counts.shape[1], lengths) + counts.indices[first:last]
+    largest = int(values.max(initial=0)) + max(int(drawn.max()), -int(drawn.min()))
+    kind = next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
+    reports = drawn.astype(np.result_type(kind, drawn.dtype)).ravel()
+    reports[places] += values.astype(reports.dtype)
+    return reports
 
 
 def _exact_noise(table: Counts, levels: Levels, start: int, stop: int) -> Any:
@@ -120,13 +134,14 @@ def _exact_noise(table: Counts, levels: Levels, start: int, stop: int) -> Any:
     for length in table.shape[1:]:
         cells *= length
     if isinstance(levels, PrivacyLevel):
-        return noise.draw_array(levels.rate, (stop - start) * cells).reshape(stop - start, cells)
+        return noise.draw_narrow(levels.rate, (stop - start) * cells).reshape(stop - start, cells)
     rows_at: dict[Fraction, list[int]] = {}
     for row, level in enumerate(levels[start:stop]):
         rows_at.setdefault(level.rate, []).append(row)
-    drawn = np.empty((stop - start, cells), dtype=np.int64)
+    parts = {rate: noise.draw_narrow(rate, len(rows) * cells) for rate, rows in rows_at.items()}
+    drawn = np.empty((stop - start, cells), dtype=np.result_type(*parts.values()))
     for rate, rows in rows_at.items():
-        drawn[rows] = noise.draw_array(rate, len(rows) * cells).reshape(len(rows), cells)
+        drawn[rows] = parts.pop(rate).reshape(len(rows), cells)
     return drawn
 
 

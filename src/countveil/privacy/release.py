@@ -23,9 +23,10 @@ class Release:
         reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
 
     ``reports`` is a read-only int64 array (rows first), a read-only scipy.sparse.csr_array of the positive
-    reports, or nested lists where NumPy is not installed; ``levels`` is one PrivacyLevel, or one a row;
-    ``labels`` holds a tuple of strings or None for each axis. Rows are records, and labels of the other axes
-    are the schema.
+    reports in the narrowest of int16, int32 and int64 that holds them (``astype("int64")`` before you multiply
+    them with each other), or nested lists where NumPy is not installed; ``levels`` is one PrivacyLevel, or one
+    a row; ``labels`` holds a tuple of strings or None for each axis. Rows are records, and labels of the other
+    axes are the schema.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -251,10 +252,12 @@ def _frozen_csr(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
         raise ReleaseError("sparse reports must have sorted columns without duplicates, got others")
     if reports.nnz and reports.data.min() <= 0:
         raise ReleaseError("sparse reports must store positive reports only, got one that is not")
-    frozen = type(reports)(reports.astype("int64", copy=False), copy=False)
+    frozen = type(reports)(reports, copy=False)
     index = "int32" if max(reports.nnz, *reports.shape) < 2**31 else "int64"
-    for part, dtype in (("data", "int64"), ("indices", index), ("indptr", index)):
-        view = getattr(frozen, part).astype(dtype, copy=False).view()
+    for part in ("data", "indices", "indptr"):
+        values = getattr(frozen, part)
+        kept = _npy.narrowed(values) if part == "data" else values.astype(index, copy=False)
+        view = kept.view()
         view.flags.writeable = False
         setattr(frozen, part, view)
     return frozen, tuple(int(length) for length in frozen.shape)
