@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import countveil as cv
 from countveil.observations import ExactCounts, NaiveCounts, PrivatizedCounts, observations_of
 from countveil.privacy import PrivacyLevel, Release, privatize
 from countveil.simulation import simulate_release
@@ -193,8 +194,16 @@ def test_a_mask_that_hides_nothing_changes_nothing():
 
 
 def test_large_reports_are_kept_whole():
-    found = PrivatizedCounts([[2**31 - 1, 1]], 0.5)
-    assert found.reports.dtype == np.int32
+    for largest, dtype in (
+        (2**15 - 1, np.int16),
+        (2**15, np.int32),
+        (2**31 - 1, np.int32),
+        (2**31, np.int64),
+    ):
+        for reports in ([[largest, 1]], sp.csr_array([[largest, 1]])):
+            found = PrivatizedCounts(reports, 0.5)
+            assert found.reports.dtype == dtype
+            assert found.reports.tolist() == [largest, 1]
     found = PrivatizedCounts([[2**53, 1]], 0.5)
     assert found.reports.tolist() == [2**53, 1]
 
@@ -373,3 +382,21 @@ def test_one_alpha_per_column_is_the_same_as_one_per_cell():
     by_cell = PrivatizedCounts(reports, np.repeat(alpha, 4, axis=0))
     np.testing.assert_array_equal(by_column.alpha_e, by_cell.alpha_e)
     np.testing.assert_array_equal(by_column.alpha_e.reshape(4, 3)[2], alpha[0])
+
+
+def test_a_release_is_held_once():
+    counts = sp.random_array((60, 50), density=0.1, rng=np.random.default_rng(1))
+    counts.data[:] = 3.0
+    release = cv.privatize(sp.csr_array(counts).astype(int), cv.PrivacyLevel(1, 1))
+    found = observations_of(release)
+    assert np.shares_memory(found.reports, release.reports.data)
+    assert np.shares_memory(found.columns, release.reports.indices)
+    assert not release.reports.data.flags.writeable
+    assert found.reports.flags.writeable  # so that kernels have one type of array to be compiled for
+    own = release.reports.astype(np.int16)
+    mine = PrivatizedCounts(own, release.alpha)
+    own.data[:] = 7
+    assert_same(mine, found)
+    foreign = sp.csr_array(release.reports)
+    foreign.data = np.frombuffer(foreign.data.tobytes(), dtype=np.int16)
+    assert_same(PrivatizedCounts(foreign, release.alpha), found)

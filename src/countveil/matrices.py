@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 FLOAT_EXACT = 2.0**53
 LARGEST = 2**53
+NARROW = (np.int8, np.int16, np.int32)
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -176,7 +177,10 @@ def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
 
 
 def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) -> Any:
-    """Reports as int64 (dense or CSR), zero where masked; fractional and NaN entries are refused."""
+    """Reports as int64 (dense or CSR), zero where masked; fractional and NaN entries are refused.
+
+    Sparse ones of a narrower signed type keep it.
+    """
     if sp.issparse(reports):
         compressed = sp.csr_array(reports)
         if not compressed.has_canonical_format:
@@ -189,7 +193,8 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
         if hidden is not None:
             cells = compressed.tocoo()
             compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
-        compressed.data = whole_values(compressed.data, compressed, show)
+        if compressed.data.dtype not in NARROW:
+            compressed.data = whole_values(compressed.data, compressed, show)
         return compressed
     if hidden is not None:
         reports = np.where(hidden, 0, reports)
@@ -222,6 +227,8 @@ def check_exact_cells(values: Any, alpha: np.ndarray) -> None:
     if not exact.any():
         return
     if sp.issparse(values):
+        if not (values.data < 0).any():
+            return
         coordinates = values.tocoo()
         rows, columns, entries = coordinates.row, coordinates.col, coordinates.data
     else:
@@ -236,9 +243,26 @@ def check_exact_cells(values: Any, alpha: np.ndarray) -> None:
         )
 
 
+def kept(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Values of that type in memory that nobody else writes to: an array that is read-only (a release's) is shared.
+
+    It is writable all the same, so that the kernels are compiled once.
+    """
+    if values.dtype == dtype and not values.flags.writeable:
+        shared = values.view()
+        try:
+            shared.flags.writeable = True
+            return shared
+        except ValueError:  # its memory is not Python's to write to
+            pass
+    return values.astype(dtype)
+
+
 def positive_part(values: Any) -> sp.csr_array:
     """The positive entries of a matrix, as CSR without explicit zeros."""
     if sp.issparse(values):
+        if values.data.min(initial=1) > 0:
+            return sp.csr_array(values)
         kept = sp.csr_array(values, copy=True)
         kept.data = np.maximum(kept.data, 0)
         kept.eliminate_zeros()

@@ -25,6 +25,7 @@ from countveil.matrices import (
     check_matrix,
     check_mode_labels,
     check_offset,
+    kept,
     positive_part,
     unwrap,
     whole_numbers,
@@ -32,13 +33,16 @@ from countveil.matrices import (
 from countveil.privacy import Release
 from countveil.tables import split_labels
 
+REPORT_TYPES = (np.int16, np.int32, np.int64)
+
 
 class Observations:
     """A matrix of reports with noise levels, held by rows.
 
     Attributes (D rows, V columns, E stored entries):
         shape: (D, V).
-        indptr, columns, reports: compressed rows of the stored entries; a report of -1 marks a masked cell.
+        indptr, columns, reports: compressed rows of the stored entries, int64, int32 and the narrowest of int16,
+            int32 and int64 that holds all; a report of -1 marks a masked cell. A release's own are shared.
         alpha_d: (D,) noise level of every cell that is not stored.
         exposure_d: (D,) exposure of every cell that is not stored.
         alpha_e: (E,) noise level of each stored entry where alpha varies within a row; empty otherwise.
@@ -100,8 +104,8 @@ class Observations:
             entries = stored.data
         largest = int(entries.max(initial=0))
         self.indptr = stored.indptr.astype(np.int64)
-        self.columns = stored.indices.astype(np.int32)
-        self.reports = entries.astype(np.int32 if largest < 2**31 else np.int64)
+        self.columns = kept(stored.indices, np.int32)
+        self.reports = kept(entries, next(t for t in REPORT_TYPES if largest <= np.iinfo(t).max))
 
     @property
     def labels(self) -> tuple[list[str] | None, ...]:

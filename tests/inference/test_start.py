@@ -8,15 +8,16 @@ from scipy import stats
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.inference.start import debiased, least_squares, least_squares_start, mean_count, start_factors
+from countveil.inference import start
+from countveil.inference.start import Debiased, least_squares, least_squares_start, mean_count, start_factors
 from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, draw_reports, planted
 
 
 def dense_target(observations):
-    s, bias_d = debiased(observations)
-    return s.toarray() - bias_d[:, None]
+    matrix = Debiased(observations)
+    return matrix @ np.eye(observations.shape[1]) - matrix.bias_d[:, None]
 
 
 @pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
@@ -104,14 +105,56 @@ def test_the_column_updated_last_is_at_its_exact_minimum(iterations):
     np.testing.assert_allclose(gradient[~held], 0.0, atol=1e-9)
 
 
-def test_least_squares_of_sparse_and_dense_are_the_same():
+def slow_target(observations):
+    """T cell by cell."""
+    o, (n_rows, n_columns) = observations, observations.shape
+    every = np.arange(n_rows * n_columns)
+    reports, alpha = (x.reshape(o.shape) for x in o.cells(every // n_columns, every % n_columns))
+    seen = reports >= 0
+    target = np.where(seen, (1 + alpha) * np.maximum(reports, 0) - alpha / (1 - alpha), 0.0)
+    rows, columns = (np.maximum(target.sum(axis=a) / np.maximum(seen.sum(axis=a), 1), 0.0) for a in (1, 0))
+    return np.where(seen, target, np.outer(rows, columns) / max(rows.mean(), 1e-12))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
+def test_the_debiased_matrix_is_that_of_its_cells(kind, masked):
+    rng = np.random.default_rng(16)
+    alpha = {"scalar": 0.4, "row": rng.uniform(0, 0.9, 300), "cell": rng.uniform(0, 0.9, (300, 7))}[kind]
+    mask = rng.random((300, 7)) < 0.2 if masked else np.zeros((300, 7), dtype=bool)
+    observations = PrivatizedCounts(rng.integers(0, 6, (300, 7)), alpha, mask)
+    target, matrix = slow_target(observations), Debiased(observations)
+    np.testing.assert_allclose(dense_target(observations), target, atol=1e-12)
+    theta, phi = rng.random((300, 3)), np.asfortranarray(rng.random((7, 3)))
+    np.testing.assert_allclose(matrix @ phi - np.outer(matrix.bias_d, phi.sum(axis=0)), target @ phi)
+    np.testing.assert_allclose(matrix.T @ theta - matrix.bias_d @ theta, target.T @ theta)
+    np.testing.assert_allclose(matrix.row_sums - 7 * matrix.bias_d, target.sum(axis=1))
+    assert mean_count(observations) == pytest.approx(target.mean())
+
+
+def test_least_squares_of_a_matrix_and_of_what_multiplies_like_it_are_the_same():
     _, _, observations, _ = planted(60, 50, 4, 0.5, seed=7)
-    s, bias_d = debiased(observations)
-    assert isinstance(s, sp.csr_array)
-    one = least_squares(s, bias_d, 4, np.random.default_rng(9))
-    two = least_squares(s.toarray() - bias_d[:, None], np.zeros(60), 4, np.random.default_rng(9))
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+    matrix = Debiased(observations)
+    one = least_squares(matrix, matrix.bias_d, 4, np.random.default_rng(9))
+    dense = dense_target(observations)
+    whole = least_squares(dense, np.zeros(60), 4, np.random.default_rng(9))
+    sparse = sp.csr_array(dense + matrix.bias_d[:, None])
+    for other in (whole, least_squares(sparse, matrix.bias_d, 4, np.random.default_rng(9))):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+
+
+def test_of_very_many_rows_some_find_the_components_and_all_are_fitted_to_them(monkeypatch):
+    mu, _, observations, _ = planted(600, 100, 3, 0.5, seed=13)
+    monkeypatch.setattr(start, "START_ENTRIES", int(observations.indptr[-1]) // 4)
+    sizes = []
+    real = start.least_squares
+    monkeypatch.setattr(start, "least_squares", lambda m, *rest: sizes.append(m.shape) or real(m, *rest))
+    theta, phi = least_squares_start(observations, 3, np.random.default_rng(1))
+    assert sizes == [(150, 100)]
+    assert theta.shape == (600, 3)
+    assert min(theta.min(), phi.min()) > 0.0
+    assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
 
 
 def test_least_squares_is_as_good_as_that_of_scikit_learn():

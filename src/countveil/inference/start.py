@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from countveil.engines.blocks import row_blocks
+from countveil.kernels import start as kernels
 from countveil.kernels.gibbs import MASKED
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
@@ -14,42 +16,75 @@ MULTIPLICATIVE_ITERATIONS = 100
 FLOOR = 0.01
 SHARED_FLOOR = 0.02
 TINY = 1e-300
+START_ENTRIES = 1 << 25
+PROJECTIONS = 10
 
 
-def debiased(observations: Observations) -> tuple[sp.csr_array, np.ndarray]:
-    """(S, c_d) with T = S - c_d 1^T, T_dv = (1 + alpha)(max(r, 0) - alpha / (1 - alpha^2)).
+class Debiased:
+    """Debiased truncated reports T = S - bias_d 1^T as a matrix to multiply with, a block of rows at a time.
 
-    T has mean zero where the rate is zero, and is as sparse as the positive reports but for a constant per
-    row. Masked cells are filled with the product of their row's and column's means.
+        T_dv = (1 + alpha)(max(r, 0) - alpha / (1 - alpha^2))
+
+    has mean zero where the rate is zero, and S is as sparse as the positive reports. Masked cells are filled
+    with the product of their row's and column's means. ``S @ phi`` and ``S.T @ theta`` are ``self @ phi`` and
+    ``self.T @ theta``.
+
+    Attributes (D rows, V columns):
+        shape: (D, V).
+        bias_d: (D,)
+        row_sums: (D,) of S, masked cells included.
     """
-    o = observations
-    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
-    alpha_e = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
-    values = (1.0 + alpha_e) * np.maximum(o.reports, 0)
-    bias_d = o.alpha_d / (1.0 - o.alpha_d)
-    if o.alpha_e.size:
-        values = values - alpha_e / (1.0 - alpha_e)
-        bias_d = np.zeros(o.shape[0])
-    hidden = o.reports == MASKED
-    values[hidden] = 0.0
-    s = sp.csr_array((values, o.columns, o.indptr), shape=o.shape)
-    if hidden.any():
-        seen = sp.csr_array((hidden.astype(float), o.columns, o.indptr), shape=o.shape)
-        n_d, n_v = o.shape[1] - seen.sum(axis=1), o.shape[0] - seen.sum(axis=0)
-        row_mean = np.maximum((s.sum(axis=1) - n_d * bias_d) / np.maximum(n_d, 1), 0.0)
-        column_mean = np.maximum((s.sum(axis=0) - bias_d.sum()) / np.maximum(n_v, 1), 0.0)
-        overall = max(float(row_mean.mean()), 1e-12)
-        s.data[hidden] = (row_mean[rows] * column_mean[o.columns] / overall + bias_d[rows])[hidden]
-    return s, bias_d
+
+    def __init__(self, observations: Observations) -> None:
+        o = self.observations = observations
+        self.shape = o.shape
+        self.bias_d = np.zeros(o.shape[0]) if o.alpha_e.size else o.alpha_d / (1.0 - o.alpha_d)
+        row_2d, column_2v = np.zeros((2, o.shape[0])), np.zeros((2, o.shape[1]))
+        for rows in row_blocks(self.shape[0]):
+            kernels.sum_rows(o.block(rows), self.bias_d[rows], row_2d[:, rows], column_2v)
+        n_d, n_v = o.shape[1] - row_2d[1], o.shape[0] - column_2v[1]
+        self.fill_d = np.maximum((row_2d[0] - o.shape[1] * self.bias_d) / np.maximum(n_d, 1.0), 0.0)
+        self.fill_v = np.maximum((column_2v[0] - self.bias_d.sum()) / np.maximum(n_v, 1.0), 0.0)
+        self.fill_v /= max(float(self.fill_d.mean()), 1e-12)
+        self.row_sums = row_2d[0]
+        if row_2d[1].any():
+            self.row_sums = (self @ np.ones((o.shape[1], 1)))[:, 0]
+
+    def __matmul__(self, phi: np.ndarray) -> np.ndarray:
+        phi, product = np.ascontiguousarray(phi), np.zeros((self.shape[0], phi.shape[1]))
+        for rows in row_blocks(self.shape[0]):
+            block = self.observations.block(rows)
+            kernels.multiply_rows(
+                block, self.bias_d[rows], self.fill_d[rows], self.fill_v, phi, product[rows]
+            )
+        return product
+
+    @property
+    def T(self) -> "Transposed":  # noqa: N802
+        """The transpose, to multiply with."""
+        return Transposed(self)
+
+
+class Transposed:
+    """``Debiased`` with rows for columns."""
+
+    def __init__(self, matrix: Debiased) -> None:
+        self.matrix = matrix
+
+    def __matmul__(self, theta: np.ndarray) -> np.ndarray:
+        m = self.matrix
+        theta, product = np.ascontiguousarray(theta), np.zeros((m.shape[1], theta.shape[1]))
+        for rows in row_blocks(m.shape[0]):
+            block = m.observations.block(rows)
+            kernels.multiply_columns(block, m.bias_d[rows], m.fill_d[rows], m.fill_v, theta[rows], product)
+        return product
 
 
 def mean_count(observations: Observations) -> float:
     """A moment estimate of the mean true count per cell, kept positive."""
-    s, bias_d = debiased(observations)
-    estimate = (s.sum() - observations.shape[1] * bias_d.sum()) / (
-        observations.shape[0] * observations.shape[1]
-    )
-    return max(float(estimate), 1e-3 / observations.shape[1])
+    matrix, (n_rows, n_columns) = Debiased(observations), observations.shape
+    estimate = (matrix.row_sums.sum() - n_columns * matrix.bias_d.sum()) / (n_rows * n_columns)
+    return max(float(estimate), 1e-3 / n_columns)
 
 
 def mean_rate_without_offsets(observations: Observations) -> float:
@@ -59,7 +94,7 @@ def mean_rate_without_offsets(observations: Observations) -> float:
 
 
 def least_squares(
-    matrix: sp.csr_array | np.ndarray,
+    matrix: Debiased | sp.csr_array | np.ndarray,
     bias_d: np.ndarray,
     n_components: int,
     rng: np.random.Generator,
@@ -93,11 +128,35 @@ def _update(factor: np.ndarray, gram: np.ndarray, target: np.ndarray) -> None:
             factor[:, k] = np.maximum(factor[:, k] + step, 0.0)
 
 
+def project(
+    matrix: Debiased | sp.csr_array, bias_d: np.ndarray, phi: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
+    """Nonnegative theta (D, K) nearer to the least-squares fit of matrix - bias_d 1^T given phi (V, K)."""
+    theta = theta.copy()
+    with threadpool_limits(limits=1, user_api="blas"):
+        gram, target = phi.T @ phi, matrix @ phi - np.outer(bias_d, phi.sum(axis=0))
+        for _ in range(PROJECTIONS):
+            _update(theta, gram, target)
+    return theta
+
+
 def least_squares_start(
     observations: Observations, n_components: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both."""
-    theta, phi = least_squares(*debiased(observations), n_components, rng)
+    """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
+
+    Of very large data phi comes from a random part of the rows, and theta is fitted to it.
+    """
+    n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
+    if n_entries > START_ENTRIES:
+        n_taken = max(n_rows * START_ENTRIES // n_entries, 1)
+        taken = Debiased(observations.take(np.sort(rng.choice(n_rows, n_taken, replace=False))))
+        phi = least_squares(taken, taken.bias_d, n_components, rng)[1]
+        matrix = Debiased(observations)
+        theta = project(matrix, matrix.bias_d, phi, np.zeros((n_rows, n_components)))
+    else:
+        matrix = Debiased(observations)
+        theta, phi = least_squares(matrix, matrix.bias_d, n_components, rng)
     floor = np.sqrt(FLOOR * mean_count(observations) / n_components)
     theta_mean, phi_mean = theta.mean(axis=0), phi.mean(axis=0)
     balance = np.sqrt(np.where(theta_mean * phi_mean > 0.0, phi_mean / np.maximum(theta_mean, 1e-300), 1.0))
@@ -161,7 +220,8 @@ def multiplicative_start(
 
 def shared_start(observations: Observations, model: Factorization, rng: np.random.Generator) -> np.ndarray:
     """The rows of a nonnegative least-squares fit as the factor that both sides use, each component of mean 1."""
-    theta, _ = least_squares(*debiased(observations), model.n_components, rng)
+    matrix = Debiased(observations)
+    theta, _ = least_squares(matrix, matrix.bias_d, model.n_components, rng)
     mean = theta.mean(axis=0)
     return model.as_row_factor(np.maximum(theta / np.where(mean > 0.0, mean, 1.0), SHARED_FLOOR))
 

@@ -17,7 +17,6 @@ sparse, and smears them less than the arithmetic one; it was chosen by measureme
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import ThreadEngine
@@ -27,7 +26,8 @@ from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import SMALLEST, expected_priors, geometric_means, initial_hypers
 from countveil.inference.factors import offset_scales
-from countveil.inference.start import debiased, start_factors
+from countveil.inference.start import Debiased, start_factors
+from countveil.inference.start import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
 from countveil.models.factorization import Factorization
@@ -39,7 +39,6 @@ LOCAL_ITERATIONS = 5
 LOCAL_TOLERANCE = 1e-2
 LOCAL_BLOCK = 32
 LOCAL_FLOOR = 0.01
-PROJECTIONS = 10
 START_ROWS = 10_000
 EXPECTATIONS = (*OF_CAVI, "trimmed")
 TRIMMED = 0.5
@@ -157,17 +156,10 @@ def settle_block(
 
 def project(batch: Observations, phi: np.ndarray) -> np.ndarray:
     """Positive theta (D, K) near the least-squares fit of the debiased reports given phi (V, K)."""
-    s, bias_d = debiased(batch)
-    total_k = phi.sum(axis=0)
-    tokens_d = np.maximum(s.sum(axis=1) - batch.shape[1] * bias_d, 1.0)
+    matrix, total_k = Debiased(batch), phi.sum(axis=0)
+    tokens_d = np.maximum(matrix.row_sums - batch.shape[1] * matrix.bias_d, 1.0)
     even = np.outer(tokens_d, 1.0 / (total_k.size * total_k))
-    with threadpool_limits(limits=1, user_api="blas"):
-        gram, target = phi.T @ phi, s @ phi - np.outer(bias_d, total_k)
-        theta = even.copy()
-        for _ in range(PROJECTIONS):
-            for k in np.flatnonzero(gram.diagonal() > 0.0):
-                move = (target[:, k] - theta @ gram[:, k]) / gram[k, k]
-                theta[:, k] = np.maximum(theta[:, k] + move, 0.0)
+    theta = least_squares_given(matrix, matrix.bias_d, phi, even)
     return np.maximum(theta, LOCAL_FLOOR * even)
 
 
