@@ -41,6 +41,13 @@ def test_a_page_is_written_with_and_without_the_release(here):
     assert "Not checked: the release" in (here / "fit.html").read_text(encoding="utf-8")
 
 
+def test_the_naive_way_is_shown_beside_it_if_asked(here):
+    run("fit.nc", "-o", "fit.html", "--release", "survey.npz", "--naive")
+    assert "What if the noise were ignored?" in (here / "fit.html").read_text(encoding="utf-8")
+    said = run("fit.nc", "-o", "other.html", "--naive", status=1)
+    assert "naive must come with the release that was fitted, got no --release" in said
+
+
 def test_what_cannot_be_reported_is_refused_in_one_line(here):
     assert "output must end in .html, got fit.pdf" in run("fit.nc", "-o", "fit.pdf", status=1)
     assert "no fit at none.nc" in run("none.nc", "-o", "a.html", status=1)

@@ -20,6 +20,14 @@ def report(
         int, typer.Option("--members", min=1, help="Words (actors, entries) to list of each topic.")
     ] = 8,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    naive: Annotated[
+        bool,
+        typer.Option(
+            "--naive",
+            help="Say how the fit differs from one that takes the reports for true counts: makes that fit too, which "
+            "takes as long; needs --release.",
+        ),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Write a page about a fit: what was promised, the data, topics or communities, checks, and whether to trust it.
@@ -37,8 +45,10 @@ def report(
     from countveil.privacy import Release
     from countveil.report import load_fit, write_report
 
+    if naive and release is None:
+        raise ValueError("naive must come with the release that was fitted, got no --release")
     found = load_fit(fit)
     data = None if release is None else Release.load(release)
-    write_report(found, output, data, members=members, title=title)
+    write_report(found, output, data, members=members, title=title, naive=naive)
     typer.echo(found.diagnostics().verdict)
     typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import tempfile
 
+import axe_core_python
 import numpy as np
 import pytest
 
 import countveil as cv
 from countveil.report import render
+from tests.page import browser as b
 from tests.report.conftest import LONG
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -55,7 +57,7 @@ def pages(fits):
     counts = np.random.default_rng(7).poisson(1.0, (20, 60))
     data = cv.PrivatizedCounts(counts, 0.3, column_labels=[f"{LONG}{v}" for v in range(60)])
     many = cv.TopicModel(100, draws=2, tune=2, chains=2, seed=1, threads=1).fit(data)
-    return {name: render(*each) for name, each in fits.items()} | {"many": render(many)}
+    return {name: render(*each, naive=True) for name, each in fits.items()} | {"many": render(many)}
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,24 @@ def test_the_console_is_really_watched(written, topic_fit):
     (written / "bad.html").write_text(page, encoding="utf-8")
     console, _ = browse(written / "bad.html")
     assert "Content Security Policy" in " ".join(console)
+
+
+AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_nothing_serious_for_a_screen_reader(written, tmp_path, width):
+    source = next(iter(axe_core_python.__path__)) + "/axe.min.js"
+    pages = ["topics", "blocks", "tensor", "many"]
+    sick = (written / "topics.html").read_text(encoding="utf-8").replace(' alt="', ' data-alt="')
+    (written / "sick.html").write_text(sick, encoding="utf-8")
+    found = {}
+    with b.browser(tmp_path, width) as driver, open(source, encoding="utf-8") as code:
+        axe = code.read()
+        for page in [*pages, "sick"]:
+            driver.get((written / f"{page}.html").as_uri())
+            b.evaluated(driver, axe + "; 0")
+            found[page] = json.loads(b.evaluated(driver, AXE))
+        assert driver.get_log("browser") == []
+    assert [rule for _, rule, _ in found.pop("sick")] == ["image-alt"]
+    assert found == {page: [] for page in pages}

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
@@ -10,6 +11,8 @@ from countveil.estimators import BlockModel, PoissonFactorization, TensorModel, 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.observations import Observations, PrivatizedCounts
 from countveil.privacy import Release
+
+Data = TypeVar("Data", bound=Observations)
 
 KINDS: dict[str, type[FactorizationEstimator]] = {
     kind.__name__: kind for kind in (TopicModel, BlockModel, TensorModel, PoissonFactorization)
@@ -45,9 +48,7 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     dims = layout.dims_of(model.spec.output)
     draws = tree["posterior"]
     shape = tuple(int(draws.sizes[dim]) for dim in dims)
-    data = PrivatizedCounts.from_release(release)
-    if len(shape) > 2 and data.mode_shape != shape:
-        data = _folded(data, shape)
+    data = in_shape_of(fit, PrivatizedCounts.from_release(release))
     if data.mode_shape != shape:
         raise ValueError(
             f"release must be the one that was fitted, {' x '.join(dims)} = {shape}, got {data.mode_shape}"
@@ -68,7 +69,18 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     return found
 
 
-def _folded(data: PrivatizedCounts, shape: tuple[int, ...]) -> PrivatizedCounts:
+def in_shape_of(
+    fit: FactorizationEstimator, data: Data, labels: list[list[str] | None] | None = None
+) -> Data:
+    """The reports of a release, folded into a tensor, with labels for its axes, where the fit is of one.
+
+    Raises:
+        ValueError: a matrix that cannot be folded into the fit's shape.
+    """
+    tree, model, layout = fit._fitted()
+    shape = tuple(int(tree["posterior"].sizes[dim]) for dim in layout.dims_of(model.spec.output))
+    if len(shape) == 2 or data.mode_shape == shape:
+        return data
     if data.shape != (shape[0], int(np.prod(shape[1:]))):
         raise ValueError(f"release must be the one that was fitted, {shape} in all, got {data.shape}")
-    return data.folded(shape)
+    return data.folded(shape, labels)

@@ -18,6 +18,7 @@ from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SI
 from countveil.privacy import Release
 from countveil.report import check as checks
 from countveil.report.loading import observed
+from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import Picture, block_pictures, check_picture, trace_picture
 from countveil.report.promise import promise_of
 from countveil.report.sections import block_table, cards, number, percent, words_of
@@ -30,6 +31,7 @@ def write_report(
     *,
     members: int = 8,
     title: str | None = None,
+    naive: bool = False,
 ) -> None:
     """Write one page about a fit to an HTML file that needs no network and no script; atomically.
 
@@ -40,22 +42,32 @@ def write_report(
             whether releases simulated from the fit look like it.
         members: how many words (actors, entries) to list of each topic (community, component).
         title: heading of the page.
+        naive: say how the fit differs from one that takes the release's reports for true counts; that one is made
+            for it, and takes about as long as the fit did.
 
     Raises:
         ModuleNotFoundError: Jinja2 or matplotlib is missing.
-        ValueError: a release that is not the fit's, members below one.
+        ValueError: a release that is not the fit's, members below one; naive without a release, or for a fit that is
+            not of private counts.
         NotFittedError: before ``fit``.
     """
-    page = render(fit, release, members=members, title=title)
+    page = render(fit, release, members=members, title=title, naive=naive)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
 def render(
-    fit: FactorizationEstimator, release: Release | None = None, *, members: int = 8, title: str | None = None
+    fit: FactorizationEstimator,
+    release: Release | None = None,
+    *,
+    members: int = 8,
+    title: str | None = None,
+    naive: bool = False,
 ) -> str:
     """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
     check_integer("members", members, 1)
+    if naive and release is None:
+        raise ValueError("naive must come with the release that was fitted, got none")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -68,7 +80,10 @@ def render(
     )  # fmt: skip
     environment.filters.update(percent=percent, number=number)
     template = environment.get_template("report.html")
-    return template.render(gathered(fit, release, members, title)) + "\n"
+    context = gathered(fit, release, members, title)
+    if naive and release is not None:
+        context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
+    return template.render(context) + "\n"
 
 
 def gathered(
@@ -101,6 +116,7 @@ def gathered(
         "parameters": parameters(fit),
         "noise": None,
         "check": None,
+        "naive": None,
     }
     if release is not None:
         data = observed(fit, release)

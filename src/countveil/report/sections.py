@@ -36,6 +36,7 @@ class Listing(NamedTuple):
 class Card(NamedTuple):
     """One component: its share, and its strongest members along each axis."""
 
+    number: int
     anchor: str
     title: str
     share: Bar
@@ -65,7 +66,7 @@ def words_of(fit: FactorizationEstimator) -> Words:
 
 
 def cards(fit: FactorizationEstimator, n: int) -> list[Card]:
-    """Every component with its n strongest members; none for a model that is not known by name.
+    """Every component with its n strongest members, the largest first; none for a model that is not known by name.
 
     Raises:
         ValueError: n out of range.
@@ -81,7 +82,7 @@ def cards(fit: FactorizationEstimator, n: int) -> list[Card]:
     most = float(shares["upper"].max())
     name = words_of(fit).one
     found = []
-    for row in shares.itertuples(index=False):
+    for row in shares.sort_values("prevalence", ascending=False, kind="stable").itertuples(index=False):
         k = row[0]
         lists = [
             listing(axis[mode], table[table["component"] == k], is_numbered(fit, axis[mode]))
@@ -91,7 +92,7 @@ def cards(fit: FactorizationEstimator, n: int) -> list[Card]:
         best = [b.label for b in lists[0].bars[:NAMES_IN_OVERVIEW]]
         if len(lists) > 1:
             best = [each.bars[0].label for each in lists]
-        found.append(Card(f"part-{k}", share.label, share, ", ".join(best), lists))
+        found.append(Card(int(k), f"part-{k}", share.label, share, ", ".join(best), lists))
     return found
 
 

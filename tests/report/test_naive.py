@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.report import load_fit, render
+from countveil.report.loading import observed
+from countveil.report.naive import compare, distributions, naive_fit, overlaps, strongest
+from countveil.report.sections import cards
+from tests.report.conftest import QUICK, release_of
+from tests.report.test_page import read
+
+
+def test_the_naive_fit_is_the_same_model_of_the_reports_as_they_are(topic_fit, release):
+    found = naive_fit(topic_fit, release)
+    by_hand = cv.TopicModel(3, **QUICK).fit(cv.NaiveCounts(release))
+    np.testing.assert_array_equal(found.components_, by_hand.components_)
+    assert found.posterior.attrs["observations"] == "naive"
+    assert topic_fit.posterior.attrs["observations"] == "private"
+
+
+def test_a_fit_without_a_seed_is_compared_under_the_seed_that_it_drew(release):
+    fit = cv.TopicModel(2, **(QUICK | {"seed": None})).fit(release)
+    assert naive_fit(fit, release).seed_ == fit.seed_
+
+
+def test_totals_are_of_the_cells_that_were_reported(block_fit, network):
+    naive = naive_fit(block_fit, network)
+    found = compare(block_fit, naive, observed(block_fit, network), 3)
+    off = ~np.eye(8, dtype=bool)
+    rates = [each.rate().to_numpy()[off] for each in (block_fit, naive)]
+    assert (found.total, found.naive_total) == pytest.approx([rate.sum() for rate in rates], rel=1e-5)
+    assert (found.empty, found.naive_empty) == tuple((rate < 0.1).mean() for rate in rates)
+    assert found.naive_total > found.total
+
+
+def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tensor_fit, release):
+    fits = (topic_fit, block_fit, tensor_fit)
+    for fit in fits:
+        for each in distributions(fit):
+            np.testing.assert_allclose(each.sum(axis=1), 1.0, rtol=1e-5)
+            np.testing.assert_allclose(np.diag(overlaps(each, each)), 1.0, rtol=1e-5)
+    found = compare(topic_fit, topic_fit, observed(topic_fit, release), 4)
+    assert [pair.overlap for pair in found.pairs] == ["100%"] * 3
+    assert all(pair.members == pair.naive_members for pair in found.pairs)
+    assert found.alike == 3
+
+
+def test_what_two_distributions_share():
+    first, second = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), np.array([[0.0, 0.5, 0.5]])
+    assert overlaps(first, second).tolist() == [[0.5], [0.5]]
+
+
+def test_components_are_matched_whatever_their_order(release, topic_fit, monkeypatch):
+    turned = topic_fit.components_[[2, 0, 1]]
+    other = cv.TopicModel(3, **QUICK).fit(release)
+    monkeypatch.setattr(other, "components_", turned)
+    found = compare(topic_fit, other, observed(topic_fit, release), 2)
+    assert [pair.overlap for pair in found.pairs] == ["100%"] * 3
+    names = {card.number: strongest(card) for card in cards(other, 2)}
+    assert [pair.naive_members for pair in found.pairs] == [
+        names[{0: 1, 1: 2, 2: 0}[card.number]] for card in cards(topic_fit, 2)
+    ]
+
+
+def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit, events):
+    page = read(render(topic_fit, release, naive=True))
+    naive = naive_fit(topic_fit, release)
+    found = compare(topic_fit, naive, observed(topic_fit, release), 8)
+    assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
+    for pair in found.pairs:
+        members = " ".join(f"{pair.members} {pair.naive_members} {pair.overlap}".split())
+        assert f"{pair.title} {members}" in page.text
+    assert "What if the noise were ignored?" not in read(render(topic_fit, release)).text
+    text = read(render(tensor_fit, events, naive=True)).text
+    assert "the strongest entries of who; what; year" in text
+    years = [pair.naive_members.split("; ")[2] for pair in compare_events(tensor_fit, events).pairs]
+    assert all("2001" in names or "2002" in names for names in years)
+
+
+def compare_events(fit, events):
+    return compare(fit, naive_fit(fit, events), observed(fit, events), 8)
+
+
+def test_a_model_without_a_name_is_compared_by_its_totals(release):
+    fit = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **QUICK).fit(release)
+    text = read(render(fit, release, naive=True)).text
+    assert "share expected to be next to nothing" in text
+    assert "in common" not in text
+
+
+def test_a_fit_from_a_file_is_compared_too(topic_fit, release, tmp_path):
+    topic_fit.save(tmp_path / "fit.nc")
+    text = read(render(load_fit(tmp_path / "fit.nc"), release, naive=True)).text
+    assert text == read(render(topic_fit, release, naive=True)).text
+
+
+def test_where_there_is_nothing_to_compare_it_is_refused(topic_fit):
+    counts = np.random.default_rng(1).poisson(2.0, (6, 5))
+    with pytest.raises(ValueError, match="naive must come with the release that was fitted, got none"):
+        render(topic_fit, naive=True)
+    exact = cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(counts))
+    with pytest.raises(ValueError, match=r"fit must be of private counts .* got exact counts"):
+        naive_fit(exact, release_of(counts))
