@@ -5,6 +5,7 @@ and the thresholds below 2^-43 decide everything. ``reuse`` is of draws from two
 """
 
 import base64
+import itertools
 import math
 import os
 from typing import NamedTuple
@@ -104,6 +105,19 @@ def deep_bytes(size):
     if size > 4096:
         words = words & np.uint64(1 << 63 | (1 << (63 - DEPTH)) - 1)
     return words.tobytes()
+
+
+def deep_parts():
+    """The same for draws in bulk, which ask for the first 16 bits of many words and then for the other 48."""
+    masks = itertools.cycle([np.uint16(1 << 15), np.uint64((1 << (63 - DEPTH)) - 1)])
+
+    def entropy(size):
+        if size <= 4096:
+            return os.urandom(size)
+        mask = next(masks)
+        return (np.frombuffer(os.urandom(size), dtype=mask.dtype) & mask).tobytes()
+
+    return entropy
 
 
 def verdict(draws, rate):

@@ -53,8 +53,8 @@ def test_the_noise_is_simulated_and_never_real(monkeypatch):
     def forbidden(*_):
         raise AssertionError("real noise")
 
-    monkeypatch.setattr("countveil.privacy.noise.draw_array", forbidden)
-    monkeypatch.setattr("countveil.privacy.noise.draw", forbidden)
+    for name in ("draw", "draw_array", "draw_narrow"):
+        monkeypatch.setattr(f"countveil.privacy.noise.{name}", forbidden)
     simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), **FAST)
 
 

@@ -56,7 +56,8 @@ def histogram(noise: Iterable[Integers], rate: float, size: int) -> Histogram:
     widest = max(int(math.log(size * math.tanh(rate * step / 2) / LEAST_EXPECTED) / (rate * step)), 1)
     cells, residues = np.zeros(2 * widest + 3, dtype=np.int64), np.zeros(RESIDUES, dtype=np.int64)
     seen = total = 0
-    for some in noise:
+    for narrow in noise:
+        some = narrow.astype(np.int64, copy=False)
         bins = np.clip((some + step // 2) // step, -widest - 1, widest + 1)
         cells += np.bincount(bins + widest + 1, minlength=cells.size)
         residues += np.bincount(some & (RESIDUES - 1), minlength=RESIDUES)
