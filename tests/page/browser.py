@@ -47,6 +47,8 @@ def browser(folder, width=1400, dark=False, flags=()):
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         where = {"behavior": "allow", "downloadPath": str(folder / "down")}
         opened.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+        opened.get("about:blank")  # ends the browser's own first page, and forgets what that asked for
+        opened.get_log("performance")
         yield opened
     finally:
         with suppress(WebDriverException, HTTPError):  # what was killed cannot be asked to end
@@ -138,10 +140,7 @@ def evaluated(driver, code):
 
 
 def requests(driver):
-    """The addresses that were asked for since the last time, but for those that the page's policy held back.
-
-    Parts of the browser's own interface (chrome:) are left out: they are in it, and load when it likes.
-    """
+    """The addresses that were asked for since the last time, but for those that the page's policy held back."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     sent, blocked = {}, set()
     for message in messages:
@@ -150,8 +149,7 @@ def requests(driver):
             sent[told["requestId"]] = told["request"]["url"]
         elif message["method"] == "Network.loadingFailed" and told.get("blockedReason") == "csp":
             blocked.add(told["requestId"])
-    asked = [url for request, url in sent.items() if request not in blocked]
-    return [url for url in asked if not url.startswith("chrome:")]
+    return [url for request, url in sent.items() if request not in blocked]
 
 
 def picture(driver, path):

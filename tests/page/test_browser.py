@@ -1,6 +1,7 @@
 """The page in a browser: what a person does with it, and what must never happen."""
 
 import json
+import os
 import random
 import sys
 import time
@@ -350,7 +351,7 @@ def test_every_step_by_keyboard(driver, folder):
     b.until(driver, lambda: "Saved as" in b.said(driver))
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True), (390, False)])
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (390, False), (390, True)])
 def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path, width, dark):
     source = next(iter(axe_core_python.__path__)) + "/axe.min.js"
     with b.browser(tmp_path, width, dark) as driver:
@@ -361,6 +362,8 @@ def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path,
         b.press(driver, "make")
         b.until(driver, lambda: driver.find_elements("id", "anew"))
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        if folder := os.environ.get("COUNTVEIL_PICTURES"):
+            b.picture(driver, f"{folder}/page-{width}-{'dark' if dark else 'light'}.png")
         with open(source, encoding="utf-8") as code:
             b.evaluated(driver, code.read() + "; 0")
         found = b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
@@ -380,7 +383,7 @@ def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
         shown = b.report_of(driver, TEXT)
         assert not b.at(driver, "send").is_enabled()
         b.press(driver, "seen")
-        b.requests(driver)
+        assert b.requests(driver) == [path.as_uri()]
         b.press(driver, "send")
         b.until(driver, lambda: "could not be reached" in b.said(driver))
         with Running(tmp_path, made):
