@@ -1,28 +1,18 @@
-"""The code blocks of the pages run, one after another."""
+"""The pages: their code blocks run, their links lead somewhere, the reference and the site are whole."""
 
 import re
 from importlib import import_module
-from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 
 import countveil as cv
+from tests.pages import DOCS, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-
-
-def run_page(name):
-    """What the code blocks of a page leave behind."""
-    left = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL):
-        exec(block, left)
-    return left
+WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
 
-def test_the_page_on_inputs_runs():
-    left = run_page("inputs.md")
+def after_inputs(left, _):
     assert left["exact"].mode_shape == (2, 2, 2)
     assert left["noisy"].labels == (["kenya", "peru"], ["aid", "talk"])
     draws = left["fit"].posterior["posterior"]
@@ -30,9 +20,7 @@ def test_the_page_on_inputs_runs():
     assert left["topics"][-1].posterior["posterior"]["word"].to_numpy().tolist() == left["words"]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains under fresh noise
-def test_the_page_on_models_runs():
-    left = run_page("models.md")
+def after_models(left, _):
     assert left["held"].sum() == 8 * 5
     assert left["error"] < 3.0
     assert left["fit"].posterior["posterior"]["actor"].to_numpy().tolist() == left["names"]
@@ -40,17 +28,53 @@ def test_the_page_on_models_runs():
     assert left["given"].rate().shape == (20, 6)
 
 
-def test_the_page_on_reports_runs(tmp_path, monkeypatch):
-    import matplotlib as mpl
-    from matplotlib import pyplot
+def after_reports(left, folder):
+    assert left["release"].column_labels == tuple(left["words"])
+    assert "Topic 1" in (folder / "fit.html").read_text(encoding="utf-8")
+    assert (folder / "topics.png").read_bytes().startswith(b"\x89PNG")
+    assert "Topics behind private counts" in (folder / "survey.html").read_text(encoding="utf-8")
 
+
+def after_collecting(_, folder):
+    assert (folder / "few.csv").read_text().count("accepted") == 1
+    assert cv.Release.load(folder / "release.npz").shape == (12, 12)
+
+
+AFTER = {
+    "inputs.md": after_inputs,
+    "models.md": after_models,
+    "reports.md": after_reports,
+    "collecting.md": after_collecting,
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains under fresh noise
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_every_code_block_runs(page, tmp_path, monkeypatch):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    left = run_page("reports.md")
-    pyplot.close("all")
-    assert left["release"].column_labels == tuple(left["words"])
-    assert "Topic 1" in (tmp_path / "fit.html").read_text(encoding="utf-8")
-    assert (tmp_path / "topics.png").read_bytes().startswith(b"\x89PNG")
+    left = run_page(page, tmp_path)
+    AFTER.get(page.name, lambda *_: None)(left, tmp_path)
+    if "pyplot" in vars(mpl):
+        mpl.pyplot.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_code_block_is_of_a_kind_that_is_not_run(page):
+    assert {block.language for block in blocks_of(page)} <= LANGUAGES
+    fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(blocks_of(page))
+
+
+def test_what_is_not_run_as_written_is_on_its_page():
+    texts = {page.name: "\n".join(block.text for block in blocks_of(page)) for page in PAGES}
+    for name, pieces in INSTEAD.items():
+        for piece in pieces:
+            assert piece.written in texts[name], (name, piece.written)
+            assert piece.why
+    for name, tests in OTHERS.items():
+        for path in tests.split(", "):
+            assert name in (ROOT / path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

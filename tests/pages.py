@@ -1,0 +1,188 @@
+"""The code blocks of the pages: what is in them, what a test runs in place of a line, and how they are run."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+LANGUAGES = {"python", "sh", "", "text"}  # without a name it is Python; "text" is what something printed
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and the line of the page on which it begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+class Instead(NamedTuple):
+    """What a test runs in place of a piece of a page; nothing at all where ``run`` is empty."""
+
+    written: str
+    run: str
+    why: str
+
+
+ELSEWHERE = "longer than a test of a page should take; run, smaller, by tests of its own"
+SMALL = "the page's own command samples longer than a test should"
+INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
+OTHERS = {
+    "bring-your-own.md": "tests/test_bring_your_own.py",
+    "regression.md": "tests/test_numpyro.py, tests/test_pymc.py",
+}
+"""Pages whose Python is run by tests of their own."""
+
+INSTEAD: dict[str, list[Instead]] = {
+    "CONTRIBUTING.md": [
+        Instead("git clone <this repository> && cd countveil\n", "", "the tests are in the clone already"),
+        Instead("make docs ", ": ", INSTALLS),
+        Instead("make test ", ": ", "is what runs this test"),
+    ],
+    "README.md": [
+        Instead("make demo ", ": ", INSTALLS),
+        Instead("make test ", ": ", "is what runs this test"),
+        Instead("n_topics=20, seed=1", "n_topics=2, draws=20, tune=20, seed=1", SMALL),
+        Instead("--topics 20", "--topics 2 --draws 20 --tune 20", SMALL),
+        Instead("countveil demo\n", "countveil demo --help\n", ELSEWHERE),
+        Instead("countveil demo communities", "countveil demo communities --help", ELSEWHERE),
+    ],
+    "index.md": [
+        Instead("make demo ", ": ", INSTALLS),
+        Instead("countveil fit topics", ": ", "the same command is run on reports.md"),
+        Instead("countveil report", ": ", "the same command is run on reports.md"),
+    ],
+    "reports.md": [Instead("--topics 20", "--topics 2 --draws 20 --tune 20", SMALL)],
+    "regression.md": [
+        Instead("pip install 'countveil[numpyro]'", ":", INSTALLS),
+        Instead("pip install 'countveil[pymc]'", ":", INSTALLS),
+    ],
+    "tutorial.md": [
+        Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo]'\n", "", INSTALLS),
+        Instead("n_words=500", "n_words=100", SMALL),
+        Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
+        Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
+    ],
+    "planning.md": [
+        Instead("--level 1:1 --level 1:2 --level 1:3", "--level 1:1", SMALL),
+        Instead("--topics 20", "--topics 2 --rows 8 --replicates 2 --method em", SMALL),
+        Instead("--total 60 --topics 5", "--total 60 --topics 2 --rows 8 --replicates 2 --method em", SMALL),
+    ],
+    "participants-page.md": [
+        Instead("pip install 'countveil[receive]'", ":", INSTALLS),
+        Instead("study.json --title", "study.json --force --title", "the page is about another study by now"),
+        Instead("countveil receive study.json --db reports.sqlite", "python stored.py", "a server: runs until stopped"),
+    ],
+    "collecting.md": [
+        Instead("python3 -m venv alone\n", "", INSTALLS),
+        Instead('alone/bin/python -m pip install --quiet --no-deps "$CLONE"', 'ln -s "$ALONE" alone', INSTALLS),
+        Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
+        Instead("people.py 1000", "people.py 12", "a process for each of a thousand people"),
+        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),
+    ],
+}  # fmt: skip
+
+COUNTS = """
+import numpy as np, pandas as pd
+import countveil as cv
+rng = np.random.default_rng(1)
+counts = pd.DataFrame(rng.poisson(2.0, (12, 6)), columns=["tax", "bank", "rate", "goal", "match", "team"])
+level = cv.PrivacyLevel(epsilon=1, precision=1)
+"""
+SURVEY = f"""{COUNTS}
+counts.to_csv("counts.csv", index=False)
+cv.privatize(counts, level).save("survey.npz")
+"""
+STUDY = """
+from pathlib import Path
+from countveil.privacy import PrivacyLevel, study
+words = ["surprise", "party", "cake", "budget", "meeting", "report"]
+Path("word.txt").write_text("\\n".join(words))
+made = study.new("Mail", "Topics.", "a@b.org", [PrivacyLevel(1, 10)], [("word", words)])
+Path("study.json").write_text(made.to_json())
+"""
+STORED = """
+from pathlib import Path
+from countveil.privacy import report, study
+from countveil.receive.store import Store
+made = study.load("study.json")
+kept = Store(Path("reports.sqlite"), made)
+for who in ("a" * 32, "b" * 32):
+    noisy = report.privatized([1] * made.cells, made, made.levels[0], who)
+    kept.put(who, report.encode(noisy, made)).result(10)
+kept.close()
+"""
+GIVEN = {
+    "README.md": f"{SURVEY}\nreports, rate, alpha = counts, np.ones(counts.shape), level.alpha",
+    "reports.md": SURVEY,
+    "planning.md": f"{COUNTS}{STUDY}\nfrom scipy import sparse\nsparse.save_npz('pilot.npz', sparse.csr_array(counts))",
+    "participants-page.md": f"{STUDY}\nimport json\nfrom countveil.page import strings\n"
+    f"Path('de.json').write_text(json.dumps(strings()))\nPath('stored.py').write_text({STORED!r})",
+    "bring-your-own.md": f"{COUNTS}\nreports, rates, alpha = counts, np.ones(counts.shape), level.alpha",
+}
+"""What a page takes for granted, as Python that is run before it in its folder."""
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)
+    return [Block(m[1], m[2], text[: m.start()].count("\n") + 1) for m in found]
+
+
+def as_run(page: Path, block: Block) -> str:
+    """The text of a block as a test runs it."""
+    text = block.text
+    for piece in INSTEAD.get(page.name, []):
+        text = text.replace(piece.written, piece.run)
+    return text
+
+
+def run_page(page: Path, folder: Path) -> dict:
+    """Run all blocks of a page in a folder, one after another; the names that its Python leaves behind."""
+    left: dict = {}
+    environment = shell_environment(folder)
+    exec(GIVEN.get(page.name, ""), left)
+    for block in blocks_of(page):
+        text = as_run(page, block)
+        if block.language == "sh":
+            run_shell(text, folder, environment)
+        elif block.language == "" or (block.language == "python" and page.name not in OTHERS):
+            exec(compile("\n" * block.line + text, str(page), "exec"), left)
+    return left
+
+
+def run_shell(text: str, folder: Path, environment: dict[str, str]) -> None:
+    """Run commands in a folder; a test fails with all that they said if one of them does."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+def shell_environment(folder: Path) -> dict[str, str]:
+    """A PATH with this checkout's ``countveil``, and a Python with the standard library alone in $ALONE."""
+    tools, alone = folder / ".tools", folder / ".alone" / "bin"
+    source = f'PYTHONPATH="{ROOT / "src"}" exec "{sys.executable}"'
+    script(tools / "countveil", f'{source} -m countveil.cli "$@"')
+    script(tools / "python", f'{source} "$@"')
+    script(alone / "python", f'{source} -S -s "$@"')
+    return os.environ | {
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "ALONE": str(alone.parent),
+        "COUNTVEIL_LEDGER": str(folder / ".ledger"),
+    }
+
+
+def script(path: Path, command: str) -> None:
+    """Write a shell script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{command}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
