@@ -29,6 +29,13 @@ Draws = Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")]
 Tune = Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")]
 Chains = Annotated[int, typer.Option(min=1, help="Independent chains.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler whose workers compute, such as tcp://10.0.0.1:8786; the result does not "
+        "depend on it. Needs countveil[dask]."
+    ),
+]
 CheckpointFile = Annotated[
     Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
 ]
@@ -56,6 +63,7 @@ def fit_topics(
     chains: Chains = 4,
     seed: Seed = None,
     threads: Threads = None,
+    scheduler: Scheduler = None,
     words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
     checkpoint: CheckpointFile = None,
     checkpoint_minutes: CheckpointMinutes = 5.0,
@@ -76,8 +84,9 @@ def fit_topics(
     from countveil.estimators import TopicModel
 
     model = TopicModel(
-        topics, method=method, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads
-    )
+        topics, method=method, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads,
+        engine=address(scheduler),
+    )  # fmt: skip
     fit_to(model, data, saving)
     print_members(
         "Topics by share of all expected words", model.top_words(words), "most probable words: probability"
@@ -103,6 +112,7 @@ def fit_blocks(
     chains: Chains = 4,
     seed: Seed = None,
     threads: Threads = None,
+    scheduler: Scheduler = None,
     actors: Annotated[int, typer.Option(min=1, help="Actors to print of each community.")] = 8,
     checkpoint: CheckpointFile = None,
     checkpoint_minutes: CheckpointMinutes = 5.0,
@@ -122,7 +132,7 @@ def fit_blocks(
 
     model = BlockModel(
         communities, directed=not undirected, self_loops=self_loops, method=method, draws=draws, tune=tune,
-        chains=chains, seed=seed, threads=threads,
+        chains=chains, seed=seed, threads=threads, engine=address(scheduler),
     )  # fmt: skip
     fit_to(model, data, saving)
     title = "Communities by share of all expected messages"
@@ -152,6 +162,7 @@ def fit_tensor(
     chains: Chains = 4,
     seed: Seed = None,
     threads: Threads = None,
+    scheduler: Scheduler = None,
     entries: Annotated[int, typer.Option(min=1, help="Entries to print of each component's modes.")] = 5,
     checkpoint: CheckpointFile = None,
     checkpoint_minutes: CheckpointMinutes = 5.0,
@@ -175,13 +186,20 @@ def fit_tensor(
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     model = TensorModel(
         components, modes=names, method=method, draws=draws, tune=tune, chains=chains, seed=seed,
-        threads=threads,
+        threads=threads, engine=address(scheduler),
     )  # fmt: skip
     fit_to(model, tensor, saving)
     for mode in names or [f"mode{i}" for i in range(len(tensor.mode_shape))]:
         title = f"Components by share of all expected counts: {mode}"
         print_members(title, model.top_entries(mode, entries), "largest entries: share of the component")
     finish(model, output)
+
+
+def address(scheduler: str | None) -> str | None:
+    """A scheduler's address, which is refused if it is none."""
+    if scheduler is not None and "://" not in scheduler:
+        raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
+    return scheduler
 
 
 def whole_numbers(text: str) -> list[int]:

@@ -5,7 +5,7 @@ import os
 import secrets
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
+from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
@@ -36,6 +37,9 @@ from countveil.models.spec import Spec, axis_sizes
 from countveil.observations import Observations, PrivatizedCounts, observations_of
 from countveil.privacy import Release
 from countveil.release_files import ReleaseFiles
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FEWEST_DRAWS_TO_JUDGE = 50
 
@@ -81,6 +85,8 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         seed: whole number; the same seed gives the same draws with any number of threads. None takes one from
             the operating system and keeps it in ``seed_``.
         threads: how many cores to use; None takes all that are available. Does not change the result.
+        engine: who computes: None or "threads", "dask" (the client made last, else so many worker processes here),
+            or the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".
         progress: show a progress bar; None shows it in a terminal or notebook only.
 
     Attributes (after ``fit``):
@@ -106,6 +112,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
     alpha: float | None
     seed: int | None
     threads: int | None
+    engine: str | None
     progress: bool | None
 
     def _remember(self, parameters: dict[str, Any]) -> None:
@@ -149,6 +156,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         X: Any,
         y: None = None,
         *,
+        client: "Client | None" = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_minutes: float = 5.0,
         resume: bool = False,
@@ -159,15 +167,18 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
 
         Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
         a sampler's chains are saved to that file every so many minutes, and with ``resume`` they go on from
-        there: the finished draws are the same as without the break.
+        there: the finished draws are the same as without the break. With ``client``, a ``distributed.Client``,
+        its workers compute: see ``engine``.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
             ValueError: a parameter out of range, data that its class refuses or that do not fit the model, a damaged
                 checkpoint or one of other data or settings.
             FileExistsError: the checkpoint exists and ``resume`` is not set.
+            ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
+        check_computing(self.method, self.engine, client)
         check_positive("checkpoint_minutes", checkpoint_minutes)
         if checkpoint is not None and self.method not in methods.SAMPLERS:
             raise ValueError(
@@ -176,7 +187,9 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
         given = self._given(X)
         self._settle_seed()
-        found = methods.fit(self.method, given.data, given.model, self._settings(saving))
+        settings = self._settings(saving)
+        with opened(self.engine, client, settings.threads) as engine:
+            found = methods.fit(self.method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
@@ -259,10 +272,11 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
 
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
-        return dict(self.get_params(deep=False))
+        return {**self.get_params(deep=False), "engine": None}  # where it was computed is nobody's business
 
     def _check_parameters(self) -> None:
         check_choice("method", self.method, methods.METHODS)
+        check_computing(self.method, self.engine)
         check_choice("start", self.start, STARTS)
         check_choice("expectation", self.expectation, (None, *EXPECTATIONS))
         check_choice("center", self.center, ("mode", "mean"))
@@ -301,3 +315,12 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         found = self.diagnostics()
         if found.table["r_hat"].max() > R_HAT_FAIR:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
+
+
+def check_computing(method: str, engine: Any, client: Any = None) -> None:
+    """Refuse an engine that is none, and Dask for the method whose data travel."""
+    if check_engine(engine, client) and method == "svi":
+        raise ValueError(
+            "method 'svi' goes with engine None or 'threads', since its batches would travel every time, got "
+            + (f"engine {engine!r}" if client is None else "a client")
+        )

@@ -62,6 +62,7 @@ class BlockModel(FactorizationEstimator):
         alpha: float | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        engine: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self._remember(locals())

@@ -65,6 +65,7 @@ class PoissonFactorization(FactorizationEstimator):
         alpha: float | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        engine: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self._remember(locals())

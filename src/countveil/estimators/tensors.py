@@ -57,6 +57,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         alpha: float | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        engine: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self._remember(locals())

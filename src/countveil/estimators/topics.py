@@ -56,6 +56,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         alpha: float | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        engine: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self._remember(locals())

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
@@ -10,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.engines.blocks import Engine
-from countveil.engines.threads import ThreadEngine
 from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
 from countveil.inference.continuing import Stream
@@ -44,6 +44,11 @@ class Settings(NamedTuple):
     threads: int
     progress: bool | None
     saving: Checkpoint | None
+    engine: Engine | None = None  # threads of their own for every part of a fit without one
+
+    def opened_engine(self) -> AbstractContextManager[Engine]:
+        """The engine for a part of a fit."""
+        return run.engine_or_threads(self.engine, self.threads)
 
 
 class Fitted(NamedTuple):
@@ -69,7 +74,7 @@ def fit(method: str, data: Observations | ReleaseFiles, model: Factorization, se
         found = run.sample(
             observations, model, settings.plan, seed=settings.seed, threads=settings.threads,
             progress=settings.progress, algorithm=module(SAMPLERS[method]), start=settings.start,
-            saving=settings.saving,
+            saving=settings.saving, engine=settings.engine,
         )  # fmt: skip
         return Fitted(*found)
     if method == "em":
@@ -80,7 +85,7 @@ def fit(method: str, data: Observations | ReleaseFiles, model: Factorization, se
     }
     algorithm = with_options(module(OPTIMISERS[method]), options[method])
     ascent = climb(observations, model, algorithm, settings, run.relative_change(settings.tolerance))
-    with ThreadEngine(settings.threads) as engine:
+    with settings.opened_engine() as engine:
         draws = draws_from_gammas(ascent.state, observations, model, settings, engine)
     return Fitted(
         draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
@@ -104,7 +109,7 @@ def climb(
     """``run.ascend`` with these settings."""
     return run.ascend(
         observations, model, algorithm, rule, max_iter=settings.max_iter, seed=settings.seed,
-        threads=settings.threads, progress=settings.progress,
+        threads=settings.threads, progress=settings.progress, engine=settings.engine,
     )  # fmt: skip
 
 
@@ -174,7 +179,7 @@ def learn_rows(
     expectation, n_rows = settings.expectation or "trimmed", data.shape[0]
     bounds: list[float] = []
     interrupted = False
-    with run.progress_bar(settings.progress) as bar, ThreadEngine(settings.threads) as engine:
+    with run.progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
         task = bar.add_task("starting", total=len(turns) * n_rows, score="")
         try:
             for turn, rng in enumerate(turns):
@@ -239,7 +244,7 @@ def fit_em(observations: Observations, model: Factorization, settings: Settings)
         for factor, values in zip(model.factors, ascent.state.factors, strict=True)
     ]
     draws.mapped(lambda values: values[0]).keep(0, ascent.state.factors, rates, 0.0, 0.0)
-    with ThreadEngine(settings.threads) as engine:
+    with settings.opened_engine() as engine:
         add_scores(draws, observations, model, engine)
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -159,11 +160,12 @@ def sample(
     algorithm: ModuleType = gibbs,
     start: str = "least-squares",
     saving: Checkpoint | None = None,
+    engine: Engine | None = None,
 ) -> Run:
     """Run all chains; Ctrl-C ends them after the sweep under way and returns the draws so far.
 
     Chains run side by side where there are threads for it, and a chain's blocks where there are more threads
-    than chains; the draws are the same either way, and after a resume.
+    than chains, or by an engine that is given; the draws are the same either way, and after a resume.
 
     Raises:
         KeyboardInterrupt: interrupted before any chain had kept a draw.
@@ -179,7 +181,7 @@ def sample(
     with (
         threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race for it
         progress_bar(progress) as bar,
-        ThreadEngine(max(1, threads // side_by_side)) as engine,
+        engine_or_threads(engine, max(1, threads // side_by_side)) as blocks_engine,
         ThreadPoolExecutor(side_by_side) as pool,
     ):
         tasks = [
@@ -198,7 +200,7 @@ def sample(
 
         try:
             futures = [
-                pool.submit(chain.run, plan, engine, stop, report, not bar.disable) for chain in chains
+                pool.submit(chain.run, plan, blocks_engine, stop, report, not bar.disable) for chain in chains
             ]
             interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
         finally:
@@ -282,6 +284,7 @@ def ascend(
     seed: int,
     threads: int,
     progress: bool | None = None,
+    engine: Engine | None = None,
 ) -> Ascent:
     """Iterate until ``stop_rule(state, objectives)`` or ``max_iter``; Ctrl-C ends with the state so far."""
     started = time.perf_counter()
@@ -291,13 +294,13 @@ def ascend(
     with (
         threadpool_limits(limits=1, user_api="blas"),
         progress_bar(progress) as bar,
-        ThreadEngine(threads) as engine,
+        engine_or_threads(engine, threads) as blocks_engine,
     ):
         task = bar.add_task("starting", total=max_iter, score="")
         state = algorithm.init(observations, model, streams)
         try:
             while len(objectives) < max_iter and not converged:
-                state, info = algorithm.step(state, observations, model, streams, engine)
+                state, info = algorithm.step(state, observations, model, streams, blocks_engine)
                 objectives.append(info.objective)
                 bar.update(task, advance=1, description="iterating", score=f"objective {info.objective:.6g}")
                 converged = stop_rule(state, objectives)
@@ -317,6 +320,11 @@ def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
         return abs(objectives[-1] - objectives[-2]) <= tolerance * abs(objectives[-1])
 
     return rule
+
+
+def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:
+    """An engine that somebody else closes, or threads for as long as they are needed."""
+    return ThreadEngine(threads) if engine is None else nullcontext(engine)
 
 
 def progress_bar(show: bool | None) -> Progress:

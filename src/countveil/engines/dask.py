@@ -1,0 +1,232 @@
+"""Blocks computed by the workers of a Dask cluster, with the same numbers as in one process.
+
+Blocks of the data go out once, a few at a time, and stay where they are; what all blocks share and the rows' factors
+go out with every pass. Blocks' sums stay on the workers and are added up there in the blocks' order, from worker to
+worker: only rows and the total come back. What a lost worker held is sent to another, and the pass is computed again.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from functools import cache
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
+
+import numba
+import numpy as np
+from distributed import Client, Future
+from threadpoolctl import ThreadpoolController
+
+from countveil import __version__
+from countveil.engines.blocks import Arrays, Block, BlockFunction, add_to, put_together, row_blocks
+from countveil.engines.placing import grouped, placed
+from countveil.engines.threads import ThreadEngine
+from countveil.observations import Observations
+
+MOST_LOSSES = 10
+WAIT_SECONDS = 60.0
+SHIPPING_SECONDS = 10.0
+ALIGNMENT = 16  # bytes
+LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
+
+Parts = list[tuple[Arrays, Arrays]]
+
+
+class Shipment(NamedTuple):
+    """Groups of blocks of some observations, and which workers hold them."""
+
+    groups: list[range]  # numbers of each group's blocks
+    data: list[Future | None]
+    workers: list[str | None]
+
+
+class DaskEngine:
+    """An ``Engine`` whose blocks of rows are computed by a client's workers; ``map`` runs here, in threads."""
+
+    def __init__(self, client: Client, threads: int = 1) -> None:
+        self.client, self._here = client, ThreadEngine(threads)
+        self._shipments: WeakKeyDictionary[Observations, dict[int | None, Shipment]] = WeakKeyDictionary()
+        self._shipping = threading.Lock()
+        check_workers(client)
+
+    def over_rows(
+        self,
+        function: BlockFunction,
+        observations: Observations,
+        shared: tuple[Any, ...] = (),
+        own: Arrays = (),
+        block_rows: int | None = None,
+    ) -> tuple[Arrays, Arrays]:
+        """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
+        blocks = row_blocks(observations.shape[0], block_rows)
+        lost: BaseException | None = None
+        for _ in range(MOST_LOSSES):
+            threads = self._threads_of_workers()
+            try:
+                shipment = self._shipped(observations, blocks, block_rows, threads)
+                return self._compute(function, shipment, blocks, shared, own)
+            except LOSSES as error:
+                if self.client.status != "running":
+                    raise
+                lost = error
+        raise ConnectionError(
+            f"workers must last for a pass over the data, got {MOST_LOSSES} losses in a row"
+        ) from lost
+
+    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        """Function over zipped arguments, in order, in this process."""
+        return self._here.map(function, *arguments)
+
+    def _compute(
+        self,
+        function: BlockFunction,
+        shipment: Shipment,
+        blocks: list[slice],
+        shared: tuple[Any, ...],
+        own: Arrays,
+    ) -> tuple[Arrays, Arrays]:
+        """One pass: each group computed where its data are, its sums added to those of the groups before."""
+        submit, n_groups = self.client.submit, len(shipment.groups)
+        everywhere = submit(settled, packed(shared), pure=False)
+        rows: list[Future] = []
+        parts: list[slice] = []
+        sums: Future | None = None
+        for g, numbers in enumerate(shipment.groups):
+            part = slice(blocks[numbers[0]].start, blocks[numbers[-1]].stop)
+            parts.append(part)
+            options = {
+                "workers": shipment.workers[g], "allow_other_workers": True, "pure": False,
+                "priority": n_groups - g,
+            }  # fmt: skip
+            own_rows = tuple(x[part] for x in own)
+            found = submit(compute_group, function, shipment.data[g], everywhere, own_rows, **options)
+            rows.append(submit(rows_of, found, **options))
+            sums = submit(added, sums, found, **options)
+        *all_rows, total = self.client.gather([*rows, sums])
+        whole, _ = put_together(((found, ()) for found in all_rows), parts)
+        return whole, settled(total)
+
+    def _shipped(
+        self,
+        observations: Observations,
+        blocks: list[slice],
+        block_rows: int | None,
+        threads: dict[str, int],
+    ) -> Shipment:
+        """The observations' shipment, with every group on a worker that is there."""
+        with self._shipping:
+            found = self._shipments.setdefault(observations, {})
+            if block_rows not in found:
+                groups = grouped(len(blocks), sum(threads.values()))
+                found[block_rows] = Shipment(groups, [None] * len(groups), [None] * len(groups))
+            shipment = found[block_rows]
+            for g, future in enumerate(shipment.data):
+                if future is not None and future.status != "finished":
+                    shipment.workers[g] = None
+            targets = placed(shipment.workers, threads)
+            for g, worker in enumerate(targets):
+                if worker != shipment.workers[g]:
+                    data = [Block(n, observations.block(blocks[n])) for n in shipment.groups[g]]
+                    shipment.data[g] = self._sent(data, worker)
+                    shipment.workers[g] = worker
+            return shipment
+
+    def _sent(self, group: list[Block], worker: str) -> Future:
+        """A group of blocks on a worker."""
+        return self.client.scatter([group], workers=[worker], hash=False, timeout=SHIPPING_SECONDS)[0]
+
+    def _threads_of_workers(self) -> dict[str, int]:
+        """By address; waits a while for the first worker."""
+        if not (found := self.client.nthreads()):
+            try:
+                self.client.wait_for_workers(1, timeout=WAIT_SECONDS)
+            except TimeoutError as error:
+                raise ConnectionError(
+                    f"the scheduler must have a worker, got none in {WAIT_SECONDS:g} s"
+                ) from error
+            found = self.client.nthreads()
+        return dict(found)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shipments.clear()
+        self._here.__exit__(kind, error, trace)
+
+
+def compute_group(function: BlockFunction, group: list[Block], shared: tuple[Any, ...], own: Arrays) -> Parts:
+    """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
+    one_thread_of_blas()
+    group[:] = [block._replace(entries=settled(block.entries)) for block in group]
+    shared, own = settled(shared), settled(own)
+    found, start = [], 0
+    for block in group:
+        rows = slice(start, start + block.n_rows)
+        found.append(function(block, *shared, *(x[rows] for x in own)))
+        start = rows.stop
+    return found
+
+
+def rows_of(parts: Parts) -> Arrays:
+    """On a worker: the rows of a group, put together."""
+    return tuple(np.concatenate(found) for found in zip(*(rows for rows, _ in parts), strict=True))
+
+
+def added(sums: Arrays | None, parts: Parts) -> Arrays:
+    """On a worker: the sums so far and those of a group, added block by block; changes none of them."""
+    first = 0 if sums is not None else 1
+    total = tuple(x.copy(order="K") for x in (parts[0][1] if sums is None else sums))
+    for _, found in parts[first:]:
+        add_to(total, found)
+    return total
+
+
+def packed(value: Any) -> Any:
+    """Nested tuples, with every array contiguous in the order of its axes in memory.
+
+    An array with gaps would travel in C order; sums are laid out as what they are made like, and their later use adds
+    up in the order of the layout.
+    """
+    return mapped(lambda x: x if x.flags.c_contiguous or x.flags.f_contiguous else x.copy(order="K"), value)
+
+
+def settled(value: Any) -> Any:
+    """Nested tuples, with every array in memory that begins where NumPy's own does.
+
+    What was received begins anywhere. NumPy may add up such an array in another order, and Numba compiles for it anew.
+    """
+
+    def is_settled(x: np.ndarray) -> bool:
+        return x.ctypes.data % ALIGNMENT == 0 and x.flags.writeable
+
+    return mapped(lambda x: x if is_settled(x) else x.copy(order="K"), value)
+
+
+def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
+    """A function of arrays over nested tuples; what is no array stays."""
+    if isinstance(value, np.ndarray):
+        return function(value)
+    return tuple(mapped(function, part) for part in value) if type(value) is tuple else value
+
+
+@cache
+def one_thread_of_blas() -> None:
+    """Hold this process to one thread of BLAS, from the first call on."""
+    ThreadpoolController().limit(limits=1, user_api="blas")
+
+
+def check_workers(client: Client) -> None:
+    """Refuse workers with other versions than here: their numbers might be others."""
+    here = versions()
+    for address, found in client.run(versions, on_error="return").items():
+        if found != here:
+            raise ValueError(f"every worker must have {here}, got {found} from {address}")
+
+
+def versions() -> str:
+    """On a worker: what its numbers depend on."""
+    return f"countveil {__version__}, numba {numba.__version__}, numpy {np.__version__}"

@@ -1,0 +1,91 @@
+"""An engine by its name, as users give it: threads, a Dask cluster of this machine, a scheduler's address, a client."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from countveil.engines.blocks import Engine
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+NAMES = ("threads", "dask")
+CONNECT_SECONDS = 10.0
+LARGEST_GRAPH = "1GiB"  # rows of factors go out with their tasks, and Dask warns of 10 MB
+
+
+def check_engine(engine: Any, client: Any = None) -> bool:
+    """Whether this is for Dask.
+
+    Raises:
+        ValueError: neither a name nor a scheduler's address, or one that does not go with a client.
+    """
+    is_address = isinstance(engine, str) and "://" in engine
+    if not (engine is None or is_address or (isinstance(engine, str) and engine in NAMES)):
+        raise ValueError(
+            f"engine must be None, 'threads', 'dask' or the address of a scheduler such as 'tcp://10.0.0.1:8786' (a "
+            f"client goes to fit), got {engine!r:.80}"
+        )
+    if client is not None and (is_address or engine == "threads"):
+        raise ValueError(f"client goes with engine None or 'dask', got engine {engine!r}")
+    return is_address or engine == "dask" or client is not None
+
+
+@contextmanager
+def opened(engine: str | None, client: "Client | None", threads: int) -> Iterator[Engine | None]:
+    """The engine while a fit lasts; None for threads, which every part of a fit has of its own.
+
+    "dask" without a client is the client that the user made last, or else a cluster of this machine with so many
+    worker processes.
+
+    Raises:
+        ValueError: as ``check_engine``; a worker without this version of countveil.
+        ModuleNotFoundError: Dask is not installed.
+        ConnectionError: no scheduler at the address, or none of its workers there.
+    """
+    if not check_engine(engine, client):
+        yield None
+        return
+    try:
+        import dask
+
+        from countveil.engines.dask import DaskEngine
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"engine 'dask' needs {error.name}: pip install 'countveil[dask]'"
+        ) from error
+    with ExitStack() as stack:
+        stack.enter_context(
+            dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_GRAPH})
+        )
+        if client is None:
+            client = connected(engine, stack) or started(threads, stack)
+        yield stack.enter_context(DaskEngine(client, threads))
+
+
+def connected(address: str | None, stack: ExitStack) -> "Client | None":
+    """A client of the scheduler at an address; for the name "dask" the user's own, if there is one."""
+    from distributed import Client
+
+    if address is None or address in NAMES:
+        try:
+            return Client.current()
+        except ValueError:
+            return None
+    try:
+        return stack.enter_context(Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
+    except OSError as error:
+        raise ConnectionError(
+            f"a scheduler must answer at {address}, got none in {CONNECT_SECONDS:g} s: {error}"
+        ) from error
+
+
+def started(n_workers: int, stack: ExitStack) -> "Client":
+    """A client of a cluster of this machine's own, one worker process a thread, gone with the stack."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
+    )
+    stack.enter_context(cluster)
+    return stack.enter_context(Client(cluster, set_as_default=False, direct_to_workers=True))

@@ -1,0 +1,224 @@
+"""The same bits from a local cluster of two worker processes as from threads, also when one of them is killed."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from typer.testing import CliRunner
+
+import countveil as cv
+from countveil.cli import app
+from countveil.engines import dask as dask_engine
+from countveil.engines.blocks import Block
+from countveil.engines.dask import DaskEngine, added, compute_group, packed, rows_of, settled
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import gibbs
+from countveil.observations import PrivatizedCounts
+from tests.engines.passes import dies_once, reports_by_row
+from tests.joint import assert_same_bits
+
+BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
+quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as found,
+    ):
+        yield found
+
+
+def reports(shape, seed=1):
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(rng.gamma(0.5, 2.0, (shape[0], *[1] * (len(shape) - 1))), shape)
+    return counts + rng.geometric(0.6, shape) - rng.geometric(0.6, shape)
+
+
+def draws(fit):
+    return tuple(values.to_numpy() for values in fit.posterior["posterior"].data_vars.values())
+
+
+def assert_same_fit(model, data, client):
+    here = draws(model.fit(data))
+    assert_same_bits(draws(model.fit(data, client=client)), here)
+
+
+@quietly
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em"])
+def test_topics_are_those_of_threads(method, client):
+    data = PrivatizedCounts(reports((300, 12)), 0.4, mask=np.arange(12) == np.arange(300)[:, None] % 40)
+    assert_same_fit(cv.TopicModel(3, method=method, **BRIEF), data, client)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "cavi"])
+@quietly
+def test_communities_are_those_of_threads(method, client):
+    assert_same_fit(
+        cv.BlockModel(2, method=method, **BRIEF), PrivatizedCounts(reports((90, 90)), 0.4), client
+    )
+
+
+def step_and_kill(pid, at_sweep):
+    """A sampler's step that first kills a process, once."""
+
+    def step(state, observations, *rest, real=gibbs.step):
+        if state.sweep == at_sweep:
+            os.kill(pid, signal.SIGKILL)
+        return real(state, observations, *rest)
+
+    return step
+
+
+def test_a_chain_that_loses_a_worker_between_sweeps_ends_the_same(client, monkeypatch):
+    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF | {"chains": 1})
+    here = draws(model.fit(data))
+    monkeypatch.setattr(gibbs, "step", step_and_kill(next(iter(client.run(os.getpid).values())), 2))
+    assert_same_bits(draws(model.fit(data, client=client)), here)
+
+
+def some_pass():
+    """(observations, phi, theta)"""
+    rng = np.random.default_rng(3)
+    return PrivatizedCounts(reports((300, 12)), 0.4), rng.random((12, 2)), rng.random((300, 2))
+
+
+def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
+    data, phi, theta = some_pass()
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,))
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
+        marker = tmp_path / "died"
+        assert_same_bits(there.over_rows(dies_once, data, (str(marker), phi), (theta,)), wanted)
+        assert marker.exists()
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
+
+
+def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypatch):
+    client.wait_for_workers(2, timeout=30)
+    data, phi, theta = some_pass()
+    sent = []
+    real = DaskEngine._sent
+    monkeypatch.setattr(DaskEngine, "_sent", lambda *a: (sent.append(a[2]), real(*a))[1])
+    with DaskEngine(client) as engine:
+        for _ in range(3):
+            engine.over_rows(reports_by_row, data, (phi,), (theta,))
+        assert len(engine._shipments) == 1
+        del data
+        assert len(engine._shipments) == 0
+    assert len(sent) == 4
+    assert set(sent) == set(client.nthreads())
+
+
+def test_an_error_in_a_block_reaches_the_caller(client):
+    data, phi, theta = some_pass()
+    with DaskEngine(client) as engine, pytest.raises(ValueError, match="broadcast"):
+        engine.over_rows(reports_by_row, data, (phi,), (theta[:, :, None],))
+
+
+def test_workers_that_always_die_are_an_error_at_last(monkeypatch):
+    monkeypatch.setattr(dask_engine, "MOST_LOSSES", 2)
+    data, phi, theta = some_pass()
+
+    class Dying:
+        status = "running"
+
+        def nthreads(self):
+            return {"somewhere": 1}
+
+        def run(self, function, **_):
+            return {"somewhere": function()}
+
+        def scatter(self, *_, **__):
+            raise OSError("gone")
+
+    with DaskEngine(Dying()) as engine, pytest.raises(ConnectionError, match="got 2 losses in a row"):
+        engine.over_rows(reports_by_row, data, (phi,), (theta,))
+    monkeypatch.setattr(Dying, "status", "closed")
+    with DaskEngine(Dying()) as engine, pytest.raises(OSError, match="gone"):
+        engine.over_rows(reports_by_row, data, (phi,), (theta,))
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch):
+    monkeypatch.setattr(dask_engine, "WAIT_SECONDS", 0.1)
+    data, phi, theta = some_pass()
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as empty,
+        DaskEngine(empty) as engine,
+        pytest.raises(ConnectionError, match=r"must have a worker, got none in 0\.1 s"),
+    ):
+        engine.over_rows(reports_by_row, data, (phi,), (theta,))
+
+
+def test_workers_with_another_version_are_refused(client, monkeypatch):
+    client.wait_for_workers(1, timeout=30)
+    monkeypatch.setattr(dask_engine, "__version__", "9.9")
+    with pytest.raises(ValueError, match=r"must have countveil 9\.9, numba .*, got countveil .* from tcp://"):
+        DaskEngine(client)
+
+
+def test_what_runs_on_a_worker_changes_none_of_its_inputs():
+    data, phi, theta = some_pass()
+    group = [Block(n, data.block(slice(75 * n, 75 * n + 75))) for n in range(2)]
+    before = [a.copy() for a in (phi, theta)]
+    parts = compute_group(reports_by_row, group, (phi,), (theta[:150],))
+    sums = added(None, parts)
+    kept = [a.copy() for a in sums]
+    more = added(sums, parts)
+    assert_same_bits((phi, theta), tuple(before))
+    assert_same_bits(sums, tuple(kept))
+    assert_same_bits(sums, tuple(a + b for a, b in zip(parts[0][1], parts[1][1], strict=True)))
+    assert_same_bits(more, tuple((s + a) + b for s, a, b in zip(sums, parts[0][1], parts[1][1], strict=True)))
+    assert_same_bits(rows_of(parts), tuple(map(np.concatenate, zip(parts[0][0], parts[1][0], strict=True))))
+
+
+@pytest.mark.parametrize("cut", [np.s_[:], np.s_[::2], np.s_[:, ::2]])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_shared_travels_in_its_layout(cut, turned):
+    array = np.arange(24.0).reshape(6, 4)[cut]
+    array = array.T if turned else array
+    (found,), number = packed(((array,), 3))
+    assert number == 3
+    assert np.array_equal(found, array)
+    assert found.flags.c_contiguous or found.flags.f_contiguous
+    assert np.zeros_like(found).strides == np.zeros_like(array).strides
+
+
+def test_what_is_received_settles_where_memory_of_numpys_own_begins():
+    bytes_ = np.zeros(8 * 12 + 4, dtype=np.uint8)
+    odd = bytes_[4:].view(np.float64).reshape(3, 4).T
+    odd[...] = np.arange(12).reshape(4, 3)
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    kept = np.ones(4)
+    (found, (thawed, same)), word = settled(((odd, (frozen, kept)), "word"))
+    assert not odd.flags.aligned
+    assert found.flags.aligned
+    assert found.strides == odd.strides
+    assert np.array_equal(found, odd)
+    assert thawed.flags.writeable
+    assert same is kept
+    assert word == "word"
+
+
+def test_the_command_takes_a_scheduler(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cv.privatize(np.abs(reports((80, 6))), cv.PrivacyLevel(1, 1)).save("survey.npz")
+    quick = ["--draws", "3", "--tune", "2", "--chains", "1", "--seed", "1", "--threads", "1", "--topics", "2"]
+    for name, extra in (("here", []), ("there", ["--scheduler", client.scheduler.address])):
+        found = CliRunner().invoke(app, ["fit", "topics", "survey.npz", "-o", f"{name}.nc", *quick, *extra])
+        assert found.exit_code == 0, found.output
+    here, there = cv.TopicModel.load("here.nc"), cv.TopicModel.load("there.nc")
+    assert_same_bits(draws(here), draws(there))
+    assert there.engine is None
+    assert client.scheduler.address not in there.posterior.attrs["parameters"]
+    found = CliRunner().invoke(
+        app, ["fit", "topics", "survey.npz", "-o", "x.nc", *quick, "--scheduler", "here"]
+    )
+    assert "scheduler must be an address such as tcp://" in found.stderr
