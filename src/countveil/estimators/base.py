@@ -20,6 +20,7 @@ from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.results import Results
 from countveil.inference import methods
 from countveil.inference import posterior as posteriors
+from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import (
     R_HAT_FAIR,
@@ -188,7 +189,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         given = self._given(X)
         self._settle_seed()
         settings = self._settings(saving)
-        with opened(self.engine, client, settings.threads) as engine:
+        with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
             found = methods.fit(self.method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)

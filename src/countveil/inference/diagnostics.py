@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from arviz_stats.base import array_stats
 
 from countveil.kernels.gibbs import MASKED
 from countveil.observations import Observations
@@ -44,6 +43,8 @@ def worst(values: np.ndarray) -> tuple[float, float, float]:
     """The largest R-hat and smallest effective sample sizes over the members of one quantity."""
     if values.shape[1] < 4:
         return float("nan"), float("nan"), float("nan")
+    from arviz_stats.base import array_stats  # half a second, which a fit need not wait for
+
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):  # a quantity that never moves has no R-hat
         r_hat = array_stats.rhat(values, **axes) if values.shape[0] > 1 else np.nan

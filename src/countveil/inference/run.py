@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import checkpoint, em, gibbs
+from countveil.inference.compiling import is_watched
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 from countveil.observations import Observations
@@ -329,9 +330,8 @@ def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextMan
 
 def progress_bar(show: bool | None) -> Progress:
     """A progress display on stderr; None shows it where somebody can watch (a terminal or a notebook)."""
-    console = Console(stderr=True)
-    disable = not show if show is not None else not (console.is_terminal or console.is_jupyter)
     return Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
-        TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"), console=console, disable=disable,
+        TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"), console=Console(stderr=True),
+        disable=not is_watched(show),
     )  # fmt: skip

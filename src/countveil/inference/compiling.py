@@ -1,0 +1,43 @@
+"""A word to whoever watches while kernels are compiled, which happens once after an installation."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core.event import Listener, install_listener
+from rich.console import Console
+
+MESSAGE = "Compiling for this machine, up to half a minute; later starts find it done."
+
+
+class Teller(Listener):
+    """Says so when the first kernel is compiled and not found on disk."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def on_start(self, event: Any) -> None:
+        """A kernel is being compiled; where a progress bar is shown, this goes above it."""
+        if not self.told:
+            self.told = True
+            print(MESSAGE, file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled."""
+
+
+@contextmanager
+def compiling_told(show: bool | None) -> Iterator[None]:
+    """Tell of compilation while this lasts, where a progress bar would be shown."""
+    if not is_watched(show):
+        yield
+        return
+    with install_listener("numba:compile", Teller()):
+        yield
+
+
+def is_watched(show: bool | None) -> bool:
+    """Whether to show progress: as asked, or where somebody can watch (a terminal or a notebook)."""
+    console = Console(stderr=True)
+    return show if show is not None else console.is_terminal or console.is_jupyter
