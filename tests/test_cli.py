@@ -72,6 +72,23 @@ def test_privatize_then_fit_keeps_the_labels(here):
     assert "Wrote f.nc: seed 1," in said
 
 
+def test_privatize_to_a_folder_of_files_then_fit_it(here):
+    said = privatized("--rows-per-file", "6", "--truncated").stdout
+    assert "Wrote r.npz: 20 x 8 reports in 4 files, truncated at zero." in said
+    assert [cv.Release.load(path).shape[0] for path in sorted(Path("r.npz").iterdir())] == [6, 6, 6, 2]
+    assert "exists" in fails(
+        "privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", "--rows-per-file", "6"
+    )
+    run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
+    fit = cv.TopicModel.load("f.nc")
+    assert list(fit.feature_names_in_) == WORDS
+    assert list(fit.posterior["posterior"]["doc"].to_numpy()) == [f"doc{d}" for d in range(20)]
+    run("fit", "tensor", "r.npz", "-o", "t.nc", "--components", "2", "--shape", "20,4,2", *SHORT[2:])
+    sizes = cv.TensorModel.load("t.nc").posterior["posterior"].sizes
+    assert (sizes["mode0"], sizes["mode1"], sizes["mode2"]) == (20, 4, 2)
+    assert "in memory" in fails("fit", "blocks", "r.npz", "-o", "b.nc")
+
+
 def test_privatize_prints_no_count(here):
     """Every number it prints comes from the level and the shape."""
     (here / "counts.csv").write_text("a,b\n987,654\n321,987\n")

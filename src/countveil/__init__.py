@@ -13,6 +13,7 @@ _HOME_OF = {
     "PrivacyLevel": "countveil.privacy",
     "Release": "countveil.privacy",
     "privatize": "countveil.privacy",
+    "privatize_to_files": "countveil.privacy",
     "Privatizer": "countveil.privatizer",
     "simulate_release": "countveil.simulation",
     "PrivatizedCounts": "countveil.observations",

@@ -4,7 +4,7 @@ Heavy imports wait until a command runs, so that ``countveil --help`` answers at
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -83,6 +83,10 @@ def privatize(
     no_row_labels: Annotated[
         bool, typer.Option("--no-row-labels", help="Leave the row labels out of the release.")
     ] = False,
+    rows_per_file: Annotated[
+        int | None,
+        typer.Option(min=1, help="Make the output a new folder of release files with so many rows each."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Add exact two-sided geometric noise to counts and write the release.
@@ -98,22 +102,27 @@ def privatize(
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
     from countveil.io import read_counts
-    from countveil.privacy import PrivacyLevel
+    from countveil.privacy import PrivacyLevel, Release, privatize_to_files
     from countveil.privacy import privatize as privatize_counts
     from countveil.privacy.level import hides, short
     from countveil.privacy.release import describe_labels
 
-    check_free(output, force, counts, vocabulary)
+    if rows_per_file is None:
+        check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
     table = read_counts(counts, not no_header, row_labels, vocabulary)
-    release = privatize_counts(
-        table.values,
-        level,
-        truncate=truncated,
-        row_labels=None if no_row_labels else table.row_labels,
-        column_labels=table.column_labels,
-    )
-    release.save(output)
+    labels: dict[str, Any] = {
+        "row_labels": None if no_row_labels else table.row_labels,
+        "column_labels": table.column_labels,
+    }
+    if rows_per_file is None:
+        release = privatize_counts(table.values, level, truncated, **labels)
+        release.save(output)
+    else:
+        paths = privatize_to_files(
+            table.values, level, output, truncated, rows_per_file=rows_per_file, **labels
+        )
+        release = Release.load(paths[0])
     if hidden := hides(level):
         typer.echo(
             f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
@@ -125,7 +134,11 @@ def privatize(
     if published := describe_labels(release.labels):
         typer.echo(published)
     kind = "truncated at zero" if release.truncated else "signed"
-    typer.echo(f"Wrote {output}: {release.shape[0]} x {release.shape[1]} reports, {kind}.")
+    if rows_per_file is None:
+        typer.echo(f"Wrote {output}: {release.shape[0]} x {release.shape[1]} reports, {kind}.")
+    else:
+        size = f"{table.values.shape[0]} x {release.shape[1]}"
+        typer.echo(f"Wrote {output}: {size} reports in {len(paths)} files, {kind}.")
 
 
 demo_app = typer.Typer(invoke_without_command=True)

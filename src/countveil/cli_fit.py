@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
     from countveil.estimators.base import FactorizationEstimator
     from countveil.privacy import Release
+    from countveil.release_files import ReleaseFiles
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
-ReleaseFile = Annotated[Path, typer.Argument(help="A release written by `countveil privatize`.")]
+ReleaseFile = Annotated[
+    Path, typer.Argument(help="A release, or a folder of them, written by `countveil privatize`.")
+]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 Method = Annotated[
     str,
@@ -181,8 +184,10 @@ def fit_tensor(
     data = ready(release, output, saving, force)
     from countveil.estimators import TensorModel
     from countveil.observations import PrivatizedCounts
+    from countveil.privacy import Release
 
-    tensor = PrivatizedCounts.from_release(data).folded(None if shape is None else whole_numbers(shape))
+    whole = PrivatizedCounts.from_release(data) if isinstance(data, Release) else data.unpacked()
+    tensor = whole.folded(None if shape is None else whole_numbers(shape))
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     model = TensorModel(
         components, modes=names, method=method, draws=draws, tune=tune, chains=chains, seed=seed,
@@ -210,8 +215,8 @@ def whole_numbers(text: str) -> list[int]:
         raise ValueError(f"shape must be whole numbers separated by commas, got {text!r}") from None
 
 
-def ready(release: Path, output: Path, saving: Saving, force: bool) -> "Release":
-    """The release, once every file that the command names is found to be what it must be."""
+def ready(release: Path, output: Path, saving: Saving, force: bool) -> "Release | ReleaseFiles":
+    """The release, or those of a folder, once every file that the command names is found to be what it must be."""
     if output.suffix.lower() != ".nc":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
     check_free(output, force, release, saving.checkpoint)
@@ -219,11 +224,12 @@ def ready(release: Path, output: Path, saving: Saving, force: bool) -> "Release"
         raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
     if saving.checkpoint is not None:
         check_free(saving.checkpoint, True, release)  # whether it may exist, fit knows
-    if not release.is_file():
+    if not release.exists():
         raise FileNotFoundError(f"no release at {release}")
     from countveil.privacy import Release
+    from countveil.release_files import ReleaseFiles
 
-    data = Release.load(release)
+    data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
     if data.simulated:
         typer.echo("This release is simulated: its noise came from a seeded generator and protects nobody.")
     return data

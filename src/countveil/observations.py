@@ -33,8 +33,6 @@ from countveil.matrices import (
 from countveil.privacy import Release
 from countveil.tables import split_labels
 
-REPORT_TYPES = (np.int16, np.int32, np.int64)
-
 
 class Observations:
     """A matrix of reports with noise levels, held by rows.
@@ -105,7 +103,7 @@ class Observations:
         largest = int(entries.max(initial=0))
         self.indptr = stored.indptr.astype(np.int64)
         self.columns = kept(stored.indices, np.int32)
-        self.reports = kept(entries, next(t for t in REPORT_TYPES if largest <= np.iinfo(t).max))
+        self.reports = kept(entries, report_type(largest))
 
     @property
     def labels(self) -> tuple[list[str] | None, ...]:
@@ -344,6 +342,11 @@ class NaiveCounts(PlainInputs, Observations):
         self.mode_shape, self.mode_labels = shape, check_mode_labels(mode_labels, shape)
         if self.mode_labels:
             self.row_labels = self.mode_labels[0]
+
+
+def report_type(largest: int) -> type:
+    """The narrowest type for reports up to ``largest``: few, since kernels are compiled for each."""
+    return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
 
 
 def observations_of(data: Any) -> Observations:

@@ -1,22 +1,30 @@
 """Releases that stay on disk."""
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from countveil.matrices import check_labels
-from countveil.observations import Observations, observations_of
+from countveil.observations import Observations, PrivatizedCounts, observations_of, report_type
 from countveil.privacy import Release
 
 
 class ReleaseFiles:
-    """Releases on disk, read one at a time: for data that do not fit in memory (``method="svi"``).
+    """Releases on disk that are together one: for data that do not fit in memory.
+
+    ``svi`` reads one file at a time. All other methods work on ``unpacked`` reports, block by block, and find
+    the same, bit for bit, as with the reports in memory.
 
     Args:
-        paths: release files of the same words, each with the reports of some documents.
+        paths: release files of the same words, each with the reports of some documents; or a folder, for all
+            files in it that end in .npz, in the order of their names.
+        scratch: a folder for the unpacked reports, of 6 bytes each, while they are used; None takes that of the
+            first file.
 
     Raises:
         FileNotFoundError: a file that is not there.
@@ -25,11 +33,16 @@ class ReleaseFiles:
 
     kind: ClassVar[str] = "private"
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        self.paths = [Path(path) for path in paths]
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.paths = listed(paths)
         if not self.paths:
             raise ValueError("paths must name at least one release, got none")
-        self._starts, alphas, self.simulated = [0], [], False
+        self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
+        self._starts, self._largest, alphas, self.simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
             release = Release.load(path)
@@ -43,6 +56,7 @@ class ReleaseFiles:
                 None if labels is None or release.row_labels is None else labels + list(release.row_labels)
             )
             self._starts.append(self._starts[-1] + release.shape[0])
+            self._largest = max(self._largest, int(release.reports.max()))
             self.simulated |= release.simulated
             alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
         self.shape = (self._starts[-1], first.shape[1])
@@ -61,3 +75,53 @@ class ReleaseFiles:
     def n_parts(self) -> int:
         """How many files there are."""
         return len(self.paths)
+
+    def unpacked(self) -> PrivatizedCounts:
+        """All reports as observations whose entries lie in a nameless scratch file instead of in memory.
+
+        Every file is checked once more as it is read. The scratch file goes away with the observations. The
+        operating system keeps as much of it in memory as there is room for.
+
+        Raises:
+            OSError: the scratch folder cannot be written to, or is full.
+            ValueError: a file that was damaged since.
+        """
+        nothing = sp.csr_array(self.shape, dtype=np.int16)
+        found = PrivatizedCounts(
+            nothing, self.alpha_d, row_labels=self.row_labels, column_labels=self.column_labels
+        )
+        found.simulated = self.simulated
+        dtype = report_type(self._largest)
+        with self._scratch_file() as columns, self._scratch_file() as reports:
+            lengths = [np.zeros(1, dtype=np.int64)]
+            for i, (first, part) in enumerate(self.parts()):
+                if not np.array_equal(part.alpha_d, self.alpha_d[first : self._starts[i + 1]]):
+                    raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other rows")
+                lengths.append(np.diff(part.indptr))
+                part.columns.tofile(columns)
+                part.reports.astype(dtype, copy=False).tofile(reports)
+            found.indptr = np.cumsum(np.concatenate(lengths))
+            size = int(found.indptr[-1])
+            found.columns, found.reports = mapped(columns, np.int32, size), mapped(reports, dtype, size)
+        return found
+
+    def _scratch_file(self) -> Any:
+        return tempfile.TemporaryFile(dir=self.scratch, prefix=".countveil")
+
+
+def listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The paths, or those of the releases in a folder."""
+    if not isinstance(paths, str | os.PathLike):
+        return [Path(path) for path in paths]
+    folder = Path(paths)
+    if not folder.is_dir():
+        return [folder]
+    return sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+
+
+def mapped(file: BinaryIO, dtype: Any, size: int) -> np.ndarray:
+    """So many values of a file as an array, read when they are used; changes would not reach the file."""
+    file.flush()
+    if size == 0:
+        return np.empty(0, dtype=dtype)
+    return np.asarray(np.memmap(file, dtype=dtype, mode="c", shape=(size,)))

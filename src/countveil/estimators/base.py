@@ -136,7 +136,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         """Data as inference sees them."""
         if isinstance(X, ReleaseFiles):
-            return X
+            return X if self.method == "svi" else X.unpacked()
         if self.alpha is None or isinstance(X, Observations | Release):
             return observations_of(X)
         return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
@@ -164,7 +164,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
     ) -> Self:
         """Find the posterior given a ``Release``, ``PrivatizedCounts``, ``ExactCounts`` or ``NaiveCounts``.
 
-        "svi" also takes ``ReleaseFiles``, which stay on disk.
+        ``ReleaseFiles`` stay on disk; "em" alone holds copies of their reports in memory.
 
         Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
         a sampler's chains are saved to that file every so many minutes, and with ``resume`` they go on from

@@ -90,9 +90,10 @@ class BlockModel(FactorizationEstimator):
         super()._check_parameters()
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
-        observations = self._observe_graph(X) if is_graph(X) else super()._observe(X)
-        if isinstance(observations, ReleaseFiles):
+        if isinstance(X, ReleaseFiles):
             raise ValueError("a network must be in memory, got ReleaseFiles")
+        observations = self._observe_graph(X) if is_graph(X) else super()._observe(X)
+        assert isinstance(observations, Observations)
         n_rows, n_columns = observations.shape
         if n_rows != n_columns:
             raise ValueError(

@@ -42,7 +42,7 @@ def printed(value: Any) -> str:
     """A setting as text; an array by its type, shape and digest."""
     if not isinstance(value, np.ndarray):
         return str(value)
-    return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()}"
 
 
 def named(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:

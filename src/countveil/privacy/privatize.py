@@ -45,7 +45,11 @@ def privatize(
     """
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
     levels = read_levels(level, table.shape[0])
-    truncate = read_truncate(truncate, table)
+    return privatize_checked(table, levels, read_truncate(truncate, table))
+
+
+def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
+    """The release of checked counts with exact noise."""
     if isinstance(table.values, list):
         return Release(_noisy_lists(table, levels, truncate), levels, truncate, table.labels)
     return release(table, levels, truncate, lambda start, stop: _exact_noise(table, levels, start, stop))
