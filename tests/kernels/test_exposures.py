@@ -29,24 +29,26 @@ def scene(kind):
     return theta, phi, dense_exposures(reports, alpha, mask), PrivatizedCounts(reports, given, mask)
 
 
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("size", [ROWS, 4])
 @pytest.mark.parametrize("kind", ["row", "cell", "exact"])
-def test_row_exposures_are_dense_sums(kind, size):
+def test_row_exposures_are_dense_sums(kind, size, dense):
     _, phi, exposures, observations = scene(kind)
     np.testing.assert_allclose(exposures_of(observations), exposures, atol=1e-15)
     found = np.full((ROWS, K), np.nan)
     for rows in row_blocks(ROWS, size):
-        kernels.row_exposures(observations.block(rows), phi, phi.sum(axis=0), found[rows])
+        kernels.row_exposures(observations.block(rows), phi, phi.sum(axis=0), found[rows], dense)
     np.testing.assert_allclose(found, exposures @ phi, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("size", [ROWS, 4])
 @pytest.mark.parametrize("kind", ["row", "cell", "exact"])
-def test_column_exposures_are_added_to_what_is_there(kind, size):
+def test_column_exposures_are_added_to_what_is_there(kind, size, dense):
     theta, _, exposures, observations = scene(kind)
     before = np.random.default_rng(2).random((COLUMNS, K))
     found, total = before.copy(), np.full(K, 3.0)
     for rows in row_blocks(ROWS, size):
-        kernels.column_exposures(observations.block(rows), theta[rows], found, total)
+        kernels.column_exposures(observations.block(rows), theta[rows], found, total, dense)
     np.testing.assert_allclose(found + total, before + 3.0 + exposures.T @ theta, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(total, 3.0 + observations.exposure_d @ theta, rtol=1e-12)

@@ -42,31 +42,48 @@ def scene(alpha_kind, masked=False, seed=1, n_topics=3):
     return theta, phi, mu, alpha, reports, mask, PrivatizedCounts(reports, given, mask)
 
 
-def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE):
+def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE, dense=False):
     """One sweep over all rows from this state: (new theta, counts, exposures, totals)."""
     theta = theta.copy()
     prior = (np.broadcast_to(x, theta.shape) for x in (shape, np.asarray(rate)[..., : phi.shape[1]]))
     sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
     rows = slice(0, observations.shape[0])
-    kernels.sweep_rows(observations.block(rows), theta, phi, phi.sum(axis=0), *prior, *sums, rng)
+    kernels.sweep_rows(observations.block(rows), theta, phi, phi.sum(axis=0), *prior, *sums, dense, rng)
     return theta, *sums
 
 
 def allocated(observations, theta, phi, rng):
     """Counts of one allocation over all rows, by row and by column."""
     sums = np.zeros_like(theta), np.zeros_like(phi)
-    kernels.allocate_rows(observations.block(slice(0, observations.shape[0])), theta, phi, *sums, rng)
+    kernels.allocate_rows(
+        observations.block(slice(0, observations.shape[0])), theta, phi, phi.sum(axis=0), *sums, rng
+    )
     return sums
 
 
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
-def test_exposure_sums_equal_the_dense_ones(alpha_kind, masked):
+def test_exposure_sums_equal_the_dense_ones(alpha_kind, masked, dense):
     theta, phi, _, alpha, reports, mask, observations = scene(alpha_kind, masked)
-    new, _, exposure_vk, totals = sweep(observations, theta, phi, np.random.default_rng(0))
+    new, _, exposure_vk, totals = sweep(observations, theta, phi, np.random.default_rng(0), dense=dense)
     exposures = dense_exposures(reports, alpha, mask)
     np.testing.assert_allclose(exposure_vk + totals[0], exposures.T @ new, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(totals[1], new.sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(150, 40), (20, 700), (12, 9000)])
+def test_matrix_products_change_nothing_but_rounding(rows, columns):
+    rng = np.random.default_rng(18)
+    theta, phi = rng.gamma(0.3, 1.0, (rows, 6)), rng.gamma(0.3, 1.0, (columns, 6))
+    reports = draw_reports(theta @ phi.T, np.full((rows, columns), 0.4), rng)
+    observations = PrivatizedCounts(reports, 0.4, rng.random((rows, columns)) < 0.1)
+    rate = np.ones(6)
+    one = sweep(observations, theta, phi, np.random.default_rng(19), rate=rate)
+    two = sweep(observations, theta, phi, np.random.default_rng(19), rate=rate, dense=True)
+    np.testing.assert_array_equal(one[1], two[1])
+    for by_entry, by_product in zip(one, two, strict=True):
+        np.testing.assert_allclose(by_product, by_entry, rtol=1e-10, atol=1e-10)
 
 
 def count_laws(theta, phi, mu, alpha, reports, mask):

@@ -14,6 +14,7 @@ from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
 from countveil.kernels.gibbs import MASKED, SMALLEST, sample_gammas
 from countveil.kernels.shared import update_actors
+from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
 from countveil.observations import Observations
@@ -57,7 +58,7 @@ def row_exposures(observations: Observations, phi: np.ndarray, engine: Engine) -
 def row_exposures_block(block: Block, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row exposures."""
     exposure = np.empty((block.n_rows, phi.shape[1]))
-    kernels.row_exposures(block.entries, phi, total, exposure)
+    kernels.row_exposures(block.entries, phi, total, exposure, is_dense(block.entries, len(phi)))
     return (exposure,), ()
 
 
@@ -73,7 +74,7 @@ def column_exposures(observations: Observations, theta: np.ndarray, engine: Engi
 def column_exposures_block(block: Block, n_columns: int, theta: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures beyond the rows' baselines, those baselines)."""
     sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
-    kernels.column_exposures(block.entries, theta, *sums)
+    kernels.column_exposures(block.entries, theta, *sums, is_dense(block.entries, n_columns))
     return (), sums
 
 

@@ -24,6 +24,7 @@ from countveil.inference.factors import (
 from countveil.inference.start import start_factors
 from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
+from countveil.kernels.tiles import is_dense
 from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
@@ -117,7 +118,9 @@ def sweep_block(
     """Theta's rows, and the block's part of (counts, exposures, theta's totals)."""
     sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
-    kernels.sweep_rows(block.entries, new, phi, phi_total, shape, rate, *sums, rng)
+    kernels.sweep_rows(
+        block.entries, new, phi, phi_total, shape, rate, *sums, is_dense(block.entries, len(phi)), rng
+    )
     return (new,), sums
 
 
@@ -130,17 +133,24 @@ def allocate(
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(D, K) and (V, K) counts of all cells, drawn with the factors as they are."""
-    (row_counts,), (counts,) = engine.over_rows(allocate_block, observations, (phi, streams, sweep), (theta,))
+    (row_counts,), (counts,) = engine.over_rows(
+        allocate_block, observations, (phi, phi.sum(axis=0), streams, sweep), (theta,)
+    )
     return row_counts, counts
 
 
 def allocate_block(
-    block: Block, phi: np.ndarray, streams: Streams, sweep: int, theta: np.ndarray
+    block: Block,
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    streams: Streams,
+    sweep: int,
+    theta: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
     """The block's rows of the row counts, and its part of the column counts."""
     row_counts, counts = np.zeros_like(theta), np.zeros_like(phi)
     rng = streams.generator(sweep, ROWS, block.number)
-    kernels.allocate_rows(block.entries, theta, phi, row_counts, counts, rng)
+    kernels.allocate_rows(block.entries, theta, phi, phi_total, row_counts, counts, rng)
     return (row_counts,), (counts,)
 
 

@@ -33,7 +33,7 @@ def project_rows(
             for number, rows in enumerate(row_blocks(observations.shape[0], MOST_ROWS_PER_BLOCK)):
                 kernels.sweep_rows(
                     observations.block(rows), theta[rows], phi, phi_total, shapes[rows], rates[rows], *sums,
-                    np.zeros((2, n_components)), streams.generator(turn * SWEEPS_PER_DRAW + inner, ROWS, number),
+                    np.zeros((2, n_components)), False, streams.generator(turn * SWEEPS_PER_DRAW + inner, ROWS, number),
                 )  # fmt: skip
             if 2 * inner >= SWEEPS_PER_DRAW:
                 total += theta

@@ -8,9 +8,12 @@ own alpha). Every other cell is a non-positive report with exposure ``exposure_d
 import numpy as np
 from numba import njit
 
-from countveil.kernels.laws import censored_logpmf, report_logpmf, sample_count_given_positive
+from countveil.kernels.batches import BATCH, draw_counts, new_batch
+from countveil.kernels.laws import censored_logpmf, report_logpmf
+from countveil.kernels.tiles import MASKED, add_column_exposures, add_row_exposures, rows_of_rates
+from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
+from countveil.kernels.uniforms import new_source
 
-MASKED = -1
 SMALLEST = 1e-150
 TOKENS_ONE_BY_ONE = 24
 LANES = 8
@@ -118,80 +121,102 @@ def sample_gamma(shape, rate, rng):
 
 
 @njit(cache=True, nogil=True)
+def count_row(block, d, row, topics_kv, sums, space, source, rng):
+    """Draw the true counts and their topics of a row's stored entries; add them up by topic, and by topic and column.
+
+    row is (theta_dk, phi_vk, rates_dv, place): the rates are rates_dv[place], or computed one by one where that is
+    empty. topics_kv is phi as the topics are looked up, sums (row_count_k, count_kv).
+    """
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    theta_dk, phi_vk, rates_dv, place = row
+    batch, tokens, order = space
+    column_i, report_i, rate_i, alpha_i, count_i, _ = batch
+    n, noisy = 0, False
+    for e in range(indptr[d], indptr[d + 1]):
+        report = np.int64(reports[e])
+        if report > 0:
+            v = columns[e]
+            column_i[n] = v
+            report_i[n] = report
+            count_i[n] = report
+            alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            noisy |= alpha_i[n] > 0.0
+            rate_i[n] = inner(theta_dk, d, phi_vk, v) if rates_dv.size == 0 else rates_dv[place, v]
+            n += 1
+        if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
+            if noisy:
+                draw_counts(n, batch, source, rng)
+            give_to_topics(n, batch, tokens, order, topics_kv, sums[0], sums[1], source, rng)
+            n, noisy = 0, False
+
+
+@njit(cache=True, nogil=True)
+def draw_row(
+    d, theta_dk, phi_total_k, row_count_k, exposure_dk, shape_dk, rate_dk, base, theta_total_2k, rng
+):
+    """Draw theta_d given its counts and exposures, and add it to the totals."""
+    for k in range(row_count_k.size):
+        exposure = max(exposure_dk[d, k] + base * phi_total_k[k], 0.0)
+        draw = sample_gamma(shape_dk[d, k] + row_count_k[k], rate_dk[d, k] + exposure, rng)
+        theta_dk[d, k] = draw
+        theta_total_2k[0, k] += base * draw
+        theta_total_2k[1, k] += draw
+
+
+@njit(cache=True, nogil=True)
 def sweep_rows(
-    block, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, count_vk, exposure_vk, theta_total_2k, rng
+    block, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, count_vk, exposure_vk, theta_total_2k, dense, rng
 ):
     """Draw the true counts and their topics of every stored entry, then theta_d, row by row.
 
-    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d); theta's prior is Gamma(shape_dk, rate_dk).
-    theta_dk is replaced in place. Added up for the column factors: count_vk = sum_d y_dvk,
-    exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk,
+    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d); theta's prior is Gamma(shape_dk, rate_dk);
+    ``dense`` blocks go by matrix products (see ``tiles``). theta_dk is replaced in place. Added up for the column
+    factors: count_vk = sum_d y_dvk, exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk,
     theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk).
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
     n_rows, n_topics = theta_dk.shape
-    product_k = np.empty(n_topics)
-    lane_l = np.empty(LANES)
-    row_count_k = np.empty(n_topics)
-    row_exposure_k = np.empty(n_topics)
-    for d in range(n_rows):
-        base = exposure_d[d]
-        row_count_k[:] = 0.0
-        for k in range(n_topics):
-            row_exposure_k[k] = base * phi_total_k[k]
-        for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            report = reports[e]
-            exposure = excess_exposure(report, alpha, base)
-            rate = multiply_and_add(theta_dk, d, phi_vk, v, exposure, product_k, lane_l, row_exposure_k)
-            if report > 0:
-                count = sample_count_given_positive(report, rate, alpha, rng)
-                if count > 0:
-                    allocate(count, product_k, lane_l, rate, row_count_k, count_vk, v, rng)
-        for k in range(n_topics):
-            rate = rate_dk[d, k] + max(row_exposure_k[k], 0.0)
-            draw = sample_gamma(shape_dk[d, k] + row_count_k[k], rate, rng)
-            theta_dk[d, k] = draw
-            theta_total_2k[0, k] += base * draw
-            theta_total_2k[1, k] += draw
-        for e in range(indptr[d], indptr[d + 1]):
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            exposure = excess_exposure(reports[e], alpha, base)
-            v = columns[e]
-            for k in range(n_topics):
-                exposure_vk[v, k] += exposure * theta_dk[d, k]
+    n_columns = phi_vk.shape[0]
+    source, row_count_k = new_source(rng), np.empty(n_topics)
+    space = new_batch(), new_tokens(), new_order(n_topics)
+    exposure_dk = np.zeros((n_rows, n_topics))
+    add_row_exposures(block, phi_vk, exposure_dk, dense)
+    together = rows_of_rates(n_columns) if dense else n_rows
+    rates = np.empty(together * n_columns if dense else 0)
+    by_topic_kv = np.ascontiguousarray(phi_vk.T) if dense else np.empty((0, 0))
+    count_kv = np.zeros((n_topics, n_columns)) if dense else np.empty((0, 0))
+    for first in range(0, n_rows, together):
+        last = min(first + together, n_rows)
+        n_rates = last - first if dense else 0
+        rates_dv = rates[: n_rates * n_columns].reshape(n_rates, n_columns)
+        if dense:
+            np.dot(theta_dk[first:last], by_topic_kv, rates_dv)
+        for d in range(first, last):
+            row_count_k[:] = 0.0
+            order_topics(theta_dk, d, phi_total_k, space[2])
+            row = theta_dk, phi_vk, rates_dv, d - first
+            if dense:
+                count_row(block, d, row, by_topic_kv, (row_count_k, count_kv), space, source, rng)
+            else:
+                count_row(block, d, row, phi_vk.T, (row_count_k, count_vk.T), space, source, rng)
+            draw_row(
+                d, theta_dk, phi_total_k, row_count_k, exposure_dk, shape_dk, rate_dk, block[5][d], theta_total_2k,
+                rng,
+            )  # fmt: skip
+    if dense:
+        count_vk += count_kv.T
+    add_column_exposures(block, theta_dk, exposure_vk, dense)
 
 
 @njit(cache=True, nogil=True)
-def excess_exposure(report, alpha, base):
-    """What a stored entry's exposure has over its row's baseline: 1 if positive, 1 - alpha if not, 0 if masked."""
-    if report > 0:
-        return 1.0 - base
-    if report == MASKED:
-        return -base
-    return 1.0 - alpha - base
-
-
-@njit(cache=True, nogil=True)
-def allocate_rows(block, theta_dk, phi_vk, count_dk, count_vk, rng):
+def allocate_rows(block, theta_dk, phi_vk, phi_total_k, count_dk, count_vk, rng):
     """Draw the true counts and their topics of every stored entry, and add them up by row and by column."""
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    n_rows, n_topics = theta_dk.shape
-    product_k = np.empty(n_topics)
-    lane_l = np.empty(LANES)
-    unused_k = np.zeros(n_topics)
-    for d in range(n_rows):
-        for e in range(indptr[d], indptr[d + 1]):
-            report = reports[e]
-            if report <= 0:
-                continue
-            v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            rate = multiply_and_add(theta_dk, d, phi_vk, v, 0.0, product_k, lane_l, unused_k)
-            count = sample_count_given_positive(report, rate, alpha, rng)
-            if count > 0:
-                allocate(count, product_k, lane_l, rate, count_dk[d], count_vk, v, rng)
+    source, n_topics = new_source(rng), theta_dk.shape[1]
+    space = new_batch(), new_tokens(), new_order(n_topics)
+    none = np.empty((0, 0))
+    for d in range(theta_dk.shape[0]):
+        order_topics(theta_dk, d, phi_total_k, space[2])
+        row = theta_dk, phi_vk, none, 0
+        count_row(block, d, row, phi_vk.T, (count_dk[d], count_vk.T), space, source, rng)
 
 
 @njit(cache=True, nogil=True)

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.gibbs import SMALLEST, excess_exposure, inner
+from countveil.kernels.gibbs import SMALLEST, inner
 from countveil.kernels.laws import censored_logpmf, expected_count_ratio, poisson_logpmf, weight_sums
+from countveil.kernels.tiles import excess_exposure
 
 
 @njit(cache=True, nogil=True)

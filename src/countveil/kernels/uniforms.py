@@ -1,0 +1,47 @@
+"""Uniforms by the thousand: xoshiro256++ (Blackman and Vigna 2021), begun by a NumPy generator's stream.
+
+A call through NumPy's Generator costs several times what the numbers themselves do. Every block of rows begins a
+source of its own from its own stream, so that the draws are those of the stream's key alone.
+"""
+
+import numpy as np
+from numba import njit
+
+WORD = np.uint64
+STEP = WORD(0x9E3779B97F4A7C15)
+UNIT = 1.0 / 9007199254740992.0  # 2^-53
+
+
+@njit(cache=True, nogil=True)
+def mixed(word):
+    """A one-to-one mixture of the word's bits (splitmix64)."""
+    word = (word ^ (word >> WORD(30))) * WORD(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> WORD(27))) * WORD(0x94D049BB133111EB)
+    return word ^ (word >> WORD(31))
+
+
+@njit(cache=True, nogil=True)
+def new_source(rng):
+    """(4,) state of a source, of 212 bits drawn from a NumPy generator; never all zero."""
+    source = np.empty(4, dtype=WORD)
+    for i in range(4):
+        source[i] = mixed(WORD(rng.random() / UNIT) + WORD(i + 1) * STEP)
+    return source
+
+
+@njit(cache=True, nogil=True)
+def fill_uniforms(source, n, uniform_n):
+    """The first n of uniform_n drawn from [0, 1), multiples of 2^-53; the source moves on."""
+    s0, s1, s2, s3 = source[0], source[1], source[2], source[3]
+    for i in range(n):
+        word = s0 + s3
+        word = ((word << WORD(23)) | (word >> WORD(41))) + s0
+        shifted = s1 << WORD(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= shifted
+        s3 = (s3 << WORD(45)) | (s3 >> WORD(19))
+        uniform_n[i] = np.float64(np.int64(word >> WORD(11))) * UNIT
+    source[0], source[1], source[2], source[3] = s0, s1, s2, s3
