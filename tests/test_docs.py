@@ -20,6 +20,11 @@ def after_inputs(left, _):
     assert left["topics"][-1].posterior["posterior"]["word"].to_numpy().tolist() == left["words"]
 
 
+def after_large_data(left, _):
+    assert [path.name for path in left["paths"]] == [f"part-{i:06}.npz" for i in range(3)]
+    assert left["files"].shape == (600, 200)
+
+
 def after_models(left, _):
     assert left["held"].sum() == 8 * 5
     assert left["error"] < 3.0
@@ -42,6 +47,7 @@ def after_collecting(_, folder):
 
 AFTER = {
     "inputs.md": after_inputs,
+    "large-data.md": after_large_data,
     "models.md": after_models,
     "reports.md": after_reports,
     "collecting.md": after_collecting,

@@ -190,7 +190,7 @@ def learn_rows(
         except KeyboardInterrupt:
             interrupted = True
         bar.update(task, description="finishing")
-        fits = [svi.fit_rows(state, part, model, engine, expectation) for _, part in data.parts()]
+        fits = (svi.fit_rows(state, part, model, engine, expectation) for _, part in data.parts())
         q = svi.whole(state, model, fits)
         draws = draws_from_gammas(q, data, model, settings, engine)
     seconds = time.perf_counter() - started

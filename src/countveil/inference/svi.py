@@ -14,6 +14,7 @@ left out, (shape - a/2) / rate. It does not starve components, as the geometric 
 sparse, and smears them less than the arithmetic one; it was chosen by measurement, not derived.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -232,9 +233,10 @@ def grow(
     return state._replace(shapes=tuple(shapes), rates=tuple(rates), hypers=tuple(hypers))
 
 
-def whole(state: State, model: Factorization, fits: list[Pass]) -> cavi.State:
+def whole(state: State, model: Factorization, fits: Iterable[Pass]) -> cavi.State:
     """Q of all factors: the global part of the state, and the rows that passes have fitted, one after another."""
+    fitted = [(found.theta_shape, found.theta_rate) for found in fits]
     shapes, rates, row = list(state.shapes), list(state.rates), own_rows(model)
-    shapes[row] = model.as_row_factor(np.concatenate([found.theta_shape for found in fits]))
-    rates[row] = model.as_row_factor(np.concatenate([found.theta_rate for found in fits]))
+    shapes[row] = model.as_row_factor(np.concatenate([shape for shape, _ in fitted]))
+    rates[row] = model.as_row_factor(np.concatenate([rate for _, rate in fitted]))
     return cavi.State(tuple(shapes), tuple(rates), state.hypers, state.updates)
