@@ -116,24 +116,28 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def sweeps(case: Case, folder: Path) -> dict[str, Any]:
-    marks = [time.perf_counter()]
+    marks = [(time.perf_counter(), time.process_time())]
 
-    def lap() -> float:
-        marks.append(time.perf_counter())
-        return marks[-1] - marks[-2]
+    def lap() -> str:
+        """Seconds, and processor seconds, since the last lap."""
+        marks.append((time.perf_counter(), time.process_time()))
+        return "{:.1f} ({:.1f})".format(*np.subtract(marks[-1], marks[-2]))
 
     model = cv.TopicModel(case.topics, seed=1, progress=False)
     given = model._given(cv.ReleaseFiles(folder))
-    found: dict[str, Any] = {"positive reports": int(given.data.indptr[-1]), "seconds to unpack": lap()}
+    found: dict[str, Any] = {
+        "positive reports": int(given.data.indptr[-1]),
+        "seconds to unpack (of processors)": lap(),
+    }
     streams = Streams.of_chain(1, 0)
     state = gibbs.init(given.data, given.model, streams)
-    found["seconds to start"] = lap()
+    found["seconds to start (of processors)"] = lap()
     with ThreadEngine(case.threads) as engine:
         seconds = []
         for _ in range(case.sweeps):
             state, _info = gibbs.step(state, given.data, given.model, streams, engine)
             seconds.append(lap())
-    found["seconds of each sweep"] = " ".join(f"{each:.1f}" for each in seconds)
+    found["seconds of each sweep (of processors)"] = ", ".join(seconds)
     phi = given.model.matrices(state.factors)[1]
     found["topic error"] = topic_error(true_topics(case), (phi / phi.sum(axis=0)).T)
     return found
@@ -149,6 +153,9 @@ def memory() -> dict[str, float]:
     return found
 
 
+STAGES = {"privatize": privatize, "gibbs": sweeps, "svi": svi}
+
+
 def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
     """One stage in a process of its own; kernels are compiled, or read from the cache, before the clock starts."""
     warnings.simplefilter("ignore")
@@ -156,15 +163,16 @@ def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
         tiny = cv.privatize(sp.csr_array(np.eye(40, dtype=int)), cv.PrivacyLevel(1, 1))
         cv.TopicModel(2, method="svi", passes=1, draws=1, progress=False).fit(tiny)
         cv.TopicModel(2, draws=1, tune=0, chains=1, progress=False).fit(tiny)
-    found = {"privatize": privatize, "svi": svi, "gibbs": sweeps}[name](case, folder)
-    return found | memory()
+    before = time.process_time()
+    found = STAGES[name](case, folder)
+    return found | {"processor seconds": time.process_time() - before} | memory()
 
 
 def run(case: Case, folder: Path) -> dict[str, dict[str, Any]]:
     """All stages, one after another, each printed when it is done."""
     results = {}
     print(f"{case.rows} x {case.columns} = {case.rows * case.columns:.3g} counts, K = {case.topics}")
-    for name in ("privatize", "gibbs", "svi"):
+    for name in STAGES:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             results[name] = pool.submit(stage, name, case, folder).result()
         print(f"\n{name}")

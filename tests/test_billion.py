@@ -37,7 +37,7 @@ def test_every_stage_runs(tmp_path):
     assert files.shape == (500, 300)
     assert not files.simulated
     sampled, learned = billion.sweeps(CASE, tmp_path / "parts"), billion.svi(CASE, tmp_path / "parts")
-    assert len(sampled["seconds of each sweep"].split()) == 2
+    assert len(sampled["seconds of each sweep (of processors)"].split(", ")) == 2
     assert sampled["positive reports"] == files.unpacked().reports.size
     for found in (sampled, learned):
         assert 0.0 <= found["topic error"] < 1.0
