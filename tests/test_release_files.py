@@ -70,6 +70,14 @@ def test_fits_on_disk_and_in_memory_are_the_same_bits(tmp_path, method):
         same_posterior(on_disk, model.fit(other))
 
 
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_svi_of_one_file_is_that_of_memory(tmp_path):
+    files, held = written(tmp_path / "parts", rows_per_file=700)
+    assert files.n_parts == 1
+    settings = {"method": "svi", "passes": 2, "batch_rows": 100, "draws": 3, "seed": 1, "progress": False}
+    same_posterior(cv.TopicModel(3, **settings).fit(files), cv.TopicModel(3, **settings).fit(held))
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_how_reports_lie_in_files_does_not_matter(tmp_path):
     files, held = written(tmp_path / "parts", labels=False)
