@@ -83,6 +83,12 @@ def test_what_is_not_run_as_written_is_on_its_page():
             assert name in (ROOT / path).read_text(encoding="utf-8")
 
 
+def test_the_page_on_clusters_runs():
+    left = run_page("cluster.md")
+    assert left["same"]
+    assert left["far"].engine == left["address"]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files_and_headings_that_there_are(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

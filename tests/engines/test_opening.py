@@ -53,11 +53,12 @@ def test_without_dask_the_error_says_what_to_install(monkeypatch):
         cv.TopicModel(2, engine="dask").fit(cv.ExactCounts([[1, 2]]))
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
+@pytest.mark.parametrize("address", [ADDRESS, "nothing://127.0.0.1:1", "tls://127.0.0.1:1"])
+def test_a_scheduler_that_does_not_answer_is_an_error(address, monkeypatch):
     monkeypatch.setattr(opening, "CONNECT_SECONDS", 0.2)
     with (
-        pytest.raises(ConnectionError, match=rf"scheduler must answer at {ADDRESS}, got none in 0\.2 s"),
-        opened(ADDRESS, None, 1),
+        pytest.raises(ConnectionError, match=rf"scheduler must answer at {address} within 0\.2 s, got: "),
+        opened(address, None, 1),
     ):
         pass
 

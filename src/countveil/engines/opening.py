@@ -74,9 +74,9 @@ def connected(address: str | None, stack: ExitStack) -> "Client | None":
             return None
     try:
         return stack.enter_context(Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
-    except OSError as error:
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask has no one error for them
         raise ConnectionError(
-            f"a scheduler must answer at {address}, got none in {CONNECT_SECONDS:g} s: {error}"
+            f"a scheduler must answer at {address} within {CONNECT_SECONDS:g} s, got: {error}"
         ) from error
 
 
