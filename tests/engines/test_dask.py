@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from countveil.cli import app
 from countveil.engines import dask as dask_engine
 from countveil.engines.blocks import Block
 from countveil.engines.dask import DaskEngine, added, compute_group, packed, rows_of, settled
+from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.observations import PrivatizedCounts
@@ -25,13 +28,8 @@ quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.Fi
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster, set_as_default=False) as found,
-    ):
-        yield found
+    with ExitStack() as stack:
+        yield started(2, stack)
 
 
 def reports(shape, seed=1):
@@ -113,6 +111,24 @@ def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypa
         assert len(engine._shipments) == 0
     assert len(sent) == 4
     assert set(sent) == set(client.nthreads())
+
+
+def test_blocks_that_are_lost_alone_are_sent_again(client):
+    data, phi, theta = some_pass()
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,))
+        there.over_rows(reports_by_row, data, (phi,), (theta,))
+        there._shipments[data][None].data[1].cancel()
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
+
+
+def test_ctrl_c_leaves_workers_of_this_terminal_to_finish(client):
+    client.wait_for_workers(2, timeout=30)
+    before = client.run(os.getpid)
+    for pid in before.values():
+        os.kill(pid, signal.SIGINT)
+    time.sleep(0.5)
+    assert client.run(os.getpid) == before
 
 
 def test_an_error_in_a_block_reaches_the_caller(client):

@@ -5,6 +5,7 @@ go out with every pass. Blocks' sums stay on the workers and are added up there 
 worker: only rows and the total come back. What a lost worker held is sent to another, and the pass is computed again.
 """
 
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -15,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
-from distributed import Client, Future
+from distributed import Client, Future, WorkerPlugin
 from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
@@ -217,6 +218,14 @@ def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
 def one_thread_of_blas() -> None:
     """Hold this process to one thread of BLAS, from the first call on."""
     ThreadpoolController().limit(limits=1, user_api="blas")
+
+
+class HearsNoInterrupts(WorkerPlugin):
+    """For workers of this terminal: Ctrl-C goes to them too, and they have to finish the sweep under way."""
+
+    def setup(self, worker: Any) -> None:
+        """In a worker's process, as it starts."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def check_workers(client: Client) -> None:

@@ -84,8 +84,12 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
     """A client of a cluster of this machine's own, one worker process a thread, gone with the stack."""
     from distributed import Client, LocalCluster
 
+    from countveil.engines.dask import HearsNoInterrupts
+
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
     )
     stack.enter_context(cluster)
-    return stack.enter_context(Client(cluster, set_as_default=False, direct_to_workers=True))
+    client = stack.enter_context(Client(cluster, set_as_default=False, direct_to_workers=True))
+    client.register_plugin(HearsNoInterrupts())
+    return client
