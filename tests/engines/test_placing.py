@@ -9,7 +9,9 @@ def test_groups_are_runs_of_blocks_and_have_every_block_once(n_blocks, n_threads
     groups = grouped(n_blocks, n_threads)
     assert [number for group in groups for number in group] == list(range(n_blocks))
     assert max(map(len, groups)) <= MOST_BLOCKS_PER_GROUP
+    assert len(groups) == n_blocks or len(groups) % n_threads == 0
     assert len(groups) >= min(n_blocks, 2 * n_threads)
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
 
 
 def test_groups_are_shared_out_by_threads_and_neighbours_stay_together():

@@ -3,14 +3,16 @@
 import math
 from collections.abc import Sequence
 
-GROUPS_PER_THREAD = 4
-MOST_BLOCKS_PER_GROUP = 8
+GROUPS_PER_THREAD = 2  # each costs a message the size of the column factors
+MOST_BLOCKS_PER_GROUP = 16
 
 
 def grouped(n_blocks: int, n_threads: int) -> list[range]:
-    """Runs of blocks, so many that every thread has a few of them."""
-    size = min(max(-(-n_blocks // (GROUPS_PER_THREAD * n_threads)), 1), MOST_BLOCKS_PER_GROUP)
-    return [range(start, min(start + size, n_blocks)) for start in range(0, n_blocks, size)]
+    """Runs of blocks of nearly one length, as many for every thread."""
+    each = max(GROUPS_PER_THREAD, -(-n_blocks // (n_threads * MOST_BLOCKS_PER_GROUP)))
+    n_groups = min(n_blocks, each * n_threads)
+    ends = [n_blocks * (g + 1) // n_groups for g in range(n_groups)]
+    return [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def placed(held: Sequence[str | None], threads: dict[str, int]) -> list[str]:
