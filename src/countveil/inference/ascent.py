@@ -13,6 +13,7 @@ from countveil.inference.factors import (
     update_side,
 )
 from countveil.kernels import variational as kernels
+from countveil.kernels.tiles import is_dense
 from countveil.models.factorization import Factorization
 from countveil.observations import Observations
 
@@ -59,8 +60,9 @@ def update_block(
     sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
     shape, rate = theta_geometric.copy(), theta_mean.copy()
     bound = kernels.update_rows(
-        block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums
-    )
+        block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
+        is_dense(block.entries, len(phi_mean)),
+    )  # fmt: skip
     return (shape, rate), (*sums, np.array([bound]))
 
 
@@ -109,5 +111,6 @@ def expect_counts(
 def expect_block(block: Block, phi: np.ndarray, theta: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row ratio, and its part of (column ratio, bound)."""
     row_ratio, ratio = np.zeros_like(theta), np.zeros_like(phi)
-    bound = kernels.expect_rows(block.entries, theta, phi, row_ratio, ratio)
+    dense = is_dense(block.entries, len(phi))
+    bound = kernels.expect_rows(block.entries, theta, phi, row_ratio, ratio, dense)
     return (row_ratio,), (ratio, np.array([bound]))

@@ -10,21 +10,10 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.gibbs import SMALLEST, inner
-from countveil.kernels.laws import censored_logpmf, expected_count_ratio, poisson_logpmf, weight_sums
-from countveil.kernels.tiles import excess_exposure
-
-
-@njit(cache=True, nogil=True)
-def score_and_ratio(r, rate, alpha):
-    """(log P(r | rate), E[y | r, rate] / rate) of a positive report, from one evaluation of its sums."""
-    rate = max(rate, SMALLEST)
-    if alpha <= 0.0:
-        return poisson_logpmf(r, rate), r / rate
-    scale, below, at, above = weight_sums(r, rate, alpha)
-    total = below + at + above
-    score = math.log1p(-alpha) - math.log1p(alpha) + scale + math.log(total)
-    return score, (below / alpha + alpha * (at + above)) / total
+from countveil.kernels.expectations import BATCH, SMALLEST, expect_counts, new_batch, ratio_only
+from countveil.kernels.gibbs import inner
+from countveil.kernels.laws import censored_logpmf
+from countveil.kernels.tiles import COLUMNS_PER_TILE, add_column_exposures, add_row_exposures, excess_exposure
 
 
 @njit(cache=True, nogil=True)
@@ -98,91 +87,141 @@ def settle_rows(
 
 
 @njit(cache=True, nogil=True)
-def ratio_only(r, rate, alpha):
-    """E[y | r, rate] / rate of a positive report."""
-    rate = max(rate, SMALLEST)
-    return r / rate if alpha <= 0.0 else expected_count_ratio(r, rate, alpha)
-
-
-@njit(cache=True, nogil=True)
-def update_rows(block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums):
+def update_rows(
+    block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense
+):
     """Replace theta's shapes and rates by their optimum, row by row; add up what phi's need.
 
         shape_dk + g_dk sum_v R_dv g_vk,   rate_dk + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
 
-    with shape_dk and rate_dk the prior's, mu~_dv = sum_k g_dk g_vk. On return theta_g_dk holds the shapes and
-    theta_m_dk the rates. sums is (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk; sum over stored entries of
-    their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new means. Returns the
-    data's part of the evidence lower bound at the factors that came in.
+    with shape_dk and rate_dk the prior's, mu~_dv = sum_k g_dk g_vk; ``dense`` blocks go by matrix products. On return
+    theta_g_dk holds the shapes and theta_m_dk the rates. sums is (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk;
+    sum over stored entries of their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new
+    means. Returns the data's part of the evidence lower bound at the factors that came in.
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    exposure_d = block[5]
     ratio_vk, exposure_vk, total_2k = sums
     n_rows, n_topics = theta_g_dk.shape
-    n_columns = phi_g_vk.shape[0]
-    ratio_k = np.empty(n_topics)
-    row_exposure_k = np.empty(n_topics)
-    bound = 0.0
+    ratio_dk, row_exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
+    mean_dk = np.empty((n_rows, n_topics))
+    bound = expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense)
+    add_row_exposures(block, phi_m_vk, row_exposure_dk, dense)
     for d in range(n_rows):
         base = exposure_d[d]
-        ratio_k[:] = 0.0
         for k in range(n_topics):
-            row_exposure_k[k] = base * phi_total_k[k]
-        for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            report = reports[e]
-            exposure = excess_exposure(report, alpha, base)
-            for k in range(n_topics):
-                row_exposure_k[k] += exposure * phi_m_vk[v, k]
-            if report > 0:
-                rate = inner(theta_g_dk, d, phi_g_vk, v)
-                score, ratio = score_and_ratio(report, rate, alpha)
-                bound += score + rate
-                for k in range(n_topics):
-                    ratio_k[k] += ratio * phi_g_vk[v, k]
-                    ratio_vk[v, k] += ratio * theta_g_dk[d, k]
-            elif report == 0:
-                bound += censored_logpmf(0.0, alpha)
-        bound -= (n_columns - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
-        for k in range(n_topics):
-            bound -= theta_m_dk[d, k] * row_exposure_k[k]
-            new_shape = shape_dk[d, k] + theta_g_dk[d, k] * ratio_k[k]
-            new_rate = max(rate_dk[d, k] + row_exposure_k[k], SMALLEST)
+            exposure = row_exposure_dk[d, k] + base * phi_total_k[k]
+            bound -= theta_m_dk[d, k] * exposure
+            new_shape = shape_dk[d, k] + theta_g_dk[d, k] * ratio_dk[d, k]
+            new_rate = max(rate_dk[d, k] + exposure, SMALLEST)
             mean = new_shape / new_rate
             theta_g_dk[d, k] = new_shape
             theta_m_dk[d, k] = new_rate
+            mean_dk[d, k] = mean
             total_2k[0, k] += base * mean
             total_2k[1, k] += mean
-        for e in range(indptr[d], indptr[d + 1]):
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            exposure = excess_exposure(reports[e], alpha, base)
-            v = columns[e]
-            for k in range(n_topics):
-                exposure_vk[v, k] += exposure * (theta_g_dk[d, k] / theta_m_dk[d, k])
+    add_column_exposures(block, mean_dk, exposure_vk, dense)
     return bound
 
 
 @njit(cache=True, nogil=True)
-def expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+def expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
     """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the positive reports' part of the bound.
 
     That is all of the data's part but minus the sum of exposures times mean rates.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    n_columns, n_topics = phi_g_vk.shape
+    indptr, _, reports, alpha_e, alpha_d, _ = block
     bound = 0.0
     for d in range(theta_g_dk.shape[0]):
+        bound -= (phi_g_vk.shape[0] - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
         for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            if reports[e] == 0:
+                bound += censored_logpmf(0.0, alpha_d[d] if alpha_e.size == 0 else alpha_e[e])
+    if dense:
+        return bound + expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+    return bound + expect_entries(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+
+
+@njit(cache=True, nogil=True)
+def expect_entries(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+    """``expect_rows`` entry by entry, but for what the reports that are not positive add to the bound."""
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    batch = new_batch()
+    column_i, report_i, rate_i, alpha_i, ratio_i, _ = batch
+    bound = 0.0
+    for d in range(theta_g_dk.shape[0]):
+        n = 0
+        for e in range(indptr[d], indptr[d + 1]):
             if reports[e] > 0:
-                rate = inner(theta_g_dk, d, phi_g_vk, v)
-                score, ratio = score_and_ratio(reports[e], rate, alpha)
-                bound += score + rate
-                for k in range(n_topics):
-                    ratio_dk[d, k] += ratio * phi_g_vk[v, k]
-                    ratio_vk[v, k] += ratio * theta_g_dk[d, k]
-            elif reports[e] == 0:
-                bound += censored_logpmf(0.0, alpha)
-        bound -= (n_columns - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
+                column_i[n] = columns[e]
+                report_i[n] = reports[e]
+                alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                rate_i[n] = inner(theta_g_dk, d, phi_g_vk, columns[e])
+                n += 1
+            if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
+                bound += expect_counts(n, batch)
+                for i in range(n):
+                    add_ratio(ratio_i[i], d, column_i[i], theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+                n = 0
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def add_ratio(ratio, d, v, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+    """One cell's part of both sums."""
+    for k in range(ratio_dk.shape[1]):
+        ratio_dk[d, k] += ratio * phi_g_vk[v, k]
+        ratio_vk[v, k] += ratio * theta_g_dk[d, k]
+
+
+@njit(cache=True, nogil=True)
+def expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+    """``expect_entries`` by matrix products over all cells of a tile."""
+    indptr, n_columns = block[0], phi_g_vk.shape[0]
+    n_rows, n_topics = theta_g_dk.shape
+    batch, place_d = new_batch(), indptr[:n_rows].copy()
+    rates, ratios = np.empty(n_rows * COLUMNS_PER_TILE), np.empty(n_rows * COLUMNS_PER_TILE)
+    by_row_dk, by_column = np.empty((n_rows, n_topics)), np.empty(COLUMNS_PER_TILE * n_topics)
+    bound = 0.0
+    for first in range(0, n_columns, COLUMNS_PER_TILE):
+        last = min(first + COLUMNS_PER_TILE, n_columns)
+        size = last - first
+        rates_dv = rates[: n_rows * size].reshape(n_rows, size)
+        ratios_dv = ratios[: n_rows * size].reshape(n_rows, size)
+        by_column_vk = by_column[: size * n_topics].reshape(size, n_topics)
+        np.dot(theta_g_dk, phi_g_vk[first:last].T, rates_dv)
+        bound += fill_ratios(block, place_d, first, last, batch, rates_dv, ratios_dv)
+        np.dot(ratios_dv, phi_g_vk[first:last], by_row_dk)
+        ratio_dk += by_row_dk
+        np.dot(ratios_dv.T, theta_g_dk, by_column_vk)
+        ratio_vk[first:last] += by_column_vk
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def fill_ratios(block, place_d, first, last, batch, rates_dv, ratios_dv):
+    """ratios_dv = R at positive reports of columns first to last, 0 elsewhere; returns their part of the bound.
+
+    place_d is each row's next entry, and moves on.
+    """
+    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    column_i, report_i, rate_i, alpha_i, ratio_i, _ = batch
+    bound = 0.0
+    ratios_dv[:] = 0.0
+    for d in range(place_d.size):
+        n = 0
+        e, end = place_d[d], indptr[d + 1]
+        while e < end and columns[e] < last:
+            if reports[e] > 0:
+                column_i[n] = columns[e] - first
+                report_i[n] = reports[e]
+                alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                rate_i[n] = rates_dv[d, columns[e] - first]
+                n += 1
+            e += 1
+            if n == BATCH or (n > 0 and (e == end or columns[e] >= last)):
+                bound += expect_counts(n, batch)
+                for i in range(n):
+                    ratios_dv[d, column_i[i]] = ratio_i[i]
+                n = 0
+        place_d[d] = e
     return bound
