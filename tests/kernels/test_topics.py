@@ -12,7 +12,7 @@ from tests.kernels.test_gibbs import multinomial_p_values
 
 def ordered(theta, phi_total):
     order = kernels.new_order(theta.size)
-    kernels.order_topics(theta[None], 0, phi_total, order)
+    kernels.order_topics(theta[None], 0, phi_total, *order)
     return order
 
 

@@ -121,46 +121,47 @@ def sample_gamma(shape, rate, rng):
 
 
 @njit(cache=True, nogil=True)
-def count_row(block, d, row, topics_kv, sums, space, source, rng):
-    """Draw the true counts and their topics of a row's stored entries; add them up by topic, and by topic and column.
+def visit_rows(first, last, block, factors, topics_kv, sums, update, space, source, rng):
+    """Draw the true counts and their topics of the stored entries of rows first to last, each row's theta after them.
 
-    row is (theta_dk, phi_vk, rates_dv, place): the rates are rates_dv[place], or computed one by one where that is
-    empty. topics_kv is phi as the topics are looked up, sums (row_count_k, count_kv).
+    factors is (theta_dk, phi_vk, phi_total_k, rates_dv): rates_dv has those of the rows, or is empty, and they are
+    computed one by one. topics_kv is phi as the topics are looked up. sums is (count_dk, count_kv), added to. update is
+    (shape_dk, rate_dk, exposure_dk, theta_total_2k), or has no shapes, and theta stays. Rows are visited in here, since
+    unpacking arrays costs what a dozen entries do.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    theta_dk, phi_vk, rates_dv, place = row
+    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    theta_dk, phi_vk, phi_total_k, rates_dv = factors
+    count_dk, count_kv = sums
+    shape_dk, rate_dk, exposure_dk, theta_total_2k = update
     batch, tokens, order = space
     column_i, report_i, rate_i, alpha_i, count_i, _ = batch
-    n, noisy = 0, False
-    for e in range(indptr[d], indptr[d + 1]):
-        report = np.int64(reports[e])
-        if report > 0:
-            v = columns[e]
-            column_i[n] = v
-            report_i[n] = report
-            count_i[n] = report
-            alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            noisy |= alpha_i[n] > 0.0
-            rate_i[n] = inner(theta_dk, d, phi_vk, v) if rates_dv.size == 0 else rates_dv[place, v]
-            n += 1
-        if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
-            if noisy:
-                draw_counts(n, batch, source, rng)
-            give_to_topics(n, batch, tokens, order, topics_kv, sums[0], sums[1], source, rng)
-            n, noisy = 0, False
-
-
-@njit(cache=True, nogil=True)
-def draw_row(
-    d, theta_dk, phi_total_k, row_count_k, exposure_dk, shape_dk, rate_dk, base, theta_total_2k, rng
-):
-    """Draw theta_d given its counts and exposures, and add it to the totals."""
-    for k in range(row_count_k.size):
-        exposure = max(exposure_dk[d, k] + base * phi_total_k[k], 0.0)
-        draw = sample_gamma(shape_dk[d, k] + row_count_k[k], rate_dk[d, k] + exposure, rng)
-        theta_dk[d, k] = draw
-        theta_total_2k[0, k] += base * draw
-        theta_total_2k[1, k] += draw
+    order_j, theta_j = order
+    for d in range(first, last):
+        order_topics(theta_dk, d, phi_total_k, order_j, theta_j)
+        n, noisy = 0, False
+        for e in range(indptr[d], indptr[d + 1]):
+            report = np.int64(reports[e])
+            if report > 0:
+                v = columns[e]
+                column_i[n] = v
+                report_i[n] = report
+                count_i[n] = report
+                alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                noisy |= alpha_i[n] > 0.0
+                rate_i[n] = inner(theta_dk, d, phi_vk, v) if rates_dv.size == 0 else rates_dv[d - first, v]
+                n += 1
+            if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
+                if noisy:
+                    draw_counts(n, batch, source, rng)
+                give_to_topics(n, batch, tokens, order, topics_kv, count_dk[d], count_kv, source, rng)
+                n, noisy = 0, False
+        base = exposure_d[d]
+        for k in range(shape_dk.shape[1]):
+            exposure = max(exposure_dk[d, k] + base * phi_total_k[k], 0.0)
+            draw = sample_gamma(shape_dk[d, k] + count_dk[d, k], rate_dk[d, k] + exposure, rng)
+            theta_dk[d, k] = draw
+            theta_total_2k[0, k] += base * draw
+            theta_total_2k[1, k] += draw
 
 
 @njit(cache=True, nogil=True)
@@ -176,47 +177,36 @@ def sweep_rows(
     """
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
-    source, row_count_k = new_source(rng), np.empty(n_topics)
-    space = new_batch(), new_tokens(), new_order(n_topics)
-    exposure_dk = np.zeros((n_rows, n_topics))
+    source, space = new_source(rng), (new_batch(), new_tokens(), new_order(n_topics))
+    count_dk, exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
     add_row_exposures(block, phi_vk, exposure_dk, dense)
-    together = rows_of_rates(n_columns) if dense else n_rows
-    rates = np.empty(together * n_columns if dense else 0)
-    by_topic_kv = np.ascontiguousarray(phi_vk.T) if dense else np.empty((0, 0))
-    count_kv = np.zeros((n_topics, n_columns)) if dense else np.empty((0, 0))
-    for first in range(0, n_rows, together):
-        last = min(first + together, n_rows)
-        n_rates = last - first if dense else 0
-        rates_dv = rates[: n_rates * n_columns].reshape(n_rates, n_columns)
-        if dense:
-            np.dot(theta_dk[first:last], by_topic_kv, rates_dv)
-        for d in range(first, last):
-            row_count_k[:] = 0.0
-            order_topics(theta_dk, d, phi_total_k, space[2])
-            row = theta_dk, phi_vk, rates_dv, d - first
-            if dense:
-                count_row(block, d, row, by_topic_kv, (row_count_k, count_kv), space, source, rng)
-            else:
-                count_row(block, d, row, phi_vk.T, (row_count_k, count_vk.T), space, source, rng)
-            draw_row(
-                d, theta_dk, phi_total_k, row_count_k, exposure_dk, shape_dk, rate_dk, block[5][d], theta_total_2k,
-                rng,
-            )  # fmt: skip
+    update = shape_dk, rate_dk, exposure_dk, theta_total_2k
     if dense:
+        together = min(n_rows, rows_of_rates(n_columns))
+        rates = np.empty(together * n_columns)
+        by_topic_kv, count_kv = np.ascontiguousarray(phi_vk.T), np.zeros((n_topics, n_columns))
+        for first in range(0, n_rows, together):
+            last = min(first + together, n_rows)
+            rates_dv = rates[: (last - first) * n_columns].reshape(last - first, n_columns)
+            np.dot(theta_dk[first:last], by_topic_kv, rates_dv)
+            factors = theta_dk, phi_vk, phi_total_k, rates_dv
+            sums = count_dk, count_kv
+            visit_rows(first, last, block, factors, by_topic_kv, sums, update, space, source, rng)
         count_vk += count_kv.T
+    else:
+        one_by_one = theta_dk, phi_vk, phi_total_k, np.empty((0, 0))
+        visit_rows(0, n_rows, block, one_by_one, phi_vk.T, (count_dk, count_vk.T), update, space, source, rng)
     add_column_exposures(block, theta_dk, exposure_vk, dense)
 
 
 @njit(cache=True, nogil=True)
 def allocate_rows(block, theta_dk, phi_vk, phi_total_k, count_dk, count_vk, rng):
     """Draw the true counts and their topics of every stored entry, and add them up by row and by column."""
-    source, n_topics = new_source(rng), theta_dk.shape[1]
-    space = new_batch(), new_tokens(), new_order(n_topics)
+    n_rows, n_topics = theta_dk.shape
+    source, space = new_source(rng), (new_batch(), new_tokens(), new_order(n_topics))
     none = np.empty((0, 0))
-    for d in range(theta_dk.shape[0]):
-        order_topics(theta_dk, d, phi_total_k, space[2])
-        row = theta_dk, phi_vk, none, 0
-        count_row(block, d, row, phi_vk.T, (count_dk[d], count_vk.T), space, source, rng)
+    factors, update = (theta_dk, phi_vk, phi_total_k, none), (none, none, none, none)
+    visit_rows(0, n_rows, block, factors, phi_vk.T, (count_dk, count_vk.T), update, space, source, rng)
 
 
 @njit(cache=True, nogil=True)

@@ -32,9 +32,8 @@ def new_tokens():
 
 
 @njit(cache=True, nogil=True)
-def order_topics(theta_dk, d, phi_total_k, order):
+def order_topics(theta_dk, d, phi_total_k, order_j, theta_j):
     """order_j = topics by theta_dk phi_total_k, largest first to within a factor of two; theta_j = their theta."""
-    order_j, theta_j = order
     n_topics = theta_dk.shape[1]
     largest = 0.0
     for k in range(n_topics):
