@@ -1,0 +1,230 @@
+"""Every contender in one run: seconds a sweep or an iteration, and ratios to the machine and to ``gibbs``.
+
+python benchmarks/table.py                   # 1000 x 1000, K = 50, one thread: all contenders, alternating, medians
+python benchmarks/table.py threads           # two threads against one
+python benchmarks/table.py growth            # a sweep against positive entries (four decades) and against K
+
+The data are those of ``sweeps.py``. scikit-learn, tomotopy and hpfrec get the true counts, which is the easier problem;
+the last two are left out, and said to be, where they are not installed. An iteration of theirs is one of their
+own. The yardstick are three dense float64 products of the same D x K x V.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sweeps import ALPHA, TOPICS, big_data, matrix_model
+from threadpoolctl import threadpool_limits
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
+from countveil.inference.streams import Streams
+from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
+
+ROUNDS, STEPS, BURN_IN = 9, 3, 20
+THEIR_ITERATIONS = 3
+YARDSTICK = "three products"
+
+Contender = Callable[[], float]
+
+
+class Chain:
+    """An algorithm that goes on from where it was; a call gives the seconds of a step, a mean of STEPS."""
+
+    def __init__(self, algorithm: Any, observations: Observations, n_topics: int, threads: int = 1) -> None:
+        self.algorithm, self.observations = algorithm, observations
+        self.model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
+        self.streams, self.engine = Streams.of_chain(1, 0), ThreadEngine(threads)
+        self.state = algorithm.init(observations, self.model, self.streams)
+        for _ in range(BURN_IN if algorithm is gibbs else 2):
+            self.step()
+
+    def step(self) -> None:
+        """One step on."""
+        self.state = self.algorithm.step(
+            self.state, self.observations, self.model, self.streams, self.engine
+        )[0]
+
+    def __call__(self) -> float:
+        """Seconds a step."""
+        return seconds(lambda: [self.step() for _ in range(STEPS)]) / STEPS
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """What it took."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def processor_seconds(work: Callable[[], Any]) -> float:
+    """What it took of this thread's time: on a busy machine, what it takes on a quiet one."""
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
+
+
+def scikit_learn(counts: np.ndarray) -> dict[str, Contender]:
+    """An iteration of batch LDA and of multiplicative NMF on the Kullback-Leibler divergence."""
+    from sklearn.decomposition import NMF, LatentDirichletAllocation
+
+    given = counts.astype(float)
+
+    def fit(model: Any) -> Contender:
+        return lambda: seconds(lambda: model.fit(given)) / THEIR_ITERATIONS
+
+    lda = LatentDirichletAllocation(TOPICS, max_iter=THEIR_ITERATIONS, random_state=1)
+    nmf = NMF(
+        TOPICS, solver="mu", beta_loss="kullback-leibler", init="random", max_iter=THEIR_ITERATIONS, tol=0.0,
+        random_state=1,
+    )  # fmt: skip
+    return {"scikit-learn LDA, true counts": fit(lda), "scikit-learn NMF-KL, true counts": fit(nmf)}
+
+
+def optional(counts: np.ndarray) -> dict[str, Contender]:
+    """An iteration of tomotopy's LDA and of hpfrec, where they are installed."""
+    found: dict[str, Contender] = {}
+    try:
+        import tomotopy
+    except ImportError:
+        print("tomotopy is not installed: left out")
+    else:
+        lda = tomotopy.LDAModel(k=TOPICS, seed=1)
+        for row in counts:
+            lda.add_doc([str(v) for v in np.repeat(np.arange(len(row)), row)])
+        lda.train(1, workers=1)
+        found["tomotopy LDA, true counts"] = lambda: seconds(lambda: lda.train(STEPS, workers=1)) / STEPS
+    try:
+        import hpfrec
+        import pandas as pd
+    except ImportError:
+        print("hpfrec is not installed: left out")
+    else:
+        users, items = np.nonzero(counts)
+        frame = pd.DataFrame({"UserId": users, "ItemId": items, "Count": counts[users, items]})
+        options = {"k": TOPICS, "ncores": 1, "verbose": False, "stop_crit": "maxiter", "keep_data": False}
+        found["hpfrec, true counts"] = lambda: (
+            seconds(lambda: hpfrec.HPF(maxiter=THEIR_ITERATIONS, **options).fit(frame)) / THEIR_ITERATIONS
+        )
+    return found
+
+
+def medians(contenders: dict[str, Contender], rounds: int = ROUNDS) -> dict[str, tuple[float, float]]:
+    """(median, least) seconds of each, taking turns."""
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            taken[name].append(contender())
+    return {name: (float(np.median(times)), min(times)) for name, times in taken.items()}
+
+
+def ratios() -> None:
+    """The table of all contenders."""
+    _, counts, reports = big_data()
+    private, naive, exact = PrivatizedCounts(reports, ALPHA), NaiveCounts(reports), ExactCounts(counts)
+    rng = np.random.default_rng(0)
+    theta, phi = rng.random((len(counts), TOPICS)), rng.random((TOPICS, counts.shape[1]))
+    contenders: dict[str, Contender] = {
+        YARDSTICK: lambda: seconds(lambda: [theta @ phi for _ in range(3)]),
+        "gibbs": Chain(gibbs, private, TOPICS),
+        "gibbs, naive": Chain(gibbs, naive, TOPICS),
+        "gibbs, true counts": Chain(gibbs, exact, TOPICS),
+        "augmented-gibbs": Chain(augmented_gibbs, private, TOPICS),
+        "cavi": Chain(cavi, private, TOPICS),
+        "em": Chain(em, private, TOPICS),
+        "bessel-cavi": Chain(bessel_cavi, private, TOPICS),
+        **scikit_learn(counts),
+        **optional(counts),
+    }
+    with threadpool_limits(limits=1):
+        found = medians(contenders)
+    print("| one thread | median, ms | least, ms | over three products | over gibbs |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, (median, least) in found.items():
+        over = [median / found[other][0] for other in (YARDSTICK, "gibbs")]
+        print(f"| {name} | {1e3 * median:.1f} | {1e3 * least:.1f} | {over[0]:.1f} | {over[1]:.2f} |")
+
+
+def threads() -> None:
+    """Two threads against one: medians of wall-clock seconds, taking turns."""
+    private = PrivatizedCounts(big_data()[2], ALPHA)
+    contenders = {
+        f"{algorithm.__name__.rpartition('.')[2]}, {n}": Chain(algorithm, private, TOPICS, n)
+        for algorithm in (gibbs, cavi)
+        for n in (1, 2)
+    }
+    with threadpool_limits(limits=1):
+        found = medians(contenders, 25)
+    print("| | one thread, ms | two, ms | ratio of medians | ratio of the least |\n" + "| --- " * 5 + "|")
+    for name in ("gibbs", "cavi"):
+        (one, least_one), (two, least_two) = found[f"{name}, 1"], found[f"{name}, 2"]
+        print(
+            f"| {name} | {1e3 * one:.1f} | {1e3 * two:.1f} | {one / two:.2f} | {least_one / least_two:.2f} |"
+        )
+
+
+def repeated(observations: Observations, times: int) -> Observations:
+    """The same rows over and over, in the narrowest types."""
+    found = observations._copy()
+    found.shape = found.mode_shape = (times * observations.shape[0], observations.shape[1])
+    starts = observations.indptr[-1] * np.arange(times)[:, None] + observations.indptr[:-1]
+    found.indptr = np.append(starts.ravel(), times * observations.indptr[-1])
+    found.columns = np.tile(observations.columns.astype(np.uint16), times)
+    found.reports = np.tile(np.minimum(observations.reports, 255).astype(np.uint8), times)
+    found.alpha_d = np.tile(observations.alpha_d, times)
+    found.exposure_d = np.tile(observations.exposure_d, times)
+    found.prior_scale_d = np.tile(observations.prior_scale_d, times)
+    return found
+
+
+def sweep_seconds(observations: Observations, n_topics: int, sweeps: int) -> float:
+    """Least processor time of a sweep, from factors drawn at random."""
+    rng, (n_rows, n_columns) = np.random.default_rng(1), observations.shape
+    model, engine, streams = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0), ThreadEngine(1), None
+    streams = Streams.of_chain(1, 0)
+    factors = rng.gamma(0.3, 1.0, (n_rows, n_topics)), rng.gamma(0.3, 1.0, (n_columns, n_topics))
+    state, taken = gibbs.State(factors, model.initial_rates(), 0), []
+    for _ in range(sweeps):
+
+        def step() -> None:
+            nonlocal state
+            state = gibbs.step(state, observations, model, streams, engine)[0]
+
+        taken.append(processor_seconds(step))
+    return min(taken[1:])
+
+
+def growth(decades: int = 4) -> None:
+    """A sweep against the positive entries, rows of one kind repeated; and against K. Processor time."""
+    rng = np.random.default_rng(2)
+    mu = rng.gamma(0.3, 1.0, (37, 10)) @ rng.gamma(0.3, 0.1, (10, 1000))
+    noise = rng.geometric(1 - ALPHA, mu.shape) - rng.geometric(1 - ALPHA, mu.shape)
+    few = PrivatizedCounts(np.maximum(rng.poisson(mu) + noise, 0), ALPHA)
+    sizes, times = [], []
+    print("| positive entries | ms a sweep, K = 10 | ns an entry |\n| --- | --- | --- |")
+    with threadpool_limits(limits=1):
+        for power in np.arange(0, decades + 0.1, 0.5):
+            data = repeated(few, round(10**power))
+            taken = sweep_seconds(data, 10, max(4, int(60 / 10**power)))
+            sizes.append(data.reports.size)
+            times.append(taken)
+            print(f"| {sizes[-1]:,} | {1e3 * taken:.2f} | {1e9 * taken / sizes[-1]:.0f} |", flush=True)
+        slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+        line = np.polyfit(sizes, times, 1, w=1 / np.array(times))
+        print(f"slope of log time on log entries {slope:.3f}; a straight line {1e3 * line[1]:.2f} ms + "
+              f"{1e9 * line[0]:.0f} ns an entry")  # fmt: skip
+        print("| K | ms a sweep | us a component |\n| --- | --- | --- |")
+        data = repeated(few, 10)
+        for n_topics in (5, 10, 20, 50, 100, 200):
+            taken = sweep_seconds(data, n_topics, 12)
+            print(f"| {n_topics} | {1e3 * taken:.2f} | {1e6 * taken / n_topics:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    {"ratios": ratios, "threads": threads, "growth": growth}[(sys.argv[1:] or ["ratios"])[0]](
+        *map(int, sys.argv[2:])
+    )
