@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba.core.event import Listener, install_listener
-from rich.console import Console
+
+from countveil.inference.progress import is_watched
 
 MESSAGE = "Compiling for this machine, up to half a minute; later starts find it done."
 
@@ -35,9 +36,3 @@ def compiling_told(show: bool | None) -> Iterator[None]:
         return
     with install_listener("numba:compile", Teller()):
         yield
-
-
-def is_watched(show: bool | None) -> bool:
-    """Whether to show progress: as asked, or where somebody can watch (a terminal or a notebook)."""
-    console = Console(stderr=True)
-    return show if show is not None else console.is_terminal or console.is_jupyter

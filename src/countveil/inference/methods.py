@@ -15,6 +15,7 @@ from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
 from countveil.inference.continuing import Stream
 from countveil.inference.held_out import Folds
+from countveil.inference.progress import progress_bar
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
@@ -179,7 +180,7 @@ def learn_rows(
     expectation, n_rows = settings.expectation or "trimmed", data.shape[0]
     bounds: list[float] = []
     interrupted = False
-    with run.progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
+    with progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
         task = bar.add_task("starting", total=len(turns) * n_rows, score="")
         try:
             for turn, rng in enumerate(turns):

@@ -10,14 +10,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import checkpoint, em, gibbs
-from countveil.inference.compiling import is_watched
+from countveil.inference.progress import progress_bar
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 from countveil.observations import Observations
@@ -326,12 +324,3 @@ def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
 def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:
     """An engine that somebody else closes, or threads for as long as they are needed."""
     return ThreadEngine(threads) if engine is None else nullcontext(engine)
-
-
-def progress_bar(show: bool | None) -> Progress:
-    """A progress display on stderr; None shows it where somebody can watch (a terminal or a notebook)."""
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
-        TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"), console=Console(stderr=True),
-        disable=not is_watched(show),
-    )  # fmt: skip

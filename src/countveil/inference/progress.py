@@ -1,0 +1,87 @@
+"""Progress of a fit where somebody can watch: a terminal, or a notebook (which needs no widgets for it)."""
+
+import io
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+SECONDS_BETWEEN = 0.2
+WIDTH = 110
+LOOK = '<pre style="white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,monospace">{code}</pre>'
+
+
+def progress_bar(show: bool | None) -> Progress:
+    """A progress display; None shows it where somebody can watch (on stderr of a terminal, or in a notebook)."""
+    console = Console(stderr=True)
+    if console.is_jupyter and show is not False:
+        return NotebookProgress(*columns())
+    return Progress(*columns(), console=console, disable=not is_watched(show))
+
+
+def is_watched(show: bool | None) -> bool:
+    """Whether to show progress: as asked, or where somebody can watch."""
+    console = Console(stderr=True)
+    return show if show is not None else console.is_terminal or console.is_jupyter
+
+
+def columns() -> list[ProgressColumn]:
+    """What is shown of each task."""
+    return [
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
+        TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"),
+    ]  # fmt: skip
+
+
+class NotebookProgress(Progress):
+    """Progress in one output of a cell, drawn anew a few times a second; rich's own needs ipywidgets."""
+
+    def __init__(self, *shown: ProgressColumn) -> None:
+        quiet = Console(file=io.StringIO(), force_jupyter=False)
+        super().__init__(*shown, console=quiet, auto_refresh=False)
+        self._output: Any = None
+        self._due = 0.0
+
+    def start(self) -> None:
+        """Make the output."""
+        from IPython.display import HTML, display
+
+        self._output = display(HTML(self.as_html()), display_id=True)
+
+    def stop(self) -> None:
+        """Draw the end."""
+        self._due = 0.0
+        self.refresh()
+        self._output = None
+
+    def refresh(self) -> None:
+        """Draw, unless that was done a moment ago."""
+        now = time.monotonic()
+        if self._output is None or now < self._due:
+            return
+        from IPython.display import HTML
+
+        self._due = now + SECONDS_BETWEEN
+        self._output.update(HTML(self.as_html()))
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Take in how far a task is, and draw."""
+        super().update(task_id, **fields)
+        self.refresh()
+
+    def as_html(self) -> str:
+        """The bars as they are now."""
+        paper = Console(
+            file=io.StringIO(), record=True, width=WIDTH, force_jupyter=False, force_terminal=True
+        )
+        paper.print(self.get_renderable())
+        return paper.export_html(inline_styles=True, code_format=LOOK)
