@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from urllib.parse import urlsplit
 
 import matplotlib as mpl
 import pytest
@@ -93,7 +94,10 @@ def test_the_page_on_clusters_runs():
 def test_links_lead_to_files_and_headings_that_there_are(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("https://"):
+        if "://" in target:
+            address = urlsplit(target)
+            assert address.scheme == "https", target
+            assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", address.netloc), target
             continue
         name, _, anchor = target.partition("#")
         found = page.parent / name if name else page
