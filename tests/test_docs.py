@@ -127,3 +127,10 @@ def test_the_reference_names_everything_public_once():
 def test_every_page_is_in_the_site():
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {page.name for page in DOCS.glob("*.md")}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_headings_are_anchors_that_the_site_s_script_can_follow(page):
+    """One that begins with a digit is no CSS selector, and stops the script of the theme."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not re.findall(r"^#+ \d.*$", text, re.MULTILINE)
