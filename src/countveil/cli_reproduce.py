@@ -15,7 +15,7 @@ def reproduce(
     ],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of real counts (Enron); the synthetic case studies need none."),
+        typer.Option(help="Folder of Enron's counts or raw mails; the synthetic case studies need none."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller data and shorter chains: minutes, not hours.")

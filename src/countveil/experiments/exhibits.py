@@ -203,7 +203,10 @@ class ProgressWatcher:
     def begin(self, total: int) -> None:
         """``total`` fits are about to start."""
         self._total = total
-        self._overall = self._bar.add_task("all fits", total=total)
+        if self._overall is None:
+            self._overall = self._bar.add_task("all fits", total=total)
+        else:
+            self._bar.update(self._overall, total=total)
 
     def started(self, name: str) -> None:
         """A fit starts."""

@@ -4,7 +4,8 @@ import hashlib
 import json
 import time
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -75,18 +76,28 @@ class Bench:
     def results(self, tasks: Iterable[Task]) -> list[Arrays]:
         """The result of every task, from the folder where an earlier run left it."""
         every, found = list(tasks), []
-        if self.watcher is not None:
-            self._total += len(every)
-            self.watcher.begin(self._total)
+        self.announce(len(every))
         for task in every:
-            label = f"{self.name}: " + " ".join(str(value) for value in task.key.values())
-            started = time.perf_counter()
-            if self.watcher is not None:
-                self.watcher.started(label)
-            found.append(self._result(task))
-            if self.watcher is not None:
-                self.watcher.finished(label, time.perf_counter() - started)
+            with self.watched(f"{self.name}: " + " ".join(str(value) for value in task.key.values())):
+                found.append(self._result(task))
         return found
+
+    def announce(self, n: int) -> None:
+        """So many more pieces of work are to come."""
+        if self.watcher is not None and n:
+            self._total += n
+            self.watcher.begin(self._total)
+
+    @contextmanager
+    def watched(self, label: str) -> Iterator[None]:
+        """A piece of work, told to the watcher."""
+        if self.watcher is None:
+            yield
+            return
+        started = time.perf_counter()
+        self.watcher.started(label)
+        yield
+        self.watcher.finished(label, time.perf_counter() - started)
 
     def _result(self, task: Task) -> Arrays:
         key = {"case": self.name, "seed": self.seed, "version": __version__, **task.key}

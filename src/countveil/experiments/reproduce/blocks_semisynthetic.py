@@ -18,9 +18,7 @@ E0, F0 = (0.75, 1.0, 1.5), 0.1
 
 def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every alpha and e0."""
-    if bench.data is None:
-        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
-    counts = real_counts.network(bench.data)
+    counts = real_counts.network(bench)
     off = ~np.eye(len(counts), dtype=bool)
     design = Design(counts, lambda seed: BlockModel(plan.n, seed=seed), off, E0, F0, True)
     table = semisynthetic.fits(bench, plan, design)

@@ -15,10 +15,11 @@ FULL, QUICK = enron_network.FULL, enron_network.QUICK
 
 def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every level, scored on all pairs."""
-    if bench.data is None:
-        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
-    table = enron_network.fits(bench, plan, real_counts.network(bench.data), None)
-    return Study(table, verdicts(table), enron_network.draw(table, "All pairs of Enron's 161 actors"))
+    counts = real_counts.network(bench)
+    table = enron_network.fits(bench, plan, counts, None)
+    return Study(
+        table, verdicts(table), enron_network.draw(table, f"All pairs of Enron's {len(counts)} actors")
+    )
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:

@@ -24,9 +24,7 @@ def busiest(counts: np.ndarray) -> np.ndarray:
 
 def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every level, blind to the links that it is scored on."""
-    if bench.data is None:
-        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
-    counts = real_counts.network(bench.data)
+    counts = real_counts.network(bench)
     table = enron_network.fits(bench, plan, counts, busiest(counts))
     return Study(
         table, verdicts(table), enron_network.draw(table, f"Links held out: top {TOP} senders x receivers")

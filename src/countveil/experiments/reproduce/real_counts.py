@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.experiments.reproduce import maildir
+from countveil.experiments.reproduce.bench import Bench
 from countveil.io import read_counts
 
 NETWORK = ("enron_network/enron161.npz", "enron161.npz", "enron_network.mtx", "enron_network.csv")
@@ -15,19 +17,24 @@ TEXT_LARGE = (
     "docword.enron.txt",
     "enron_text.mtx",
 )
-TEXT_SMALL = ("enron_text/enron_ham_1000x1400.npz", *TEXT_LARGE[1:])
+TEXT_SMALL = ("enron_text/enron_ham_1000x1400.npz", *TEXT_LARGE)
+VOCABULARY = {"docword.enron.txt.gz": "vocab.enron.txt", "docword.enron.txt": "vocab.enron.txt"}
 
 
-def network(folder: Path) -> np.ndarray:
+def network(bench: Bench) -> np.ndarray:
     """(n, n) e-mails from row to column, nothing on the diagonal.
 
-    Looked for: enron_network/enron161.npz (an array Y), or enron_network.mtx or .csv (any form of ``read_counts``).
+    Looked for in the bench's data: enron_network/enron161.npz (an array Y), enron_network.mtx or .csv (any form of
+    ``read_counts``), raw mail folders.
 
     Raises:
-        FileNotFoundError: none of them is in the folder.
-        ValueError: a matrix that is not square.
+        FileNotFoundError: no data, or none of them is there.
+        ValueError: a matrix that is not square, or mail folders without enough mails.
     """
+    folder = _folder(bench, "Enron's network")
     path = _first(folder, NETWORK)
+    if path is None:
+        return maildir.network(_mails(folder, NETWORK), bench)
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as file:
             counts = np.asarray(file["Y"], dtype=np.int64)
@@ -40,23 +47,44 @@ def network(folder: Path) -> np.ndarray:
     return counts
 
 
-def texts(folder: Path, names: tuple[str, ...], shape: tuple[int, int]) -> sp.csr_array:
+def texts(bench: Bench, names: tuple[str, ...], shape: tuple[int, int]) -> sp.csr_array:
     """Documents by words, sparse: at most so many of the longest documents and of the most frequent words.
 
-    Looked for: the names, in order; UCI bag of words (docword.enron.txt), MatrixMarket and .npz are read.
+    Looked for in the bench's data: the names, in order (UCI bag of words, with its vocabulary to check it by if that
+    is there; MatrixMarket; .npz), then raw mail folders.
 
     Raises:
-        FileNotFoundError: none of them is in the folder.
+        FileNotFoundError: no data, or none of them is there.
+        ValueError: a file that cannot be read, or mail folders without enough mails.
     """
-    counts = sp.csr_array(read_counts(_first(folder, names)).values).astype(np.int64)
-    words = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[: shape[1]])
-    counts = sp.csr_array(counts[:, words])
+    folder = _folder(bench, "Enron's texts")
+    path = _first(folder, names)
+    if path is None:
+        counts = maildir.texts(_mails(folder, names), bench)
+    else:
+        words = folder / VOCABULARY.get(path.name, "")
+        counts = sp.csr_array(read_counts(path, vocabulary=words if words.is_file() else None).values)
+    counts = counts.astype(np.int64)
+    chosen = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[: shape[1]])
+    counts = sp.csr_array(counts[:, chosen])
     documents = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: shape[0]])
     return sp.csr_array(counts[documents])
 
 
-def _first(folder: Path, names: tuple[str, ...]) -> Path:
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise FileNotFoundError(f"no counts in {folder}: looked for {', '.join(names)}")
+def _folder(bench: Bench, needs: str) -> Path:
+    if bench.data is None:
+        raise FileNotFoundError(f"{bench.name} needs {needs}: pass its folder with --data")
+    return bench.data
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _mails(folder: Path, names: tuple[str, ...]) -> Path:
+    found = maildir.find(folder)
+    if found is None:
+        raise FileNotFoundError(
+            f"no counts in {folder}: looked for {', '.join(names)}, and mail folders (maildir/OWNER/FOLDER/MAIL)"
+        )
+    return found

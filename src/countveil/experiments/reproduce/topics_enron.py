@@ -48,9 +48,7 @@ QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
 def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every level and noise draw; least squares, which needs all reports dense, up to 10^7 cells."""
-    if bench.data is None:
-        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
-    counts = real_counts.texts(bench.data, plan.names, plan.shape)
+    counts = real_counts.texts(bench, plan.names, plan.shape)
     tasks, labels = [], []
     for draw_ in range(plan.noise_draws):
         for level in LEVELS:

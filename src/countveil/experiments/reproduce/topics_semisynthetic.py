@@ -19,10 +19,8 @@ LARGE, SMALL = (1000, 1400), (200, 300)
 
 def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every alpha and e0; a corpus of the preprint's size with its number of topics, or a small one."""
-    if bench.data is None:
-        raise FileNotFoundError(f"{bench.name} needs {NEEDS}: pass its folder with --data")
     shape = LARGE if plan.n >= FULL.n else SMALL
-    counts = real_counts.texts(bench.data, real_counts.TEXT_SMALL, shape).toarray()
+    counts = real_counts.texts(bench, real_counts.TEXT_SMALL, shape).toarray()
     design = Design(
         counts, lambda seed: TopicModel(plan.n, seed=seed), np.ones(counts.shape, dtype=bool), E0, F0, False
     )

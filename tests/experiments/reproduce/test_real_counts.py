@@ -1,0 +1,123 @@
+"""Counts in every form that a user may have them, by themselves and through a whole case study."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from countveil.experiments.reproduce import communities_enron, enron_network, real_counts, topics_enron
+from countveil.experiments.reproduce.bench import Bench
+from countveil.experiments.reproduce.fits import Sampling
+from tests.experiments.reproduce.mailbox import OWNERS, enron
+from tests.test_cli import fails, run
+
+RNG = np.random.default_rng(1)
+COUNTS = RNG.poisson(RNG.gamma(0.5, 1.0, (40, 2)) @ RNG.dirichlet(np.full(30, 0.5), 2) * 80)
+NETWORK = RNG.poisson(3.0, (12, 12))
+FORMS = ("docword.enron.txt", "docword.enron.txt.gz", "enron_text.mtx")
+
+
+def bag_of_words(counts):
+    rows, columns = np.nonzero(counts)
+    body = "".join(f"{i + 1} {j + 1} {counts[i, j]}\n" for i, j in zip(rows, columns, strict=True))
+    return f"{counts.shape[0]}\n{counts.shape[1]}\n{len(rows)}\n{body}".encode()
+
+
+def write_texts(folder, form):
+    if form.endswith(".mtx"):
+        scipy.io.mmwrite(folder / form, sp.coo_array(COUNTS))
+    else:
+        data = bag_of_words(COUNTS)
+        (folder / form).write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
+        (folder / "vocab.enron.txt").write_text("".join(f"word{v}\n" for v in range(COUNTS.shape[1])))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, and quick settings that take a moment."""
+    monkeypatch.chdir(tmp_path)
+    short = Sampling(1, 4, 4)
+    tiny = topics_enron.QUICK._replace(n_topics=2, noise_draws=1, sampling=short, shape=(30, 25))
+    monkeypatch.setattr(topics_enron, "QUICK", tiny)
+    monkeypatch.setattr(communities_enron, "QUICK", enron_network.Plan((2,), 1, short))
+    (tmp_path / "data").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_in_every_form(here, form):
+    write_texts(here / "data", form)
+    bench = Bench("case", data=here / "data")
+    found = real_counts.texts(bench, real_counts.TEXT_LARGE, (100, 100))
+    np.testing.assert_array_equal(found.toarray(), COUNTS)
+    few = real_counts.texts(bench, real_counts.TEXT_SMALL, (7, 5)).toarray()
+    words = np.sort(np.argsort(-COUNTS.sum(axis=0), kind="stable")[:5])
+    rows = np.sort(np.argsort(-COUNTS[:, words].sum(axis=1), kind="stable")[:7])
+    np.testing.assert_array_equal(few, COUNTS[np.ix_(rows, words)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_topics_of_texts_in_every_form(here, form):
+    write_texts(here / "data", form)
+    said = run("reproduce", "topics-enron", "--quick", "--data", "data", "-o", "out").stdout
+    assert "topics-enron" in said
+    table = pd.read_csv("out/topics-enron.csv")
+    chosen = real_counts.texts(Bench("case", data=here / "data"), real_counts.TEXT_SMALL, (30, 25))
+    assert table.loc[table["method"] == "zero", "mae"].item() == pytest.approx(chosen.toarray().mean())
+
+
+def test_a_vocabulary_of_another_length_is_refused(here):
+    write_texts(here / "data", "docword.enron.txt")
+    (here / "data" / "vocab.enron.txt").write_text("one\n")
+    assert "must name the 30 columns" in fails("reproduce", "topics-enron", "--quick", "--data", "data")
+
+
+@pytest.mark.parametrize("form", ["enron_network.mtx", "enron_network.csv", "enron161.npz"])
+def test_a_network_in_every_form(here, form):
+    path = here / "data" / form
+    if form.endswith(".mtx"):
+        scipy.io.mmwrite(path, sp.coo_array(NETWORK))
+    elif form.endswith(".csv"):
+        pd.DataFrame(NETWORK, columns=[f"actor{i}" for i in range(12)]).to_csv(path, index=False)
+    else:
+        np.savez(path, Y=NETWORK)
+    off = ~np.eye(12, dtype=bool)
+    np.testing.assert_array_equal(real_counts.network(Bench("case", data=here / "data")), NETWORK * off)
+    run("reproduce", "communities-enron", "--quick", "--data", "data", "-o", "out")
+    table = pd.read_csv("out/communities-enron.csv")
+    assert table.loc[table["method"] == "zero", "mae"].item() == pytest.approx(NETWORK[off].mean())
+
+
+def test_a_network_must_be_square(here):
+    np.savez(here / "data" / "enron161.npz", Y=NETWORK[:5])
+    assert r"must be square, one row and one column an actor, got (5, 12)" in fails(
+        "reproduce", "communities-enron", "--data", "data"
+    )
+
+
+@pytest.mark.parametrize("below", ["maildir", "."])
+def test_raw_mails_from_the_command_line(here, below):
+    """360 mails of 60 words and more; each owner sends 60 of them and gets about 120; copies count once."""
+    enron(here / "data" / below)
+    run("reproduce", "communities-enron", "--quick", "--data", "data", "-o", "out")
+    table = pd.read_csv("out/communities-enron.csv")
+    pairs = len(OWNERS) * (len(OWNERS) - 1)
+    assert table.loc[table["method"] == "zero", "mae"].item() == pytest.approx(2 * 360 / pairs)
+    kept = list((here / "out" / "fits").glob("maildir-*"))
+    run("reproduce", "topics-enron", "--quick", "--data", "data", "-o", "out")
+    assert list((here / "out" / "fits").glob("maildir-*")) == kept
+    assert len(kept) == 1
+    words = real_counts.texts(
+        Bench("case", here / "out" / "fits", here / "data"), real_counts.TEXT_LARGE, (999, 999)
+    )
+    assert words.shape[0] == 360
+    assert words.sum(axis=1).min() > 0
+
+
+def test_nothing_to_be_found(here):
+    assert "and mail folders (maildir/OWNER/FOLDER/MAIL)" in fails(
+        "reproduce", "topics-enron", "--data", "data"
+    )
