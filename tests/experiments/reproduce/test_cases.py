@@ -112,21 +112,23 @@ def test_noise_of_another_level_fails_the_chi_square_test():
 def test_true_counts_verdicts_both_ways():
     truth = np.arange(100) % 5
     good = pd.DataFrame({"true_count": truth, "report": truth + 3, "mean": truth + 0.2, "sd": 1.0,
-                         "low": truth - 1, "high": truth + 1, "near": 0.9})  # fmt: skip
+                         "low": truth - 1, "high": truth + 1, "near": 0.9,
+                         LEAST_SQUARES: truth + 0.5, EXACT_VI: truth - 0.4})  # fmt: skip
     bad = good.assign(near=np.where(truth > 0, 0.2, 0.9), mean=truth + 4.0, low=truth + 1)
-    assert [each.outcome for each in true_counts.verdicts(good)] == [HOLDS] * 3
-    assert [each.outcome for each in true_counts.verdicts(bad)] == [FAILS] * 3
+    assert [each.outcome for each in true_counts.verdicts(good)] == [HOLDS] * 5
+    assert [each.outcome for each in true_counts.verdicts(bad)] == [FAILS] * 5
 
 
 @pytest.mark.parametrize(("ours", "outcome"), [(1.4, HOLDS), (1.6, FAILS)])
 def test_theta_is_recovered_if_a_tenth_of_the_way_is_left(ours, outcome):
     rows = [{"p": p, "method": OURS, "divergence": ours} for p in theta_given_phi.LEVELS]
-    rows += [{"p": p, "method": NAIVE, "divergence": 1.5} for p in theta_given_phi.LEVELS]
+    rivals = (NAIVE, LEAST_SQUARES, EXACT_VI)
+    rows += [{"p": p, "method": m, "divergence": 1.5} for p in theta_given_phi.LEVELS for m in rivals]
     rows.append({"p": np.nan, "method": TRUE_COUNTS, "divergence": 0.5})
     table = pd.DataFrame(rows).assign(
         draw=0, coverage=0.9 if outcome == HOLDS else 0.7, flat=10.5, n_theta=500
     )
-    assert [each.outcome for each in theta_given_phi.verdicts(table)] == [outcome] * 3
+    assert [each.outcome for each in theta_given_phi.verdicts(table)] == [outcome] * 5
 
 
 def test_links_verdicts_both_ways():
@@ -149,13 +151,15 @@ def test_links_verdicts_both_ways():
 def test_the_speed_of_variational_inference(slow, outcome):
     """Published VI: 100 iterations of a second each. MCMC: 7,500 sweeps of slow / 75 seconds each."""
     rows = [("10 x 10", name, i, 1.0 * i, 0.5) for name in variational.ALGORITHMS for i in (1, 2)]
-    rows += [("20 x 20, 0", style.PUBLISHED_VI, 100, np.nan, 0.5)]
+    rows += [("20 x 20, 0", style.PUBLISHED_VI, 100, np.nan, 0.5), ("10 x 10", TRUE_COUNTS, 2, 1.0, 0.1)]
+    rows += [("10 x 10", m, 2, 1.0, 0.6 if outcome == HOLDS else 0.4) for m in (NAIVE, LEAST_SQUARES)]
     table = pd.DataFrame(rows, columns=["data", "method", "iteration", "seconds", "error"])
     table.loc[table["method"] == style.PUBLISHED_MCMC, "seconds"] *= slow / 75.0
     table = table.assign(error_of_reports=0.6, error_of_flat=0.4 if outcome == FAILS else 0.7, mean_rate=1.0)
     found = variational.verdicts(table)
     assert found[0].outcome == outcome
     assert found[1].outcome == outcome
+    assert found[-1].outcome == outcome
 
 
 def test_networks_of_the_published_prior_are_empty():
@@ -168,10 +172,11 @@ def test_semisynthetic_verdicts_both_ways(worse, outcome):
     rows = []
     for e0, over in ((1.0, 1.5), (2.0, 1.1 if outcome == HOLDS else 2.0)):
         rows += [(e0, a, OURS, over) for a in (0.1, 0.9)]
+        rows += [(e0, a, EXACT_VI, over * worse) for a in (0.1, 0.9)]
         rows += [
             (e0, 0.1, NAIVE, over * worse**0.5),
             (e0, 0.9, NAIVE, over * worse),
             (e0, np.nan, TRUE_COUNTS, 1.0),
         ]
     table = pd.DataFrame(rows, columns=["e0", "alpha", "method", "divergence"]).assign(draw=0)
-    assert [each.outcome for each in semisynthetic.verdicts(table)] == [outcome] * 3 + [UNTESTED]
+    assert [each.outcome for each in semisynthetic.verdicts(table)] == [outcome] * 3 + [UNTESTED, outcome]

@@ -24,7 +24,7 @@ def folder(tmp_path):
             "ann-a__sent__2.": raw(text="gas price", Cc="bob@x.com"),
             "ann-a__work__Sent Items__3.": raw(to="ann@x.com, bob@x.com", text="oil price power"),
             "ann-a__sent__4.": raw("ann@home.org", text="from home"),
-            "bob-b___sent_mail__1.": raw("bob@x.com", "ann@x.com, out@side.com", "power power"),
+            "bob-b__Sent Items__1.": raw("bob@x.com", "ann@x.com, out@side.com", "power power"),
             "cyd-c__inbox__1.": raw("out@side.com", "cyd@x.com", "spam"),
         },
     )  # fmt: skip
