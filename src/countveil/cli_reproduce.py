@@ -34,7 +34,7 @@ def reproduce(
     """Run an experiment of the papers again, and say whether what they claim holds.
 
     Names: theorems, skellam, true-counts, theta-given-phi, topics-synthetic, blocks-synthetic, communities-enron,
-    links-enron, variational, topics-enron, blocks-semisynthetic, topics-semisynthetic; or all.
+    links-enron, variational, topics-enron, blocks-semisynthetic, topics-semisynthetic, sensitivity; or all.
 
     Writes NAME.png, NAME.svg, NAME.csv (the numbers) and NAME-verdicts.csv, replacing those of an earlier run. Every
     fit is kept in the folder fits as soon as it is done: a run that was interrupted goes on from there. Exit status 0

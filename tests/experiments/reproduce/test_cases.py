@@ -13,6 +13,7 @@ from countveil.experiments.reproduce import (
     enron_network,
     links_enron,
     semisynthetic,
+    sensitivity,
     skellam,
     style,
     theorems,
@@ -41,6 +42,9 @@ PLANS = {
     ),
     "blocks-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
     "topics-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
+    "sensitivity": sensitivity.Plan(
+        SHORT, SHORT, (2,), (1.0,), 2, (30, 25), variational.Plan(15, 2, 4, 4, 1)
+    ),
 }
 
 
@@ -160,6 +164,16 @@ def test_the_speed_of_variational_inference(slow, outcome):
     assert found[0].outcome == outcome
     assert found[1].outcome == outcome
     assert found[-1].outcome == outcome
+
+
+@pytest.mark.parametrize(("worst", "outcome"), [(0.9, HOLDS), (1.1, FAILS)])
+def test_a_claim_holds_whatever_the_prior_if_it_does_under_every_one(worst, outcome):
+    question = sensitivity.Question("case", "a claim", 0.6, lambda bench, plan: iter(()))
+    rows = [("one", "a", 0.5), ("one", "b", 0.5), ("one", "c", 2.0), ("two", "a", 0.5), ("two", "b", worst)]
+    found = sensitivity.answered(question, pd.DataFrame(rows, columns=["variant", "setting", "ratio"]))
+    assert found.outcome == outcome
+    assert "one: holds, in 2 of 3 settings, ratios 0.5 to 2" in found.measured
+    assert f"two: {'holds' if outcome == HOLDS else 'does not'}, in" in found.measured
 
 
 def test_networks_of_the_published_prior_are_empty():

@@ -16,6 +16,7 @@ NAMES = (
     "topics-enron",
     "blocks-semisynthetic",
     "topics-semisynthetic",
+    "sensitivity",
 )
 
 

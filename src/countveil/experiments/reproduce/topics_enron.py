@@ -82,9 +82,15 @@ def noisy(counts: sp.csr_array, level: float, draw_: int, bench: Bench, signed: 
 
 
 def fit(
-    method: str, level: float, draw_: int, counts: sp.csr_array, plan: Plan, bench: Bench
+    method: str,
+    level: float,
+    draw_: int,
+    counts: sp.csr_array,
+    plan: Plan,
+    bench: Bench,
+    prior: dict[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Scores and seconds of one fit."""
+    """Scores and seconds of one fit; ``prior`` is options of the model that are not its defaults."""
     seed = 1000 * bench.seed + draw_
     if method == LEAST_SQUARES:
         reports = noisy(counts, level, draw_, bench, signed=True).astype(float)
@@ -99,7 +105,7 @@ def fit(
     else:
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
-    options = OPTIONS.get(method, {}) | (plan.sampling._asdict() if method in SAMPLED else {})
+    options = OPTIONS.get(method, {}) | (prior or {}) | (plan.sampling._asdict() if method in SAMPLED else {})
     started, worked = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -61,10 +61,10 @@ class Data(NamedTuple):
     noisy: Noisy
 
 
-def data_set(rng: np.random.Generator, size: int, topics: int) -> Data:
+def data_set(rng: np.random.Generator, size: int, topics: int, shape: float = SHAPE) -> Data:
     """theta, phi ~ Gamma(0.1, rate 0.1 sqrt(K)): mean rate 1. The paper says gamma, and no more."""
-    scale = 1.0 / (SHAPE * np.sqrt(topics))
-    rate = rng.gamma(SHAPE, scale, (size, topics)) @ rng.gamma(SHAPE, scale, (topics, size))
+    scale = 1.0 / (shape * np.sqrt(topics))
+    rate = rng.gamma(shape, scale, (size, topics)) @ rng.gamma(shape, scale, (topics, size))
     return Data(rate, with_noise(rng.poisson(rate), np.exp(-1.0), rng))
 
 
@@ -128,12 +128,15 @@ def small_row(place: int, data: Data, rate: np.ndarray) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def trace(name: str, data: Data, topics: int, n: int) -> dict[str, Any]:
+def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> dict[str, Any]:
     """Processor seconds and error of the rates at iterations 1, 2, 4, ... and n; start included, compilation not.
 
     A sampler's rates at iteration i are means over the draws after i/2; a variational method's, of Q's means.
     """
-    observations, model = PrivatizedCounts(data.noisy.reports, data.noisy.alpha), matrix_model(data, topics)
+    observations, model = (
+        PrivatizedCounts(data.noisy.reports, data.noisy.alpha),
+        matrix_model(data, topics, shape),
+    )
     algorithm, marks = ALGORITHMS[name], sorted({*(2**j for j in range(20) if 2**j < n), n})
     streams, found = Streams.of_chain(1, 0), []
     with ThreadEngine(1) as engine:
@@ -168,11 +171,11 @@ def reference(name: str, data: Data, plan: Plan, seed: int) -> dict[str, Any]:
     return {"error": np.abs(found["rate"] - data.rate).mean(), "seconds": found["seconds"]}
 
 
-def matrix_model(data: Data, topics: int) -> Any:
-    """theta phi with Gamma(0.1, 1) priors, as in the authors' code."""
+def matrix_model(data: Data, topics: int, shape: float) -> Any:
+    """theta phi with Gamma(shape, 1) priors; the authors' code has 0.1."""
     spec = parse_spec("dk,vk->dv", names=("theta", "phi"))
     sizes = axis_sizes(spec, data.rate.shape, {"k": topics})
-    return factorization(spec, sizes, typical_priors(spec, sizes, SHAPE, 1.0, 1.0))
+    return factorization(spec, sizes, typical_priors(spec, sizes, shape, 1.0, 1.0))
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
