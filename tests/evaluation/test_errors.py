@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 from scipy.stats import poisson
+from sklearn import metrics
 
 from countveil.evaluation import log_score, mean_absolute_error, poisson_divergence
 
@@ -21,6 +22,13 @@ def slow_log_score(counts, rate):
 
 def test_mean_absolute_error_by_hand():
     assert mean_absolute_error(RATE, COUNTS) == pytest.approx((0.5 + 0.5 + 0 + 0.1 + 0.2 + 1) / 6)
+
+
+def test_mean_absolute_error_against_scikit_learn():
+    rng = np.random.default_rng(2)
+    rate, counts = rng.gamma(0.5, 2.0, (30, 20)), rng.poisson(1.0, (30, 20))
+    expected = metrics.mean_absolute_error(counts.ravel(), rate.ravel())
+    assert mean_absolute_error(rate, counts) == pytest.approx(expected, rel=1e-12)
 
 
 def test_log_score_by_hand():
@@ -89,6 +97,14 @@ def test_divergence_of_poisson_laws_against_its_sum():
     mass = poisson.pmf(y, true)
     slow = (mass * (poisson.logpmf(y, true) - poisson.logpmf(y, rate))).sum(axis=0).mean()
     assert poisson_divergence(true, rate) == pytest.approx(slow, rel=1e-9)
+
+
+def test_divergence_against_scikit_learn():
+    """Its Poisson deviance is twice the divergence of the laws, the truth taken for the data."""
+    rng = np.random.default_rng(2)
+    true, rate = rng.gamma(0.5, 2.0, 600), rng.gamma(0.5, 2.0, 600)
+    expected = metrics.mean_poisson_deviance(true, rate) / 2.0
+    assert poisson_divergence(true, rate) == pytest.approx(expected, rel=1e-10)
 
 
 def test_divergence_at_the_ends():

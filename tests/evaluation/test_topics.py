@@ -189,6 +189,23 @@ def test_coherence_against_gensim():
     )
 
 
+def test_npmi_against_gensim():
+    """gensim counts windows, here whole documents, and adds 1e-12 to what it takes logs of."""
+    from gensim import models as gensim_models
+    from gensim.corpora import Dictionary
+
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(0.4, (80, 10))
+    counts[:, 0] += 1  # one word in every document: none is empty, as gensim wants it
+    texts = [[str(v) for v in range(10) for _ in range(row[v])] for row in counts]
+    tops = np.array([rng.permutation(np.arange(1, 10))[:5] for _ in range(4)])
+    model = gensim_models.CoherenceModel(
+        topics=[[str(v) for v in top] for top in tops], texts=texts, dictionary=Dictionary(texts),
+        coherence="c_npmi", window_size=int(counts.sum(axis=1).max()) + 1, processes=1,
+    )  # fmt: skip
+    np.testing.assert_allclose(npmi_by_topic(tops, counts), model.get_coherence_per_topic(), atol=1e-9)
+
+
 def test_umass_refuses_a_word_in_no_document():
     with pytest.raises(ValueError, match="top_words must occur in counts, got column 0"):
         umass([[0, 1]], np.array([[0, 1], [0, 1]]))
