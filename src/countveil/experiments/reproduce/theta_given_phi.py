@@ -54,8 +54,10 @@ def run(bench: Bench, plan: Plan) -> Study:
         for (p, method), each in zip(labels, found, strict=True)
     ]  # fmt: skip
     table = pd.DataFrame(rows)
-    traces = {label: each["trace"] for label, each in zip(labels, found, strict=True)}
-    return Study(table, verdicts(table), draw(traces, flat))
+    drawn = {
+        label: (each["trace"], float(each["divergence"])) for label, each in zip(labels, found, strict=True)
+    }
+    return Study(table, verdicts(table), draw(drawn, flat))
 
 
 def chain(method: str, data: Noisy, true: Factors, plan: Plan, seed: int) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def given_least_squares(data: Noisy, true: Factors) -> dict[str, Any]:
     theta = np.array([nnls(true.phi, row)[0] for row in data.reports.astype(float)])
     rate = theta @ true.phi.T
     found = min(poisson_divergence(true.rate, np.maximum(rate, floor)) for floor in FLOORS)
-    return {"trace": [found], "divergence": found, "coverage": np.nan}
+    return {"trace": [], "divergence": found, "coverage": np.nan}
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
@@ -105,7 +107,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             Comparison("divergence", OURS, NAIVE),
         ),
         *(
-            compared(f"... and than {name}'s (not claimed)", table, ["p"], Comparison("divergence", OURS, rival))
+            compared(f"... and than that of {name} (not claimed)", table, ["p"], Comparison("divergence", OURS, rival))
             for name, rival in (("least squares", LEAST_SQUARES), ("the exact variational method", EXACT_VI))
         ),
         verdict(
@@ -115,25 +117,29 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     ]  # fmt: skip
 
 
-def draw(traces: dict[tuple[float, str], np.ndarray], flat: float) -> Any:
-    """Divergence of every posterior draw against the sweep."""
+def draw(found: dict[tuple[float, str], tuple[np.ndarray, float]], flat: float) -> Any:
+    """Divergence of every posterior draw against the sweep, and of the estimate as a mark at the right end."""
     figure = style.figure(11.0, 3.6)
     panels = figure.subplots(1, len(LEVELS), sharey=True)
-    clean = next(trace for (_, method), trace in traces.items() if method == TRUE_COUNTS)
+    clean = next(each for (_, method), each in found.items() if method == TRUE_COUNTS)
     for axes, p in zip(panels, LEVELS, strict=True):
-        for method in METHODS:
-            trace = clean if method == TRUE_COUNTS else traces[(p, method)]
-            colour, _, line = style.STYLES[method]
-            if method in (LEAST_SQUARES, EXACT_VI):
-                axes.axhline(np.mean(trace), color=colour, linestyle=line, linewidth=1.2, label=method)
-                continue
+        n = len(clean[0])
+        for place, method in enumerate(METHODS):
+            trace, divergence = clean if method == TRUE_COUNTS else found[(p, method)]
+            colour, marker, line = style.STYLES[method]
+            if len(trace) == n:
+                axes.plot(np.arange(1, n + 1), trace, color=colour, linestyle=line, linewidth=0.8, alpha=0.6)
             axes.plot(
-                np.arange(1, len(trace) + 1), trace, color=colour, linestyle=line, linewidth=1.2, label=method
-            )
+                [n * 1.5 ** (1 + place)], [divergence], color=colour, marker=marker, markersize=6, linestyle="",
+                markeredgewidth=2 if marker == "_" else 1, label=f"{method}, estimate",
+            )  # fmt: skip
         axes.axhline(flat, color="#888888", linestyle=":", label="one flat rate")
-        style.tidy(axes, "sweep", "", f"p = 1 - alpha = {p:g}")
+        style.tidy(axes, "sweep (lines: single draws)", "", f"p = 1 - alpha = {p:g}")
         axes.set_xscale("log")
         axes.set_yscale("log")
-    panels[0].set_ylabel("divergence of the rates from the truth\n(mean over cells, nats)", fontsize=9)
+        axes.set_xticks([1, 10, 100, 1000])
+    panels[0].set_ylabel(
+        "divergence of the rates from the truth\n(mean over cells, nats; lower is better)", fontsize=9
+    )
     style.legend(figure)
     return figure
