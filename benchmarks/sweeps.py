@@ -23,7 +23,7 @@ from countveil.observations import PrivatizedCounts
 SIZE, TOPICS, SEED = 1000, 50, 20190601
 ALPHA = np.exp(-1.0)
 SWEEPS, DISCARDED = 100, 40
-MOST_SECONDS, MOST_ERROR = 0.1, 0.26
+MOST_SECONDS, MOST_ERROR = 0.045, 0.26
 
 
 def matrix_model(
