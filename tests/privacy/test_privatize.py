@@ -2,6 +2,7 @@ import io
 import itertools
 import math
 import re
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -127,6 +128,17 @@ def test_sparse_counts_are_never_dense_as_a_whole(monkeypatch):
         assert (
             stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
         )
+
+
+def test_memory_is_for_the_positive_reports_alone():
+    """Twice what is released at the most: its pieces and itself. In 64 bits, or densely, it would be far more."""
+    counts = sp.csr_array(sp.random_array((4000, 4000), density=0.001, rng=1).astype(bool).astype(int))
+    privatize(counts[:10], PrivacyLevel(1, 1))
+    tracemalloc.start()
+    release = privatize(counts, PrivacyLevel(1, 1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.2 * 6 * release.reports.nnz
 
 
 def test_very_wide_sparse_counts_go_row_by_row():

@@ -114,7 +114,22 @@ def _noisy_csr(table: Counts, row_noise: RowNoise) -> Any:
         indices.append((places % columns).astype(np.int32 if columns < 2**31 else np.int64))
         lengths.append(np.diff(np.searchsorted(places, np.arange(stop - start + 1) * columns)))
     indptr = np.cumsum(np.concatenate(lengths))
-    return csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=(rows, columns))
+    index = np.int32 if max(indptr[-1], columns) < 2**31 else np.int64
+    values, places = _joined(data, np.result_type(*data)), _joined(indices, index)
+    return csr_array((values, places, indptr.astype(index)), shape=(rows, columns))
+
+
+def _joined(pieces: list[Any], dtype: Any) -> Any:
+    """All pieces in one array; none of them stays."""
+    import numpy as np
+
+    whole = np.empty(sum(piece.size for piece in pieces), dtype=dtype)
+    end = whole.size
+    while pieces:
+        piece = pieces.pop()
+        whole[end - piece.size : end] = piece
+        end -= piece.size
+    return whole
 
 
 def _noisy_cells(counts: Any, start: int, stop: int, drawn: Any) -> Any:
