@@ -55,10 +55,13 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "index.md": [
         Instead("make demo ", ": ", INSTALLS),
-        Instead("countveil fit topics", ": ", "the same command is run on reports.md"),
-        Instead("countveil report", ": ", "the same command is run on reports.md"),
+        Instead("countveil fit topics", ": ", "the same command is run on README.md"),
+        Instead("countveil report", ": ", "the same command is run on README.md"),
     ],
-    "reports.md": [Instead("--topics 20", "--topics 2 --draws 20 --tune 20", SMALL)],
+    "reports.md": [
+        Instead("countveil fit topics", ": ", "the same command is run on README.md"),
+        Instead("countveil report", ": ", "the same command is run on README.md"),
+    ],
     "regression.md": [
         Instead("pip install 'countveil[numpyro]'", ":", INSTALLS),
         Instead("pip install 'countveil[pymc]'", ":", INSTALLS),
@@ -120,7 +123,6 @@ kept.close()
 """
 GIVEN = {
     "README.md": f"{SURVEY}\nreports, rate, alpha = counts, np.ones(counts.shape), level.alpha",
-    "reports.md": SURVEY,
     "planning.md": f"{COUNTS}{STUDY}\nfrom scipy import sparse\nsparse.save_npz('pilot.npz', sparse.csr_array(counts))",
     "participants-page.md": f"{STUDY}\nimport json\nfrom countveil.page import strings\n"
     f"Path('de.json').write_text(json.dumps(strings()))\nPath('stored.py').write_text({STORED!r})",

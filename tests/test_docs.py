@@ -38,7 +38,6 @@ def after_reports(left, folder):
     assert left["release"].column_labels == tuple(left["words"])
     assert "Topic 1" in (folder / "fit.html").read_text(encoding="utf-8")
     assert (folder / "topics.png").read_bytes().startswith(b"\x89PNG")
-    assert "Topics behind private counts" in (folder / "survey.html").read_text(encoding="utf-8")
 
 
 def after_collecting(_, folder):
@@ -46,7 +45,20 @@ def after_collecting(_, folder):
     assert cv.Release.load(folder / "release.npz").shape == (12, 12)
 
 
+def after_readme(_, folder):
+    assert "Topics behind private counts" in (folder / "fit.html").read_text(encoding="utf-8")
+
+
+def after_tutorial(left, folder):
+    assert left["fit"].posterior["posterior"]["word"].to_numpy().tolist() == left["counts"].columns.tolist()
+    assert left["naive"].rate().sum() > left["fit"].rate().sum()
+    assert "What if the noise were ignored?" not in (folder / "stories.html").read_text(encoding="utf-8")
+    assert "What if the noise were ignored?" in (folder / "compared.html").read_text(encoding="utf-8")
+
+
 AFTER = {
+    "README.md": after_readme,
+    "tutorial.md": after_tutorial,
     "inputs.md": after_inputs,
     "large-data.md": after_large_data,
     "models.md": after_models,
