@@ -79,6 +79,9 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "participants-page.md": [
         Instead("pip install 'countveil[receive]'", ":", INSTALLS),
+        Instead("pip install 'countveil[postgres]'", ":", INSTALLS),
+        Instead("countveil receive study.json --db postgresql", ": ", "a server, and a database that is not here"),
+        Instead("countveil collect study.json postgresql", ": ", "a database that is not here"),
         Instead("study.json --title", "study.json --force --title", "the page is about another study by now"),
         Instead("countveil receive study.json --db reports.sqlite", "python stored.py", "a server: runs until stopped"),
     ],
