@@ -127,8 +127,10 @@ def draw(table: pd.DataFrame, plan: Plan, title: str) -> Any:
         rows = table[table["e0"] == e0]
         style.lines(axes, rows, "alpha", "divergence", plan.methods)
         mean = rows["mean_rate"].mean()
-        style.tidy(axes, "alpha (more noise to the right)", "", f"e0 = {e0:g}, mean rate {mean:.2g}")
-        axes.set_yscale("log")
+        style.tidy(
+            axes, "alpha (more noise to the right)", "", f"e0 = {e0:g}, mean rate {float(f'{mean:.2g}'):g}"
+        )
+        style.log_scale(axes)
     figure.axes[0].set_ylabel(
         "divergence from the true rates\n(mean over cells, nats; lower is better)", fontsize=9
     )

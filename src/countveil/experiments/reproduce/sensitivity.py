@@ -99,7 +99,8 @@ def network_rows(bench: Bench, plan: Plan, held_out: bool) -> Iterator[tuple[str
     hidden = links_enron.busiest(counts) if held_out else np.zeros_like(diagonal)
     cells = hidden & ~diagonal if held_out else ~diagonal
     tasks: list[Task] = []
-    labels = [(v, n, level) for v in PRIORS for n in plan.communities for level in plan.levels]
+    sizes = plan.communities if held_out else plan.communities[:1]
+    labels = [(v, n, level) for v in PRIORS for n in sizes for level in plan.levels]
     for variant, n, level in labels:
         data = with_noise(counts, float(np.exp(-level)), bench.rng(int(10 * level)), diagonal | hidden)
         for method in METHODS:
@@ -122,12 +123,17 @@ def network_error(
 
 def semisynthetic_rows(bench: Bench, plan: Plan) -> Iterator[tuple[str, str, float]]:
     """Divergence over the naive way's where the claim failed, at the largest e0; true rates as in the case study."""
-    counts, n = real_counts.network(bench), plan.communities[0]
+    counts, n, sampling = real_counts.network(bench), plan.communities[0], plan.network
     off = ~np.eye(len(counts), dtype=bool)
     e0, alphas = max(blocks_semisynthetic.E0), blocks_semisynthetic.QUICK.alphas
     design = semisynthetic.Design(counts, blocks(n, {}), off, (e0,), blocks_semisynthetic.F0, True)
-    own = semisynthetic.Plan(n, alphas, 1, plan.network)
-    key = {"e0": e0, "C": n, "data": digest(counts), **plan.network._asdict()}
+    own = semisynthetic.Plan(n, alphas, 1, sampling)
+    key = {"e0": e0, "C": n, "data": digest(counts), **sampling._asdict()}
+    longer = own._replace(sampling=sampling._replace(tune=5 * sampling.tune, draws=5 * sampling.draws))
+    variants = {name: (blocks(n, prior), own) for name, prior in PRIORS.items()} | {
+        f"{2 * n} communities": (blocks(2 * n, {}), own._replace(n=2 * n)),
+        "five times the sweeps": (blocks(n, {}), longer),
+    }
     real = Noisy(counts, counts, 0.0, ~off)
     base = Task(
         {"method": "true rates", **key}, partial(semisynthetic.base_rate, design, real, own, bench.seed)
@@ -136,12 +142,14 @@ def semisynthetic_rows(bench: Bench, plan: Plan) -> Iterator[tuple[str, str, flo
         bench.results([base])[0]["rate"].astype(float), e0, design, bench.rng(2, 0)
     )
     drawn = bench.rng(2, 0, 1).poisson(truth) * off
-    tasks, labels = [], [(variant, alpha) for variant in PRIORS for alpha in alphas]
+    tasks, labels = [], [(variant, alpha) for variant in variants for alpha in alphas]
     for variant, alpha in labels:
         data = with_noise(drawn, alpha, bench.rng(2, 0, int(100 * alpha)), ~off)
-        other = design._replace(model=blocks(n, PRIORS[variant]))
+        model, chains = variants[variant]
         for method in (OURS, NAIVE):
-            fit = partial(semisynthetic.fit, method, data, truth, other, own, bench.seed)
+            fit = partial(
+                semisynthetic.fit, method, data, truth, design._replace(model=model), chains, bench.seed
+            )
             tasks.append(Task({"method": method, "prior": variant, "alpha": alpha, **key}, fit))
     found = np.array([float(each["divergence"]) for each in bench.results(tasks)]).reshape(-1, 2)
     for (variant, alpha), (ours, naive) in zip(labels, found, strict=True):

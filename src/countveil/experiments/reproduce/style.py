@@ -43,6 +43,16 @@ def tidy(axes: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> None
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
 
 
+def log_scale(axes: Any) -> None:
+    """Logarithmic upwards, with plain numbers at 1, 2 and 5 of every decade."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def lines(axes: Any, fits: pd.DataFrame, x: str, y: str, methods: Sequence[str]) -> None:
     """A line a method over the values of x: means over draws, bars from the least to the largest draw.
 

@@ -267,14 +267,14 @@ def draw(table: pd.DataFrame, data: Data, rate: np.ndarray) -> Any:
             label=name,
         )
     for name in REFERENCES:
-        colour, _, line = style.STYLES[name]
+        colour, line = style.STYLES[name][0], {NAIVE: "-.", LEAST_SQUARES: ":"}.get(name, "--")
         error = large.loc[large["method"] == name, "error"].iloc[0]
         axes.axhline(error, color=colour, linestyle=line, linewidth=1.2, label=name)
     style.tidy(
         axes,
         "processor seconds, one thread",
         "mean absolute error of the rates\n(lower is better)",
-        large["data"].iloc[0],
+        f"rates of {large['data'].iloc[0]} data",
     )
     axes.set_xscale("log")
     style.legend(figure)
