@@ -222,14 +222,14 @@ QUESTIONS = (
 
 
 def answered(question: Question, rows: pd.DataFrame) -> Verdict:
-    """Whether the claim holds under every prior tried."""
+    """Whether the claim holds under every prior (and length of chains) tried."""
     parts, held = [], []
     for variant, each in rows.groupby("variant", sort=False):
         good = int((each["ratio"] < 1.0).sum())
         held.append(good >= question.share * len(each))
         parts.append(f"{variant}: {'holds' if held[-1] else 'does not'}, in {good} of {len(each)} settings, ratios "
                      f"{each['ratio'].min():.3g} to {each['ratio'].max():.3g}")  # fmt: skip
-    return verdict(f"{question.claim}: whatever the prior", all(held), "; ".join(parts))
+    return verdict(f"{question.claim}: under every setting tried", all(held), "; ".join(parts))
 
 
 def draw(table: pd.DataFrame) -> Any:
@@ -252,12 +252,19 @@ def draw(table: pd.DataFrame) -> Any:
             1.0, color="#D55E00", linestyle="--", linewidth=1.2, label="below this line the claim holds"
         )
         style.tidy(axes, "", "", str(question))
-        axes.set_yscale("log")
-        axes.set_xticks(range(len(variants)), [name.replace(" ", "\n", 1) for name in variants])
+        ends = rows["ratio"].agg(["min", "max"])
+        if ends["max"] > 1e3 * ends["min"]:
+            axes.set_yscale("log")
+        elif ends["max"] > 3.0 * ends["min"]:
+            style.log_scale(axes)
+        axes.set_xticks(
+            range(len(variants)),
+            [name.replace(" communities", " comm.").replace(" ", "\n") for name in variants],
+        )
     for axes in panels[len(table["question"].unique()) :]:
         axes.set_visible(False)
     figure.supylabel(
-        "ours over the best rival, or what is claimed over what was measured (ratio, log scale)", fontsize=9
+        "ours over the best rival, or what is claimed over what was measured (ratio)", fontsize=9
     )
     style.legend(figure)
     return figure
