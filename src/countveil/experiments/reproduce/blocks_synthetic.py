@@ -176,7 +176,7 @@ def draw(
     for axes, (metric, label) in zip(panels_of_errors, labels.items(), strict=True):
         style.lines(axes, table, "epsilon", metric, METHODS)
         style.tidy(axes, "epsilon at N = mean count\n(more noise to the left)", label)
-        axes.set_yscale("log")
+        style.log_scale(axes)
     handles, names = panels_of_errors[0].get_legend_handles_labels()
     lower.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
