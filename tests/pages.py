@@ -72,6 +72,12 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
+    "cluster.md": [
+        Instead("pip install 'countveil[dask]'", ":", INSTALLS),
+        Instead("dask scheduler", ": dask scheduler", "a server: runs until stopped"),
+        Instead("dask worker", ": dask worker", "a server: runs until stopped"),
+        Instead("countveil fit", ": countveil fit", "needs the scheduler; tests/engines run it with one of their own"),
+    ],
     "planning.md": [
         Instead("--level 1:1 --level 1:2 --level 1:3", "--level 1:1", SMALL),
         Instead("--topics 20", "--topics 2 --rows 8 --replicates 2 --method em", SMALL),
