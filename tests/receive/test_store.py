@@ -153,3 +153,5 @@ def test_no_time_and_no_order_of_arrival_is_in_it(path):
 def test_a_directory_is_no_store(tmp_path):
     assert not store.is_store(tmp_path)
     assert not store.is_store(Path(tmp_path / "nothing"))
+    with pytest.raises(RefusedError, match="must be a store of reports, got: unable to open"):
+        Store(tmp_path, planned())

@@ -24,7 +24,12 @@ class SQLite:
     """
 
     def __init__(self, path: Path, study: Study) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        try:
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=30
+            )
+        except sqlite3.Error as error:
+            raise _no_store(path, error) from None
         try:
             self._open(study, str(path))
         except sqlite3.DatabaseError as error:
