@@ -168,6 +168,34 @@ def test_no_password_is_told(server, tmp_path, monkeypatch):
     assert "hunter2" not in said
 
 
+@pytest.mark.parametrize(
+    "password", ["hunter2/x", "x@hunter2", "hunter2@", "5/hunter2", "x/y?hunter2", "?@/hunter2"]
+)
+def test_nothing_of_a_password_that_is_not_quoted_is_told(tmp_path, monkeypatch, password):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.json").write_text(STUDY.to_json())
+    where = f"postgresql://a:{password}@127.0.0.1:1/study"
+    said = fails("receive", "s.json", "--db", where) + fails("collect", "s.json", where, "-o", "r.npz")
+    assert said.count("the URL must") == 2
+    assert "hunter2" not in said
+
+
+def test_an_address_is_read_as_postgres_reads_it():
+    assert store.name_of("postgresql://a:x?%40y%2Fz@h:1/d?user=me@tenant") == "postgresql://h:1/d"
+    assert store.name_of("postgresql://%40socket/d") == "postgresql://%40socket/d"
+
+
+@pytest.mark.parametrize(
+    "where", ["host=h password=hunter2", "password = hunter2", "dbname=d password='a:hunter2'"]
+)
+def test_settings_are_no_file(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.json").write_text(STUDY.to_json())
+    said = fails("receive", "s.json", "--db", where) + fails("collect", "s.json", where, "-o", "r.npz")
+    assert said.count("db: the URL must begin with postgresql://, or be a file, got other settings") == 2
+    assert "hunter2" not in said + "".join(path.name for path in tmp_path.iterdir())
+
+
 def test_no_time_and_no_address_is_in_it(server):
     where = server.new()
     with closing(Store(where, STUDY)) as opened:

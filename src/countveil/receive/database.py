@@ -10,6 +10,7 @@ NEW, SAME, OTHER = "new", "same", "other"
 VERSION = 1
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _POSTGRES = re.compile(r"postgres(ql)?://")
+_SETTINGS = re.compile(r"(^|\s)(host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 
 Batch = Sequence[tuple[str, bytes]]
 """Participants' tokens, and their reports."""
@@ -35,5 +36,5 @@ def is_postgres(where: str) -> bool:
 
 
 def is_url(where: str) -> bool:
-    """Whether this is a URL, and so no file."""
-    return _URL.match(where) is not None
+    """Whether this is a URL, and so no file; "host=... password=..." is taken for one, to be refused as such."""
+    return _URL.match(where) is not None or _SETTINGS.search(where) is not None

@@ -23,6 +23,7 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 60_000,
     "application_name": "countveil",
 }
+_USER = re.compile(r"\w+://([^@/]*@)?")
 _LOCK = 0x56454C32
 _FETCHED = 100
 _TABLES: tuple[LiteralString, ...] = (
@@ -106,6 +107,9 @@ def name_of(url: str) -> str:
 
 
 def _read(url: str) -> dict[str, Any]:
+    if "@" in _USER.sub("", url, count=1).partition("?")[0]:  # part of a password would be taken for a host
+        rule = "must have %40 for @ and %2F for / in a user and a password, got otherwise"
+        raise RefusedError("db", "the URL", rule)
     try:
         return conninfo_to_dict(url)
     except psycopg.Error:  # what it says can hold a password

@@ -109,8 +109,9 @@ def _database(where: str, study: Study) -> Database:
 
 def _postgres(url: str) -> ModuleType:
     if not is_postgres(url):
-        scheme = url.partition(":")[0]
-        raise RefusedError("db", "the URL", f"must begin with postgresql://, or be a file, got {scheme}:")
+        scheme, colon, _ = url.partition(":")
+        got = "other settings" if "=" in scheme or not colon else f"{scheme}:"  # which can hold a password
+        raise RefusedError("db", "the URL", f"must begin with postgresql://, or be a file, got {got}")
     try:
         from countveil.receive import postgres
     except ImportError as error:
