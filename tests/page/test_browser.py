@@ -349,6 +349,23 @@ def test_every_step_by_keyboard(driver, folder):
     b.until(driver, lambda: driver.find_elements("id", "download"))
     tab_to("download").send_keys(Keys.ENTER)
     b.until(driver, lambda: "Saved as" in b.said(driver))
+    assert driver.switch_to.active_element.get_attribute("id") == "download"
+    tab_to("limit").send_keys(Keys.ENTER)
+    b.until(driver, lambda: "Both must be" in b.said(driver))
+    assert driver.switch_to.active_element.get_attribute("id") == "limit"
+
+
+@pytest.mark.parametrize("name", ["party", "make", "limit"])
+def test_a_button_keeps_the_keyboard_once_it_was_pressed(driver, name):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    driver.execute_script("document.getElementById(arguments[0]).focus()", name)
+    for _ in range(2):
+        ActionChains(driver).send_keys(Keys.ENTER).perform()
+        driver.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
+        assert driver.switch_to.active_element.get_attribute("id") == name
+    assert b.at(driver, "party").get_attribute("aria-expanded") == "false"
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (390, False), (390, True)])

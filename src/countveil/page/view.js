@@ -41,11 +41,13 @@ function whenOf(text) {
   return new Date(text).toLocaleString(DATA.strings.language);
 }
 
-// Runs what a button does; a refusal is told, and no button works twice at once.
+// Runs what a button does; a refusal is told, and no button works twice at once. It is not disabled meanwhile,
+// which would take the keyboard's focus from it.
 function onClick(button, work) {
+  let working = false;
   button.addEventListener("click", async () => {
-    if (button.disabled) return;
-    button.disabled = true;
+    if (working) return;
+    working = true;
     status("");
     try {
       await work();
@@ -54,7 +56,7 @@ function onClick(button, work) {
       else if (error?.name?.endsWith("Error") && error instanceof DOMException) status(say("ledger_failed"), true);
       else status(say("failed", { why: String(error?.message ?? error) }), true);
     } finally {
-      button.disabled = false;
+      working = false;
     }
   });
 }
