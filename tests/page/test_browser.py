@@ -477,6 +477,16 @@ def test_counts_from_files(tmp_path):
     assert "read as JSON, and this is none" in seen["e.json"]
 
 
+def test_a_file_that_was_mended_is_read_when_it_is_opened_again(driver, tmp_path):
+    path = tmp_path / "mine.txt"
+    for content in ("party", "party cake"):
+        path.write_text(content)
+        driver.execute_script("document.getElementById('file').dispatchEvent(new Event('click'))")
+        b.at(driver, "file").send_keys(str(path))
+        b.until(driver, lambda content=content: b.at(driver, "record").get_property("value") == content)
+        assert b.at(driver, "file").get_property("value").endswith("mine.txt")
+
+
 def test_a_page_of_ten_thousand_words_is_small_enough(folder, shared):
     words = [f"wörd{n:05}" if n % 9 == 0 else f"word{n:05}" for n in range(10_000)]
     made = planned("Large", words)

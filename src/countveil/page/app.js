@@ -290,6 +290,7 @@ async function start() {
   showMeaning();
   for (const input of document.querySelectorAll("input[name=form]")) input.addEventListener("change", showForm);
   at("file").addEventListener("change", openFile);
+  at("file").addEventListener("click", () => { at("file").value = ""; });  // or the same file again is no change
   at("record").addEventListener("input", forget);
   at("cells").addEventListener("input", forget);
   onClick(at("count"), showCounts);
