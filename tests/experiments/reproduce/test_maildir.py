@@ -117,6 +117,11 @@ def test_files_that_are_no_mails_are_told_and_left_out(folder):
     np.testing.assert_array_equal(found, [[0, 3], [1, 0]])
 
 
+def test_a_mail_beside_the_folders_has_no_owner(folder):
+    (folder / "one.eml").write_bytes(raw("bob@x.com", "ann@x.com", "one more"))
+    np.testing.assert_array_equal(maildir.network(folder, Bench("case"), RULES), [[0, 3], [2, 0]])
+
+
 def test_folders_without_mails(tmp_path):
     put(tmp_path, ann__inbox__1=b"nothing")
     with pytest.raises(ValueError, match="must hold e-mails with a sender, got none in 1 files"):

@@ -1,4 +1,5 @@
 import email
+import time
 
 import numpy as np
 import pytest
@@ -73,6 +74,23 @@ def test_copies_have_one_digest_and_other_mails_another(tmp_path):
     assert read(tmp_path, raw(text="hello  there\n", Bcc="dee@x.com")).digest == first
     others = [raw(text="hello"), raw("cyd@x.com"), raw(Subject="some"), raw(date="once"), raw(date=None)]
     assert len({first, *(read(tmp_path, other).digest for other in others)}) == 6
+
+
+@pytest.mark.parametrize("zone", [" -0000", ""])
+def test_a_mail_without_a_time_zone_is_the_same_on_every_machine(tmp_path, monkeypatch, zone):
+    data, digests = (
+        raw(date=f"Mon, 14 May 2001 16:39:00{zone}"),
+        {read(tmp_path, raw(date="Mon, 14 May 2001 16:39:00 +0000")).digest},
+    )
+    try:
+        for place in ("UTC", "EST+5"):
+            monkeypatch.setenv("TZ", place)
+            time.tzset()
+            digests.add(read(tmp_path, data).digest)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert len(digests) == 1
 
 
 def mail(text, number):

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from countveil.experiments.reproduce.bench import Arrays, Bench, Task
 from countveil.experiments.reproduce.mails import Mail, Texts, read_mail
 
-COUNTING = 1  # to be raised whenever something else is counted: it is part of what kept counts go by
+COUNTING = 2  # to be raised whenever something else is counted: it is part of what kept counts go by
 SENT = "sent"  # in the name of a folder that holds what its owner wrote
 
 
@@ -161,7 +161,9 @@ class Links:
 
     def seen(self, relative: str, mail: Mail) -> None:
         """A file, a copy of another or not: in a folder of sent mails it tells its owner's address."""
-        owner, *folders = Path(relative).parts[:-1]
+        owner, *folders = Path(relative).parts[:-1] or (
+            "",
+        )  # a file beside the owners' folders tells nothing
         if any(SENT in name.casefold() for name in folders):
             self._addresses.setdefault(owner, Counter())[mail.sender] += 1
 

@@ -4,6 +4,7 @@ import email
 import hashlib
 import heapq
 import re
+from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -54,10 +55,11 @@ def addresses(message: Message, name: str) -> list[str]:
 
 
 def moment(message: Message) -> str:
-    """When it was sent, in one time zone for all copies; the header as it is if it cannot be read."""
+    """When it was sent, in one time zone for all copies, UTC if it names none; the header if it cannot be read."""
     value = str(message.get("date", ""))
     try:
-        return str(parsedate_to_datetime(value).timestamp())
+        found = parsedate_to_datetime(value)
+        return str((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
     except (TypeError, ValueError, OverflowError):
         return value
 
