@@ -98,6 +98,32 @@ def test_a_network_must_be_square(here):
     )
 
 
+@pytest.mark.parametrize("value", [0.5, -1, np.nan, np.inf, 1e300, "a", None])
+def test_a_network_is_of_counts(here, value):
+    counts = NETWORK.astype(type(value) if isinstance(value, str) else float)
+    counts[3, 4] = value
+    np.savez(here / "data" / "enron161.npz", Y=counts if value is not None else counts > 0)
+    said = fails("reproduce", "communities-enron", "--data", "data")
+    assert "enron161.npz must hold whole numbers, 0 or more, got others" in said
+
+
+@pytest.mark.parametrize("data", ["none", "text", "array", "objects", "cut"])
+def test_a_network_has_its_name(here, data):
+    path = here / "data" / "enron161.npz"
+    if data == "text":
+        path.write_text("no archive")
+    elif data == "array":
+        with path.open("wb") as file:
+            np.save(file, NETWORK)
+    else:
+        np.savez(
+            path, **{"Z" if data == "none" else "Y": NETWORK.astype(object if data == "objects" else int)}
+        )
+        path.write_bytes(path.read_bytes()[: 200 if data == "cut" else None])
+    said = fails("reproduce", "communities-enron", "--data", "data")
+    assert "enron161.npz must hold an array Y of counts, got none that can be read" in said
+
+
 @pytest.mark.parametrize("below", ["maildir", "."])
 def test_raw_mails_from_the_command_line(here, below):
     """360 mails of 60 words and more; each owner sends 60 of them and gets about 120; copies count once."""

@@ -1,5 +1,6 @@
 """Enron's counts from a folder that the user names."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,35 @@ def network(bench: Bench) -> np.ndarray:
 
     Raises:
         FileNotFoundError: no data, or none of them is there.
-        ValueError: a matrix that is not square, or mail folders without enough mails.
+        ValueError: a matrix that is not square or not of counts, or mail folders without enough mails.
     """
     folder = _folder(bench, "Enron's network")
     path = _first(folder, NETWORK)
     if path is None:
         return maildir.network(_mails(folder, NETWORK), bench)
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as file:
-            counts = np.asarray(file["Y"], dtype=np.int64)
-    else:
-        values: Any = read_counts(path).values
-        counts = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.int64)
+    counts = _whole(_array(path, "Y") if path.suffix == ".npz" else read_counts(path).values, path)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
         raise ValueError(f"{path} must be square, one row and one column an actor, got {counts.shape}")
     np.fill_diagonal(counts, 0)
     return counts
+
+
+def _array(path: Path, name: str) -> Any:
+    try:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return file[name]
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):  # a bare array is no context
+        raise ValueError(f"{path} must hold an array {name} of counts, got none that can be read") from None
+
+
+def _whole(values: Any, path: Path) -> np.ndarray:
+    found = np.asarray(values.toarray() if sp.issparse(values) else values)
+    if (
+        found.dtype.kind not in "iuf"
+        or not ((found >= 0) & (found < 2**62) & (np.floor(found) == found)).all()
+    ):
+        raise ValueError(f"{path} must hold whole numbers, 0 or more, got others")
+    return found.astype(np.int64)
 
 
 def texts(bench: Bench, names: tuple[str, ...], shape: tuple[int, int]) -> sp.csr_array:
