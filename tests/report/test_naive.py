@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.report import load_fit, render
+from countveil.report import check, load_fit, render
 from countveil.report.loading import observed
 from countveil.report.naive import compare, distributions, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
@@ -75,6 +75,15 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
     assert "the strongest entries of who; what; year" in text
     years = [pair.naive_members.split("; ")[2] for pair in compare_events(tensor_fit, events).pairs]
     assert all("2001" in names or "2002" in names for names in years)
+
+
+def test_sums_of_a_selection_of_rows_are_called_so(topic_fit, release, monkeypatch):
+    assert "of the counts that were reported this fit" in read(render(topic_fit, release, naive=True)).text
+    monkeypatch.setattr(check, "CELLS_AT_ONCE", 5 * release.shape[1])
+    page = read(render(topic_fit, release, naive=True))
+    assert "of the counts that were reported, in 5 of 12 rows this fit naive" in page.text
+    found = compare(topic_fit, naive_fit(topic_fit, release), observed(topic_fit, release), 8)
+    assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
 
 
 def compare_events(fit, events):
