@@ -150,6 +150,34 @@ def test_no_time_and_no_order_of_arrival_is_in_it(path):
     assert tokens == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_pages_of_a_closed_file_are_in_the_order_of_the_tokens(path, ended):
+    """A report of more than a page's share lies in pages of its own, which are taken as reports come."""
+    made = Store(path, planned())
+    tokens = [f"{7 * i % 31:02}" for i in range(31)]
+    for who in tokens:
+        made.put(who, b"x" * 9000 + b"<" + who.encode() + b">").result(10)
+    if not ended:  # as a crash leaves it; what comes next puts it right
+        (path.parent / "copy.sqlite").write_bytes(path.read_bytes())
+        path.with_name("copy.sqlite-wal").write_bytes(path.with_name("reports.sqlite-wal").read_bytes())
+        Store(path.with_name("copy.sqlite"), planned()).close()
+    made.close()
+    content = (path if ended else path.with_name("copy.sqlite")).read_bytes()
+    places = [content.find(f"<{who}>".encode()) for who in sorted(tokens)]
+    assert min(places) > 0
+    assert places == sorted(places)
+    assert not path.with_name("reports.sqlite-wal").exists()
+    assert store.size(path) == 31
+
+
+def test_a_file_that_cannot_be_put_in_order_is_closed_all_the_same(path):
+    made = Store(path, planned())
+    assert made.put("a", b"x" * 9000).result(10) == NEW
+    made.database._connection.execute("PRAGMA query_only = 1")
+    made.close()
+    assert store.size(path) == 1
+
+
 def test_a_directory_is_no_store(tmp_path):
     assert not store.is_store(tmp_path)
     assert not store.is_store(Path(tmp_path / "nothing"))
