@@ -115,6 +115,7 @@ def test_a_page_opened_from_a_file_can_read_the_answer(client):
     for content in (made(1), b""):
         headers = client.post("/reports", content=content, headers={"Origin": "null"}).headers
         assert headers["access-control-allow-origin"] == "*"
+        assert headers["cache-control"] == "no-store"
         assert "set-cookie" not in headers
 
 

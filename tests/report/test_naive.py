@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.report import check, load_fit, render
+from countveil.report import check, load_fit, naive, render
 from countveil.report.loading import observed
 from countveil.report.naive import compare, distributions, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
@@ -48,6 +48,13 @@ def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tens
 def test_what_two_distributions_share():
     first, second = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), np.array([[0.0, 0.5, 0.5]])
     assert overlaps(first, second).tolist() == [[0.5], [0.5]]
+
+
+def test_from_80_percent_on_two_are_much_the_same(topic_fit, monkeypatch):
+    monkeypatch.setattr(naive, "overlaps", lambda first, second: np.diag([0.79, 0.8, 0.81]))
+    pairs, alike = naive.pairs_of(topic_fit, topic_fit, 2)
+    assert sorted(pair.overlap for pair in pairs) == ["79%", "80%", "81%"]
+    assert alike == 2
 
 
 def test_components_are_matched_whatever_their_order(release, topic_fit, monkeypatch):

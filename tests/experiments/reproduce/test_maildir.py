@@ -41,7 +41,8 @@ def test_actors_sent_a_mail_and_have_enough(folder, tmp_path):
     np.testing.assert_array_equal(
         maildir.network(folder, Bench("case"), RULES), [[0, 3, 1], [1, 0, 0], [1, 0, 0]]
     )
-    assert len(maildir.network(folder, Bench("case"), RULES._replace(least_mails=4))) == 2  # cyd: 1 and 2
+    assert len(maildir.network(folder, Bench("case"), RULES._replace(least_mails=3))) == 3  # cyd: 1 and 2
+    assert len(maildir.network(folder, Bench("case"), RULES._replace(least_mails=4))) == 2
     with pytest.raises(ValueError, match=r"two owners or more .* at least 6, got 0"):
         maildir.network(folder, Bench("case"), RULES._replace(least_mails=6))
 
@@ -115,6 +116,36 @@ def test_files_that_are_no_mails_are_told_and_left_out(folder):
     with pytest.warns(UserWarning, match="2 of 10 files in .* are no e-mails that can be read"):
         found = maildir.network(folder, Bench("case"), RULES)
     np.testing.assert_array_equal(found, [[0, 3], [1, 0]])
+
+
+def test_the_first_copy_is_that_of_the_first_name_in_whatever_order_a_disk_lists_them(folder, monkeypatch):
+    put(
+        folder,
+        **{"ann-a__a__1.": raw(to="cyd@x.com", text="two copies"), "ann-a__b__1.": raw(text="two copies")},
+    )
+    put(folder, **{"cyd-c__sent__1.": raw("cyd@x.com", "ann@x.com", "word")})
+    scandir = os.scandir
+
+    class Turned:
+        def __init__(self, path):
+            self.path = path
+
+        def __enter__(self):
+            with scandir(self.path) as entries:
+                return iter(sorted(entries, key=lambda entry: entry.name, reverse=True))
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr(maildir.os, "scandir", Turned)
+    found = maildir.network(folder, Bench("case"), RULES)
+    np.testing.assert_array_equal(found, [[0, 3, 2], [1, 0, 0], [1, 0, 0]])  # ann to cyd, and not to bob
+
+
+def test_a_name_that_is_no_text_is_a_name(folder):
+    path = os.fsencode(folder / "ann-a" / "sent")
+    os.rename(path + b"/1.", path + b"/\xff.")
+    np.testing.assert_array_equal(maildir.network(folder, Bench("case"), RULES), [[0, 3], [1, 0]])
 
 
 def test_a_mail_beside_the_folders_has_no_owner(folder):
