@@ -401,8 +401,11 @@ def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
         assert not b.at(driver, "send").is_enabled()
         b.press(driver, "seen")
         assert b.requests(driver) == [path.as_uri()]
+        left = "return document.querySelector('#ledger td:last-child').textContent"
+        assert driver.execute_script(left) == "no"
         b.press(driver, "send")
         b.until(driver, lambda: "could not be reached" in b.said(driver))
+        b.until(driver, lambda: driver.execute_script(left) != "no")  # nobody knows whether it arrived
         with Running(tmp_path, made):
             for _ in range(2):
                 b.press(driver, "send")
