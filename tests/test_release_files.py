@@ -182,15 +182,29 @@ def test_files_that_change_in_between_are_refused(tmp_path):
     with pytest.raises(cv.privacy.ReleaseError, match=r"part-000002\.npz must match its SHA-256 seal"):
         cv.ReleaseFiles(tmp_path / "parts")
     release = cv.Release.load(files.paths[1])
-    for other in (
-        cv.Release(release.reports[:10], LEVEL, True, (release.row_labels[:10], release.column_labels)),
-        cv.Release(release.reports, cv.PrivacyLevel(1, 2), True, release.labels),
-    ):
+    reports, (rows, columns) = release.reports, release.labels
+    wider = sp.csr_array(sp.hstack([reports, reports]))
+    for kind, other in {
+        "rows": cv.Release(reports[:10], LEVEL, True, (rows[:10], columns)),
+        "levels": cv.Release(reports, cv.PrivacyLevel(1, 2), True, release.labels),
+        "words": cv.Release(wider, LEVEL, True, (rows, None)),
+        "reports": cv.Release(40_000 * reports.astype(int), LEVEL, True, release.labels),
+    }.items():
         other.save(path)
-        with pytest.raises(
-            ValueError, match=r"paths must stay as they were, got .*part-000002\.npz with other"
-        ):
+        rule = rf"paths must stay as they were, got .*part-000002\.npz with other {kind}"
+        with pytest.raises(ValueError, match=rule):
             files.unpacked()
+        with pytest.raises(ValueError, match=rule):
+            list(files.parts())
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3, 2)])
+def test_releases_of_other_than_two_axes_are_refused(tmp_path, shape):
+    cv.Release(np.ones(shape, dtype=int), LEVEL, True).save(tmp_path / "a.npz")
+    with pytest.raises(
+        ValueError, match=rf"releases of two axes, documents and words, got {len(shape)} in .*a\.npz"
+    ):
+        cv.ReleaseFiles(tmp_path)
 
 
 def test_a_network_is_not_on_disk(tmp_path):

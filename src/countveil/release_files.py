@@ -28,7 +28,7 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged or whose words are not those of the first.
+        ValueError: no paths, or a file that is damaged, has not two axes, or whose words are not those of the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -46,6 +46,10 @@ class ReleaseFiles:
         labels: list[str] | None = []
         for path in self.paths:
             release = Release.load(path)
+            if len(release.shape) != 2:
+                raise ValueError(
+                    f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
+                )
             if path is self.paths[0]:
                 first = release
             elif release.schema_hash != first.schema_hash:
@@ -59,7 +63,7 @@ class ReleaseFiles:
             self._largest = max(self._largest, int(release.reports.max()))
             self.simulated |= release.simulated
             alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
-        self.shape = (self._starts[-1], first.shape[1])
+        self.shape, self._schema = (self._starts[-1], first.shape[1]), first.schema_hash
         self.row_labels, self.column_labels = (
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
@@ -67,9 +71,13 @@ class ReleaseFiles:
         self.alpha_d, self.alpha_e = np.concatenate(alphas), np.empty(0)
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
-        """(first row, observations) of each file, in the given order of files."""
+        """(first row, observations) of each file, in the given order of files.
+
+        Raises:
+            ValueError: a file that was damaged since, or now has other rows, words or levels or larger reports.
+        """
         for i in range(len(self.paths)) if order is None else order:
-            yield self._starts[i], observations_of(Release.load(self.paths[i]))
+            yield self._starts[i], observations_of(self._loaded(i))
 
     @property
     def n_parts(self) -> int:
@@ -84,7 +92,7 @@ class ReleaseFiles:
 
         Raises:
             OSError: the scratch folder cannot be written to, or is full.
-            ValueError: a file that was damaged since.
+            ValueError: as ``parts``.
         """
         nothing = sp.csr_array(self.shape, dtype=np.int16)
         found = PrivatizedCounts(
@@ -94,9 +102,7 @@ class ReleaseFiles:
         dtype = report_type(self._largest)
         with self._scratch_file() as columns, self._scratch_file() as reports:
             lengths = [np.zeros(1, dtype=np.int64)]
-            for i, (first, part) in enumerate(self.parts()):
-                if not np.array_equal(part.alpha_d, self.alpha_d[first : self._starts[i + 1]]):
-                    raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other rows")
+            for _, part in self.parts():
                 lengths.append(np.diff(part.indptr))
                 part.columns.tofile(columns)
                 part.reports.astype(dtype, copy=False).tofile(reports)
@@ -104,6 +110,19 @@ class ReleaseFiles:
             size = int(found.indptr[-1])
             found.columns, found.reports = mapped(columns, np.int32, size), mapped(reports, dtype, size)
         return found
+
+    def _loaded(self, i: int) -> Release:
+        """File i; what was made for it when it was first read has room for it still."""
+        release, levels = Release.load(self.paths[i]), self.alpha_d[self._starts[i] : self._starts[i + 1]]
+        for name, same in (
+            ("words", release.schema_hash == self._schema),
+            ("rows", release.shape[0] == levels.size),
+            ("levels", np.array_equal(np.broadcast_to(release.alpha, release.shape[0]), levels)),
+            ("reports", release.reports.max() <= self._largest),
+        ):
+            if not same:
+                raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other {name}")
+        return release
 
     def _scratch_file(self) -> Any:
         return tempfile.TemporaryFile(dir=self.scratch, prefix=".countveil")
