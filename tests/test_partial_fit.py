@@ -1,10 +1,14 @@
 """Rows that arrive over time: learning goes on, in one piece or saved in between."""
 
+import os
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
 from countveil.evaluation.alignment import topic_error
+from countveil.inference import ascent
 from tests.joint import planted
 
 N_WORDS = 60
@@ -58,6 +62,21 @@ def test_threads_do_not_change_a_bit(data, threads):
         fit = model(threads=n).partial_fit(part(reports, 0, 300)).partial_fit(part(reports, 300, 500))
         found.append(fit.posterior["posterior"]["phi"].to_numpy())
     np.testing.assert_array_equal(*found)
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_every_pass_has_one_thread_of_blas_as_another_number_rounds_otherwise(data, method, monkeypatch):
+    seen, real = [], ascent.update_block
+    monkeypatch.setattr(ascent, "update_block", lambda *a: (seen.append(blas_threads()), real(*a))[1])
+    with threadpool_limits(limits=2, user_api="blas"):
+        getattr(model(draws=1), method)(part(data[1], 0, 100))
+        assert blas_threads() != {1} or os.cpu_count() == 1
+    assert seen == [{1}] * len(seen)
+    assert len(seen) > 3
 
 
 def test_saved_and_loaded_in_between_is_the_same(data, tmp_path):

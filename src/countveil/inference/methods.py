@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from countveil.engines.blocks import Engine
 from countveil.inference import em, gibbs, run, svi
@@ -64,8 +65,12 @@ class Fitted(NamedTuple):
     state: svi.State | None = None  # what svi goes on from
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(method: str, data: Observations | ReleaseFiles, model: Factorization, settings: Settings) -> Fitted:
-    """Run one of ``METHODS``; only svi takes data that stay on disk."""
+    """Run one of ``METHODS``; only svi takes data that stay on disk.
+
+    BLAS has one thread meanwhile: with more it adds up in another order.
+    """
     if method == "svi":
         return fit_svi(data, model, settings)
     if isinstance(data, ReleaseFiles):
@@ -198,6 +203,7 @@ def learn_rows(
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def go_on_svi(
     data: Observations | ReleaseFiles,
     model: Factorization,
