@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 
@@ -192,6 +194,29 @@ def test_what_runs_on_a_worker_changes_none_of_its_inputs():
     assert_same_bits(sums, tuple(a + b for a, b in zip(parts[0][1], parts[1][1], strict=True)))
     assert_same_bits(more, tuple((s + a) + b for s, a, b in zip(sums, parts[0][1], parts[1][1], strict=True)))
     assert_same_bits(rows_of(parts), tuple(map(np.concatenate, zip(parts[0][0], parts[1][0], strict=True))))
+
+
+LONE_WORKER = """
+import numpy as np
+from threadpoolctl import threadpool_info
+from countveil.engines.blocks import Block
+from countveil.engines.dask import compute_group
+from countveil.inference.factors import column_exposures_block
+from countveil.observations import PrivatizedCounts
+
+data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
+compute_group(column_exposures_block, [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
+print(sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+"""
+
+
+def test_a_worker_has_one_thread_of_blas_also_where_nobody_set_it():
+    """In a process of its own: Numba loads SciPy's BLAS with the first matrix product, after NumPy's."""
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", LONE_WORKER], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() in ("[1]", "[1, 1]")
 
 
 @pytest.mark.parametrize("cut", [np.s_[:], np.s_[::2], np.s_[:, ::2]])

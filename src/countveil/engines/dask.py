@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from functools import cache
+from importlib import import_module
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -216,7 +217,8 @@ def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
 
 @cache
 def one_thread_of_blas() -> None:
-    """Hold this process to one thread of BLAS, from the first call on."""
+    """Hold this process to one thread of BLAS, from the first call on; also Numba's, else loaded when first used."""
+    import_module("scipy.linalg.cython_blas")
     ThreadpoolController().limit(limits=1, user_api="blas")
 
 
