@@ -217,6 +217,15 @@ def test_narrow_draws_are_the_same_draws_in_fewer_bytes(rate, kind, monkeypatch)
     assert (narrow == wide).all()
 
 
+@pytest.mark.parametrize("drawn", [127, -127, 128, -128, 129])
+def test_the_first_draw_beyond_the_narrow_type_widens_it(drawn, monkeypatch):
+    sampler = Sampler(Fraction(1))
+    monkeypatch.setattr(sampler, "_draw_rest", lambda first, entropy: np.full(first.size, drawn))
+    found = sampler.draw_array(10, lambda size: bytes(size))  # zeros: the rest of the word is needed
+    assert found.tolist() == [drawn] * 10
+    assert found.dtype == (np.int8 if abs(drawn) < 128 else np.int64)
+
+
 @pytest.mark.parametrize("place", [0, 70_000, 149_999])
 def test_a_draw_that_is_too_wide_for_the_narrow_type_widens_it(place):
     """One word of zeros among 150,000: beyond the table, and four times beyond the next."""
