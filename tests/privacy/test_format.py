@@ -368,3 +368,10 @@ def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
         (tmp_path / "a.npz").write_bytes(body + _archive._seal(body))
         with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must "):
             Release.load(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("counts", [[[0, 0], [1, 2], [0, 0]], [[0, 3], [0, 0], [0, 0]], [[0, 0]]])
+def test_rows_without_a_positive_report_are_read_back(tmp_path, counts):
+    written = Release(sp.csr_array(counts), PrivacyLevel(1, 1), True)
+    written.save(tmp_path / "release.npz")
+    assert Release.load(tmp_path / "release.npz").reports.toarray().tolist() == counts
