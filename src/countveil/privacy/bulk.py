@@ -33,8 +33,8 @@ def privatize_to_files(
     file each: then at most ``threads`` + 2 of them are in memory at once. Column labels are the same for all; of an
     iterator's rows only labels that its own tables bring are kept, and it has one ``level``.
 
-    The folder appears when all files are written: at an error there is none, and what was drawn is gone. Read by
-    ``ReleaseFiles(folder)``.
+    The folder appears when all files are written: at an error there is none, and what was drawn is gone. Files of
+    matrices are read by ``ReleaseFiles(folder)``, those of tensors one by one.
 
     Raises FileExistsError if there is something at ``folder``, FileNotFoundError if the folder that it is to be in
     is not there, and what ``privatize`` raises; ValueError for parts whose columns differ.

@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     threads: int | None = 1
 
 
-FULL = Plan(real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 200, 50, 4), threads=None)
+FULL = Plan(real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100), threads=None)
 QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
 
