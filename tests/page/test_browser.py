@@ -101,7 +101,7 @@ MANY = """
       enter("record", text);
       at("count").click();
       at("make").click();
-      while (!at("report") || at("make").disabled) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (!at("report") || at("make").ariaBusy === "true") await new Promise((resolve) => setTimeout(resolve, 5));
       reports.push(at("report").textContent);
     }
     done(reports);

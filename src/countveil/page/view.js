@@ -44,10 +44,9 @@ function whenOf(text) {
 // Runs what a button does; a refusal is told, and no button works twice at once. It is not disabled meanwhile,
 // which would take the keyboard's focus from it.
 function onClick(button, work) {
-  let working = false;
   button.addEventListener("click", async () => {
-    if (working) return;
-    working = true;
+    if (button.ariaBusy === "true") return;
+    button.ariaBusy = "true";
     status("");
     try {
       await work();
@@ -56,7 +55,7 @@ function onClick(button, work) {
       else if (error?.name?.endsWith("Error") && error instanceof DOMException) status(say("ledger_failed"), true);
       else status(say("failed", { why: String(error?.message ?? error) }), true);
     } finally {
-      working = false;
+      button.ariaBusy = "false";
     }
   });
 }
