@@ -9,8 +9,9 @@ import math
 import numpy as np
 from numba import njit
 
+from countveil.kernels.allocation import LANES, allocate, multiply
 from countveil.kernels.bessel import sample_bessel
-from countveil.kernels.gibbs import LANES, MASKED, allocate, multiply_and_add
+from countveil.kernels.tiles import MASKED
 
 TRIALS_ONE_BY_ONE = 12
 
@@ -60,7 +61,6 @@ def allocate_rows(block, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, c
     n_topics = theta_dk.shape[1]
     product_k = np.empty(n_topics)
     lane_l = np.empty(LANES)
-    unused_k = np.zeros(n_topics)
     for d in range(theta_dk.shape[0]):
         e = indptr[d]
         for v in range(phi_vk.shape[0]):
@@ -74,7 +74,7 @@ def allocate_rows(block, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, c
             new_noise_dv2[d, v, 1] = noise_dv2[d, v, 1]
             if report == MASKED or (report == 0 and alpha <= 0.0):
                 continue
-            rate = multiply_and_add(theta_dk, d, phi_vk, v, 0.0, product_k, lane_l, unused_k)
+            rate = multiply(theta_dk, d, phi_vk, v, product_k, lane_l)
             count = report
             if alpha > 0.0:
                 count, above, below = split_report(report, rate, noise_dv2[d, v, 0], noise_dv2[d, v, 1], rng)

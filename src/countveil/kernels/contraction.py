@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from countveil.kernels.gibbs import LANES, allocate, multiply_and_add
+from countveil.kernels.allocation import LANES, allocate, multiply
 
 
 @njit(cache=True, nogil=True)
@@ -15,7 +15,6 @@ def split_counts(count_bmn, left_bmk, right_bnk, rng):
     count_bnk = np.zeros((n_batches, n_right, n_terms))
     product_k = np.empty(n_terms)
     lane_l = np.empty(LANES)
-    unused_k = np.zeros(n_terms)
     for b in range(n_batches):
         left_mk, right_nk, count_nk = left_bmk[b], right_bnk[b], count_bnk[b]
         for m in range(n_left):
@@ -28,6 +27,6 @@ def split_counts(count_bmn, left_bmk, right_bnk, rng):
                     row_k[0] += count
                     count_nk[n, 0] += count
                     continue
-                total = multiply_and_add(left_mk, m, right_nk, n, 0.0, product_k, lane_l, unused_k)
+                total = multiply(left_mk, m, right_nk, n, product_k, lane_l)
                 allocate(count, product_k, lane_l, total, row_k, count_nk, n, rng)
     return count_bmk, count_bnk

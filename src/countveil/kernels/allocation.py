@@ -1,0 +1,86 @@
+"""One count given to its terms in proportion to their products, for loops that need all of these.
+
+A row's entries by the batch are given to topics by ``topics``, which computes only the products that it needs.
+"""
+
+from numba import njit
+
+from countveil.kernels.topics import TOKENS_ONE_BY_ONE
+
+LANES = 8
+
+
+@njit(cache=True, nogil=True)
+def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
+    """product_k = theta_dk phi_vk; returns the sum of the products.
+
+    The sum runs in LANES interleaved parts, kept in lane_l for ``allocate`` to search: topic k is in lane
+    k mod LANES. Arrays come whole with their row, since slicing a row costs more than the arithmetic, and the
+    order of the sum is fixed by the code.
+    """
+    n_topics = product_k.shape[0]
+    for k in range(n_topics):
+        product_k[k] = theta_dk[d, k] * phi_vk[v, k]
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    rounds = n_topics // LANES
+    for i in range(rounds):
+        k = LANES * i
+        s0 += product_k[k]
+        s1 += product_k[k + 1]
+        s2 += product_k[k + 2]
+        s3 += product_k[k + 3]
+        s4 += product_k[k + 4]
+        s5 += product_k[k + 5]
+        s6 += product_k[k + 6]
+        s7 += product_k[k + 7]
+    lane_l[0] = s0
+    lane_l[1] = s1
+    lane_l[2] = s2
+    lane_l[3] = s3
+    lane_l[4] = s4
+    lane_l[5] = s5
+    lane_l[6] = s6
+    lane_l[7] = s7
+    for k in range(LANES * rounds, n_topics):
+        lane_l[k - LANES * rounds] += product_k[k]
+    return ((lane_l[0] + lane_l[1]) + (lane_l[2] + lane_l[3])) + (
+        (lane_l[4] + lane_l[5]) + (lane_l[6] + lane_l[7])
+    )
+
+
+@njit(cache=True, nogil=True)
+def allocate(count, weight_k, lane_l, total, row_count_k, count_vk, v, rng):
+    """Add (count_k) ~ Multinomial(count, weight_k / total) to row_count_k and to count_vk[v].
+
+    A few tokens go one by one, each to where the running sum of weights passes a uniform; many go by
+    conditional binomials, at a cost that does not grow with the count.
+    """
+    last = weight_k.shape[0] - 1
+    if count <= TOKENS_ONE_BY_ONE:
+        last_lane = min(LANES - 1, last)
+        for _ in range(count):
+            left = rng.random() * total
+            k = 0
+            while left >= lane_l[k] and k < last_lane:
+                left -= lane_l[k]
+                k += 1
+            left -= weight_k[k]
+            while left >= 0.0 and k + LANES <= last:
+                k += LANES
+                left -= weight_k[k]
+            row_count_k[k] += 1.0
+            count_vk[v, k] += 1.0
+        return
+    left_count = count
+    left_weight = total
+    for k in range(last):
+        share = weight_k[k] / left_weight
+        drawn = left_count if share >= 1.0 else rng.binomial(left_count, share)
+        row_count_k[k] += drawn
+        count_vk[v, k] += drawn
+        left_count -= drawn
+        left_weight -= weight_k[k]
+        if left_count == 0:
+            return
+    row_count_k[last] += left_count
+    count_vk[v, last] += left_count
