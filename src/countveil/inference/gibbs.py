@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference import tokens
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
     DrawRule,
@@ -98,6 +99,8 @@ def sweep_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns."""
     shape, rate = (model.as_row_matrix(values) for values in prior)
+    if tokens.pays(observations):
+        return tokens.sweep_rows(observations, theta, phi, (shape, rate), streams, sweep, engine)
     (new,), (counts, exposures, totals) = engine.over_rows(
         sweep_block, observations, (phi, phi.sum(axis=0), streams, sweep), (theta, shape, rate)
     )

@@ -31,7 +31,10 @@ TOP, ROWS_AT_ONCE = 10, 500
 
 
 class Plan(NamedTuple):
-    """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that there are)."""
+    """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that there are).
+
+    Naive chains may be shorter: they give all the noise to topics too, and a sweep costs ten times as much.
+    """
 
     names: tuple[str, ...]
     shape: tuple[int, int]
@@ -40,9 +43,17 @@ class Plan(NamedTuple):
     sampling: Sampling
     methods: tuple[str, ...] = METHODS
     threads: int | None = 1
+    naive: Sampling | None = None
+
+    def sampling_of(self, method: str) -> Sampling:
+        """How long a method's chains are."""
+        return self.naive if self.naive and method == NAIVE else self.sampling
 
 
-FULL = Plan(real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100), threads=None)
+FULL = Plan(
+    real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100), threads=None,
+    naive=Sampling(1, 200, 50, 2),
+)  # fmt: skip
 QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
 
@@ -59,7 +70,7 @@ def run(bench: Bench, plan: Plan) -> Study:
                 ):
                     continue
                 key = {"method": method, "level": level, "draw": draw_, "K": plan.n_topics, "shape": counts.shape,
-                       "data": digest(counts), **plan.sampling._asdict()}  # fmt: skip
+                       "data": digest(counts), **plan.sampling_of(method)._asdict()}  # fmt: skip
                 tasks.append(Task(key, partial(fit, method, level, draw_, counts, plan, bench)))
                 labels.append({"level": np.nan if clean else level, "draw": draw_, "method": method})
     rows = [
@@ -105,7 +116,11 @@ def fit(
     else:
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
-    options = OPTIONS.get(method, {}) | (prior or {}) | (plan.sampling._asdict() if method in SAMPLED else {})
+    options = (
+        OPTIONS.get(method, {})
+        | (prior or {})
+        | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})
+    )
     started, worked = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,277 @@
+"""True counts of all cells of a block of rows by proposing tokens: the cost grows with the counts, not with the cells.
+
+At noise alpha and rate mu, a cell with report r has a true count of weight mu^y / y! times alpha^y where r is not
+positive, and alpha^-min(y, r) alpha^max(y - r, 0) where it is. So tokens drawn at rate alpha mu in every cell, and more
+of them at rate (1/alpha - alpha) mu where the report is positive, have the right law but for a factor of
+alpha^(2 (y - r)) where a cell got y > r of them. Such a cell keeps its tokens with this probability; else it draws its
+count anew by its own law, and that many of the tokens are kept, whose topics do not depend on how many there are.
+A token is drawn with its topic and its column: no rate is computed, and nothing is left to be allocated.
+
+Suffixes are shapes, as in ``gibbs``; t is a token.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from countveil.kernels.batches import BATCH, draw_counts, new_batch
+from countveil.kernels.gibbs import inner
+from countveil.kernels.uniforms import fill_uniforms, new_source
+
+NOT_POSITIVE = np.int32(2**31 - 1)
+LARGEST_SEARCHED = 12.0
+TOKENS_AT_ONCE = 1024
+
+
+@njit(cache=True, nogil=True)
+def fill_aliases(weight_kv, alias_kv2):
+    """Set up draws of a column v in proportion to weight_kv[k] at a cost that does not grow with their number.
+
+    A uniform column stays with chance alias_kv2[k, v, 0] and goes to column alias_kv2[k, v, 1] else (Walker 1977,
+    set up as by Vose 1991). Rows without weight are left as they are: their topics have no tokens.
+    """
+    n_topics, n_columns = weight_kv.shape
+    todo_v = np.empty(
+        n_columns, dtype=np.int64
+    )  # columns below the mean from the front, the others from the back
+    for k in range(n_topics):
+        total = 0.0
+        for v in range(n_columns):
+            total += weight_kv[k, v]
+        if not total > 0.0:
+            continue
+        scale = n_columns / total
+        below, above = 0, n_columns
+        for v in range(n_columns):
+            share = weight_kv[k, v] * scale
+            alias_kv2[k, v, 0] = share
+            alias_kv2[k, v, 1] = v
+            if share < 1.0:
+                todo_v[below] = v
+                below += 1
+            else:
+                above -= 1
+                todo_v[above] = v
+        while below > 0 and above < n_columns:
+            below -= 1
+            small, large = todo_v[below], todo_v[above]
+            alias_kv2[k, small, 1] = large
+            alias_kv2[k, large, 0] -= 1.0 - alias_kv2[k, small, 0]
+            if alias_kv2[k, large, 0] < 1.0:
+                above += 1
+                todo_v[below] = large
+                below += 1
+        for i in range(below):  # left over by rounding: they are one but for that
+            alias_kv2[k, todo_v[i], 0] = 1.0
+        for i in range(above, n_columns):
+            alias_kv2[k, todo_v[i], 0] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def poisson(rate, uniform, rng):
+    """A Poisson draw: by search from zero with the uniform where the rate is small, else by the generator."""
+    if rate > LARGEST_SEARCHED:
+        return rng.poisson(rate)
+    y = 0
+    term = math.exp(-rate)
+    while uniform >= term and term > 0.0:
+        uniform -= term
+        y += 1
+        term *= rate / y
+    return y
+
+
+@njit(cache=True, nogil=True)
+def list_positive(block, d, report_v):
+    """report_v = row d's stored reports, which are positive, and NOT_POSITIVE elsewhere."""
+    indptr, columns, reports, _, _, _ = block
+    report_v[:] = NOT_POSITIVE
+    for e in range(indptr[d], indptr[d + 1]):
+        report_v[columns[e]] = min(np.int64(reports[e]), np.int64(NOT_POSITIVE) - 1)
+
+
+@njit(cache=True, nogil=True)
+def draw_numbers(rate_k, factor, source, uniform_t, number_k, rng):
+    """number_k ~ Poisson(factor rate_k); returns their sum."""
+    fill_uniforms(source, rate_k.size, uniform_t)
+    total = 0
+    for k in range(rate_k.size):
+        number_k[k] = poisson(factor * rate_k[k], uniform_t[k], rng)
+        total += number_k[k]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def column_of(uniform, k, alias_kv2):
+    """A column in proportion to topic k's weights. No branch: there is nothing to predict."""
+    place = uniform * alias_kv2.shape[1]
+    v = np.int64(place)
+    away = np.float64(place - v >= alias_kv2[k, np.uint64(v), 0])
+    return np.uint64(np.int64(v + away * (alias_kv2[k, np.uint64(v), 1] - v)))
+
+
+@njit(cache=True, nogil=True)
+def new_tokens(size):
+    """Space for tokens: (column_t, topic_t, uniform_t)."""
+    return np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.uint32), np.empty(size)
+
+
+@njit(cache=True, nogil=True)
+def list_tokens(few_k, more_k, alias_kv2, report_v, tokens):
+    """few_k tokens of each topic in any cell and those of more_k that fall on a positive report; returns how many."""
+    column_t, topic_t, uniform_t = tokens
+    first, n = 0, 0
+    for k in range(few_k.size):
+        last = first + few_k[k]
+        for t in range(first, last):
+            column_t[n] = column_of(uniform_t[t], k, alias_kv2)
+            topic_t[n] = k
+            n += 1
+        first, last = last, last + more_k[k]
+        for t in range(first, last):
+            v = column_of(uniform_t[t], k, alias_kv2)
+            column_t[n] = v
+            topic_t[n] = k
+            n += np.int64(report_v[v] != NOT_POSITIVE)
+        first = last
+    return n
+
+
+@njit(cache=True, nogil=True)
+def propose_rows(block, theta_dk, phi_vk, phi_total_k, alias_kv2, count_dk, count_vk, rng):
+    """Add the true counts of all cells to both sums, given theta and phi. All stored reports are positive."""
+    alpha_d = block[4]
+    n_rows, n_topics = theta_dk.shape
+    n_columns = phi_vk.shape[0]
+    source, batch, tokens = new_source(rng), new_batch(), new_tokens(n_topics)
+    report_v, seen_v = np.empty(n_columns, dtype=np.int32), np.zeros(n_columns, dtype=np.int32)
+    few_k, more_k = np.empty(n_topics, dtype=np.int64), np.empty(n_topics, dtype=np.int64)
+    for d in range(n_rows):
+        alpha, rate_k = alpha_d[d], theta_dk[d] * phi_total_k
+        n = draw_numbers(rate_k, alpha, source, tokens[2], few_k, rng)
+        n += draw_numbers(rate_k, 1.0 / alpha - alpha, source, tokens[2], more_k, rng)
+        if n >= tokens[0].size:
+            tokens = new_tokens(max(n_topics, 2 * n + 1))
+        fill_uniforms(source, n, tokens[2])
+        list_positive(block, d, report_v)
+        n = list_tokens(few_k, more_k, alias_kv2, report_v, tokens)
+        for t in range(n):
+            seen_v[tokens[0][t]] += 1
+        fill_uniforms(source, n, tokens[2])
+        settle(
+            n,
+            tokens,
+            alpha,
+            (theta_dk, d, phi_vk),
+            (report_v, seen_v),
+            (count_dk, count_vk),
+            batch,
+            source,
+            rng,
+        )
+        fill_uniforms(source, n, tokens[2])
+        keep(n, tokens, d, (report_v, seen_v), (count_dk, count_vk))
+
+
+@njit(cache=True, nogil=True)
+def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
+    """Let each cell with more tokens than its report keep them by chance, or draw its count anew.
+
+    seen_v is how many tokens a cell has. report_v becomes NOT_POSITIVE where all are kept after all, and minus the
+    number of those to be kept where the count is drawn anew.
+    """
+    column_t, _, uniform_t = tokens
+    theta_dk, d, phi_vk = factors
+    report_v, seen_v = cells
+    column_i, report_i, rate_i, alpha_i, _, _ = batch
+    m = 0
+    for t in range(n):
+        v = column_t[t]
+        report, seen = report_v[v], seen_v[v]
+        if seen <= report or report <= 0:
+            continue
+        if uniform_t[t] < alpha ** (2.0 * (seen - report)):
+            report_v[v] = NOT_POSITIVE
+            continue
+        report_v[v] = 0
+        column_i[m] = v
+        report_i[m] = report
+        rate_i[m] = inner(theta_dk, d, phi_vk, v)
+        alpha_i[m] = alpha
+        m += 1
+        if m == BATCH:
+            draw_anew(m, batch, factors, cells, counts, source, rng)
+            m = 0
+    draw_anew(m, batch, factors, cells, counts, source, rng)
+
+
+@njit(cache=True, nogil=True)
+def draw_anew(n, batch, factors, cells, counts, source, rng):
+    """Draw the counts of a batch of cells by their own law. Tokens that a cell lacks are counted at once."""
+    report_v, seen_v = cells
+    column_i, _, rate_i, _, count_i, _ = batch
+    draw_counts(n, batch, source, rng)
+    for i in range(n):
+        v = column_i[i]
+        seen = np.int64(seen_v[v])
+        report_v[v] = -min(count_i[i], seen)
+        for _ in range(seen, count_i[i]):
+            give(factors, v, rng.random() * rate_i[i], counts)
+
+
+@njit(cache=True, nogil=True)
+def give(factors, v, left, counts):
+    """Count a token of the topic at which the running sum of theta_dk phi_vk passes ``left``."""
+    theta_dk, d, phi_vk = factors
+    count_dk, count_vk = counts
+    chosen = 0
+    for k in range(theta_dk.shape[1]):
+        weight = theta_dk[d, k] * phi_vk[v, k]
+        if weight > 0.0:
+            chosen = k
+            if left < weight:
+                break
+            left -= weight
+    count_dk[d, chosen] += 1.0
+    count_vk[v, chosen] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def keep(n, tokens, d, cells, counts):
+    """Count the tokens: all of a cell, or as many as are to be kept, each equally likely. seen_v is zero afterwards."""
+    column_t, topic_t, uniform_t = tokens
+    report_v, seen_v = cells
+    count_dk, count_vk = counts
+    for t in range(n):
+        v, k = column_t[t], topic_t[t]
+        report, seen = report_v[v], seen_v[v]
+        seen_v[v] = seen - 1
+        if report <= 0:
+            if uniform_t[t] * seen >= -report:
+                continue
+            report_v[v] = report + 1
+        count_dk[d, k] += 1.0
+        count_vk[v, k] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def propose_rest(block, theta_dk, phi_total_k, alias_kv2, count_dk, count_vk, rng):
+    """Add the true counts of the cells that are not stored alone, given theta and phi."""
+    alpha_d = block[4]
+    n_rows, n_topics = theta_dk.shape
+    source, uniform_t = new_source(rng), np.empty(max(n_topics, TOKENS_AT_ONCE))
+    report_v, number_k = np.empty(count_vk.shape[0], dtype=np.int32), np.empty(n_topics, dtype=np.int64)
+    for d in range(n_rows):
+        if draw_numbers(theta_dk[d] * phi_total_k, alpha_d[d], source, uniform_t, number_k, rng) == 0:
+            continue
+        list_positive(block, d, report_v)
+        for k in range(n_topics):
+            for first in range(0, number_k[k], TOKENS_AT_ONCE):
+                n = min(number_k[k] - first, TOKENS_AT_ONCE)
+                fill_uniforms(source, n, uniform_t)
+                for t in range(n):
+                    v = column_of(uniform_t[t], k, alias_kv2)
+                    if report_v[v] == NOT_POSITIVE:
+                        count_dk[d, k] += 1.0
+                        count_vk[v, k] += 1.0

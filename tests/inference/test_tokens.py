@@ -1,0 +1,118 @@
+"""Sweeps by tokens leave the joint law as it is, are calibrated, and are chosen by the data alone."""
+
+import numpy as np
+import pytest
+
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import gibbs, tokens
+from countveil.inference.streams import Streams
+from countveil.kernels import proposals
+from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
+from tests.inference import test_calibration as calibration
+from tests.inference import test_gibbs as joint
+from tests.joint import FALSE_ALARM, assert_same_bits, draw_reports, planted, rank_p_values, small_model
+
+ALPHA = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 0.9])
+NOTHING = np.zeros(joint.SIZE, dtype=bool)
+WAYS = {"proposed": 0.0, "one by one": np.inf}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def by_tokens(request, monkeypatch):
+    """All sweeps draw all counts, in one of the two ways."""
+    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "expected_proposals", lambda *_: request.param)
+    monkeypatch.setattr(joint, "ALPHA", ALPHA)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_step_leaves_the_joint_law_as_it_is(by_tokens, learned):
+    z, most = joint.joint_z(small_model(joint.SIZE, learned=learned), NOTHING, restarts=300)
+    assert np.abs(z).max() < most
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_the_joint_law_shows_a_planted_fault(way, monkeypatch):
+    right = proposals.propose_rows
+
+    def every_proposal_kept(entries, *rest):
+        right((*entries[:2], np.full_like(entries[2], 1000), *entries[3:]), *rest)
+
+    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "expected_proposals", lambda *_: way)
+    monkeypatch.setattr(joint, "ALPHA", ALPHA)
+    monkeypatch.setattr(proposals, "propose_rows", every_proposal_kept)
+    monkeypatch.setattr(proposals, "propose_rest", lambda *_: None)
+    z, most = joint.joint_z(small_model(joint.SIZE), NOTHING, restarts=100)
+    assert np.abs(z).max() > most
+
+
+def test_true_values_rank_uniformly_among_posterior_draws(by_tokens, monkeypatch):
+    monkeypatch.setattr(calibration, "ALPHA", np.array([0.1, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8]))
+    monkeypatch.setattr(calibration, "MASK", np.zeros(calibration.SIZE, dtype=bool))
+    model = small_model(calibration.SIZE, shape=1.0, rate=0.6)
+    p = rank_p_values(calibration.ranks("private", model, 100, seed=300), calibration.DRAWS)
+    assert p.min() > FALSE_ALARM / p.size
+
+
+def sparse(alpha, **options):
+    """Few counts under noise."""
+    rng = np.random.default_rng(4)
+    return PrivatizedCounts(draw_reports(np.full((40, 60), 0.02), np.asarray(alpha), rng), alpha, **options)
+
+
+def test_few_counts_under_strong_noise_are_swept_by_tokens():
+    assert tokens.pays(sparse(0.6))
+    assert tokens.pays(sparse(np.linspace(0.3, 0.8, 40)[:, None]))
+
+
+def test_few_reports_are_swept_by_tokens_as_weak_as_the_noise_may_be():
+    observations = sparse(0.01)
+    assert observations.reports.size < 0.05 * 40 * 60
+    assert tokens.pays(observations)
+
+
+def test_other_data_are_not():
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(5.0, (40, 60))
+    noisy = draw_reports(np.full((40, 60), 5.0), np.asarray(0.6), rng)
+    mask = rng.random((40, 60)) < 0.1
+    assert not tokens.pays(PrivatizedCounts(noisy, 0.6))
+    assert not tokens.pays(ExactCounts(counts))
+    assert not tokens.pays(NaiveCounts(noisy))
+    assert not tokens.pays(sparse(0.6, mask=mask))
+    assert not tokens.pays(sparse(rng.choice([0.6, 0.7], (40, 60))))
+    assert not tokens.pays(sparse(np.where(np.arange(40) == 3, 0.0, 0.6)[:, None]))
+
+
+def test_the_choice_is_made_once(monkeypatch):
+    observations = sparse(0.6)
+    assert tokens.pays(observations)
+    monkeypatch.setattr(tokens, "mean_count", lambda observations: 1e9)
+    assert tokens.pays(observations)
+
+
+@pytest.mark.parametrize("rows", [300, 8 * tokens.ROWS_PER_BLOCK])
+def test_threads_change_nothing(rows):
+    _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
+    assert tokens.pays(observations)
+    model, found = small_model(observations.shape, 3), []
+    for threads in (1, 3):
+        streams = Streams.of_chain(7, 0)
+        state = gibbs.init(observations, model, streams)
+        with ThreadEngine(threads) as engine:
+            for _ in range(2):
+                state, _ = gibbs.step(state, observations, model, streams, engine)
+        found.append(state)
+    assert_same_bits(*found)
+
+
+def test_both_ways_have_room_whatever_the_rates(monkeypatch):
+    observations: Observations = sparse(0.6)
+    monkeypatch.setattr(proposals, "propose_rows", None)
+    model, streams = small_model(observations.shape), Streams.of_chain(8, 0)
+    state = gibbs.init(observations, model, streams)
+    far = state._replace(factors=tuple(100.0 * x for x in state.factors))
+    with ThreadEngine(1) as engine:
+        new, _ = gibbs.step(far, observations, model, streams, engine)
+    assert all(np.isfinite(x).all() for x in new.factors)

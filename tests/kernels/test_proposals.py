@@ -1,0 +1,181 @@
+"""True counts by proposed tokens against brute force: what each cell's topics get, all cells counted, by law."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from countveil.kernels import proposals as kernels
+from countveil.kernels.uniforms import new_source
+from countveil.observations import PrivatizedCounts
+from tests.joint import FALSE_ALARM, count_weights
+
+REPEATS = 4000
+
+
+def aliases_of(weights):
+    """The tables of weights (K, V)."""
+    found = np.full((*weights.shape, 2), np.nan)
+    kernels.fill_aliases(np.ascontiguousarray(weights, dtype=float), found)
+    return found
+
+
+def law_of(table):
+    """The chances that a topic's table (V, 2) says, added up."""
+    chances = np.zeros(len(table))
+    for v, (stay, other) in enumerate(table):
+        chances[v] += stay
+        chances[int(other)] += 1.0 - stay
+    return chances / len(table)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 10, 1000])
+def test_tables_hold_the_weights(n_columns):
+    rng = np.random.default_rng(n_columns)
+    weights = rng.gamma(0.05, 1.0, (4, n_columns))
+    weights[1, : n_columns // 2] = 0.0
+    weights[2] = 3.0
+    tables = aliases_of(weights)
+    assert ((tables[:, :, 0] >= 0.0) & (tables[:, :, 0] <= 1.0 + 1e-12)).all()
+    for k, table in enumerate(tables):
+        np.testing.assert_allclose(law_of(table), weights[k] / weights[k].sum(), rtol=1e-9, atol=1e-13)
+        assert (law_of(table)[weights[k] == 0.0] == 0.0).all()
+
+
+def test_a_topic_without_weight_gets_no_table():
+    assert np.isnan(aliases_of(np.zeros((1, 3)))).all()
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-9, 0.3, 5.0, 12.0, 13.0, 400.0])
+def test_poisson_numbers(rate):
+    rng, n = np.random.default_rng(3), 40_000
+    drawn = np.array([kernels.poisson(rate, rng.random(), rng) for _ in range(n)])
+    edges = np.unique(stats.poisson.ppf([0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98], rate))
+    observed = np.array([(drawn <= edge).sum() for edge in edges] + [n])
+    expected = n * np.append(stats.poisson.cdf(edges, rate), 1.0)
+    chi = [
+        (a - b) ** 2 / b
+        for a, b in zip(np.diff(observed, prepend=0), np.diff(expected, prepend=0), strict=True)
+        if b > 0
+    ]
+    assert sum(chi) < stats.chi2.isf(FALSE_ALARM, len(edges))
+
+
+def rows_drawn(report, theta, phi, alpha, kernel, repeats=REPEATS, seed=1):
+    """Counts by topic (repeats, K) of a row (or, with many reports, a document) drawn again and again."""
+    reports = np.tile(np.atleast_1d(report), (repeats, 1))
+    observations = PrivatizedCounts(sp.csr_array(np.maximum(reports, 0)), alpha)
+    factors = np.tile(theta, (repeats, 1)), np.ascontiguousarray(phi)
+    row_counts, counts = np.zeros_like(factors[0]), np.zeros_like(factors[1])
+    block, total, rng = observations.block(slice(0, repeats)), phi.sum(axis=0), np.random.default_rng(seed)
+    if kernel == "all":
+        kernels.propose_rows(block, *factors, total, aliases_of(phi.T), row_counts, counts, rng)
+    else:
+        kernels.propose_rest(block, factors[0], total, aliases_of(phi.T), row_counts, counts, rng)
+    np.testing.assert_array_equal(row_counts.sum(axis=0), counts.sum(axis=0))
+    return row_counts, counts
+
+
+def topic_law(report, theta, phi, alpha, most=60):
+    """P(y_1, y_2) of one cell's counts by topic, a table (most, most), by enumeration."""
+    weights = count_weights(np.array(max(report, 0)), np.array(theta @ phi[0]), np.array(alpha))
+    weights /= weights.sum()
+    first, second = np.indices((most, most))
+    share = theta[0] * phi[0, 0] / (theta @ phi[0])
+    return weights[first + second] * stats.binom.pmf(first, first + second, share)
+
+
+def chi_square_p(table, drawn, least=8.0):
+    """P-value of pairs of counts (n, 2) against their law; rare pairs pooled."""
+    found = np.zeros_like(table)
+    np.add.at(found, tuple(np.minimum(drawn.astype(int), len(table) - 1).T), 1.0)
+    expected = table * len(drawn)
+    common = expected >= least
+    observed, law = (np.append(x[common], x[~common].sum()) for x in (found, expected))
+    return stats.chi2.sf(((observed - law) ** 2 / np.maximum(law, 1e-9)).sum(), common.sum())
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("rate", [0.01, 0.7, 6.0])
+@pytest.mark.parametrize("report", [-2, 0, 1, 2, 7])
+def test_what_the_topics_of_a_cell_get(report, rate, alpha):
+    theta, phi = np.array([0.3, 1.2]), np.array([[0.8, 0.5]])
+    phi *= rate / (theta @ phi[0])
+    drawn, _ = rows_drawn(report, theta, phi, alpha, "all", repeats=20_000)
+    assert chi_square_p(topic_law(report, theta, phi, alpha), drawn) > FALSE_ALARM / 45
+    rest, _ = rows_drawn(report, theta, phi, alpha, "rest", repeats=20_000)
+    if report > 0:
+        assert not rest.any()
+    else:
+        assert chi_square_p(topic_law(report, theta, phi, alpha), rest) > FALSE_ALARM / 45
+
+
+@pytest.mark.parametrize("kernel", ["all", "rest"])
+@pytest.mark.parametrize("alpha", [0.1, 0.6])
+def test_expected_counts_of_each_word_and_topic(alpha, kernel):
+    rng = np.random.default_rng(5)
+    report = rng.integers(-3, 4, 300)
+    report[:5] = [40, 3, 0, 1, 90]
+    theta, phi = rng.gamma(0.8, 1.0, 6), rng.gamma(0.3, 1.0, (300, 6))
+    phi[:5] *= 20.0
+    phi[7] = 0.0
+    mu = phi @ theta
+    weights = count_weights(np.maximum(report, 0), mu, np.full(300, alpha))
+    weights /= weights.sum(axis=1, keepdims=True)
+    y = np.arange(weights.shape[1])
+    mean, square = weights @ y, weights @ y**2
+    share = phi * theta / np.maximum(mu, 1e-300)[:, None]
+    drawn = (report <= 0) | (kernel == "all")
+    expected = (mean * drawn)[:, None] * share
+    variance = drawn[:, None] * (mean[:, None] * share * (1 - share) + (square - mean**2)[:, None] * share**2)
+    _, counts = rows_drawn(report, theta, phi, alpha, kernel)
+    often = expected * REPEATS > 25.0  # rare pairs are not normal
+    z = (counts / REPEATS - expected)[often] / np.sqrt(variance[often] / REPEATS)
+    assert z.size > 200
+    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / z.size)
+    assert not counts[7].any()
+
+
+def test_more_cells_are_drawn_anew_than_fit_a_batch():
+    columns = 700
+    theta, phi = np.array([1.0, 0.5]), np.full((columns, 2), 2.0)
+    report = np.ones(columns, dtype=int)
+    _, counts = rows_drawn(report, theta, phi, 0.2, "all", repeats=300)
+    weights = count_weights(np.array(1), np.array(3.0), np.array(0.2))
+    mean = weights @ np.arange(weights.size) / weights.sum()
+    square = weights @ np.arange(weights.size) ** 2 / weights.sum()
+    z = (counts.sum() / 300 / columns - mean) / np.sqrt((square - mean**2) / 300 / columns)
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
+
+
+@pytest.mark.parametrize("kernel", ["all", "rest"])
+def test_each_row_has_a_level_of_its_own(kernel):
+    rows = 4000
+    theta, phi = np.ones((2 * rows, 1)), np.ones((1, 1))
+    alpha = np.repeat([0.2, 0.8], rows)
+    observations = PrivatizedCounts(np.zeros((2 * rows, 1), dtype=int), alpha)
+    counts, total = np.zeros_like(theta), np.zeros_like(phi)
+    block, tables, rng = observations.block(slice(0, 2 * rows)), aliases_of(phi.T), np.random.default_rng(8)
+    if kernel == "all":
+        kernels.propose_rows(block, theta, phi, np.ones(1), tables, counts, total, rng)
+    else:
+        kernels.propose_rest(block, theta, np.ones(1), tables, counts, total, rng)
+    for level, part in ((0.2, counts[:rows]), (0.8, counts[rows:])):
+        assert abs(part.mean() - level) < 4.5 * np.sqrt(level / rows)
+
+
+def test_tokens_of_a_topic_come_in_several_portions():
+    theta, phi = np.array([5000.0]), np.array([[1.0], [3.0]])
+    drawn, counts = rows_drawn([0, 0], theta, phi, 0.5, "rest", repeats=50)
+    assert drawn.mean() > 5 * kernels.TOKENS_AT_ONCE
+    expected = 5000.0 * 0.5 * phi[:, 0] * 50
+    assert (np.abs(counts[:, 0] - expected) < 5.0 * np.sqrt(expected)).all()
+
+
+def test_columns_are_reached_by_uniforms_near_one():
+    tables = aliases_of(np.array([[1.0, 2.0, 4.0]]))
+    assert kernels.column_of(np.nextafter(1.0, 0.0), 0, tables) in (0, 1, 2)
+    uniforms = np.empty(30_000)
+    kernels.fill_uniforms(new_source(np.random.default_rng(9)), uniforms.size, uniforms)
+    found = np.bincount([int(kernels.column_of(u, 0, tables)) for u in uniforms], minlength=3)
+    assert stats.chisquare(found, np.array([1.0, 2.0, 4.0]) / 7 * uniforms.size).pvalue > FALSE_ALARM
