@@ -55,24 +55,34 @@ def test_true_values_rank_uniformly_among_posterior_draws(by_tokens, monkeypatch
     assert p.min() > FALSE_ALARM / p.size
 
 
+@pytest.fixture
+def small_too(monkeypatch):
+    """Small data are swept by tokens like large ones."""
+    monkeypatch.setattr(tokens, "LEAST_REPORTS", 0)
+
+
 def sparse(alpha, **options):
     """Few counts under noise."""
     rng = np.random.default_rng(4)
     return PrivatizedCounts(draw_reports(np.full((40, 60), 0.02), np.asarray(alpha), rng), alpha, **options)
 
 
-def test_few_counts_under_strong_noise_are_swept_by_tokens():
+def test_few_counts_under_strong_noise_are_swept_by_tokens(small_too):
     assert tokens.pays(sparse(0.6))
     assert tokens.pays(sparse(np.linspace(0.3, 0.8, 40)[:, None]))
 
 
-def test_few_reports_are_swept_by_tokens_as_weak_as_the_noise_may_be():
+def test_few_reports_are_swept_by_tokens_as_weak_as_the_noise_may_be(small_too):
     observations = sparse(0.01)
     assert observations.reports.size < 0.05 * 40 * 60
     assert tokens.pays(observations)
 
 
-def test_other_data_are_not():
+def test_small_data_are_not():
+    assert not tokens.pays(sparse(0.6))
+
+
+def test_other_data_are_not(small_too):
     rng = np.random.default_rng(5)
     counts = rng.poisson(5.0, (40, 60))
     noisy = draw_reports(np.full((40, 60), 5.0), np.asarray(0.6), rng)
@@ -85,7 +95,7 @@ def test_other_data_are_not():
     assert not tokens.pays(sparse(np.where(np.arange(40) == 3, 0.0, 0.6)[:, None]))
 
 
-def test_the_choice_is_made_once(monkeypatch):
+def test_the_choice_is_made_once(small_too, monkeypatch):
     observations = sparse(0.6)
     assert tokens.pays(observations)
     monkeypatch.setattr(tokens, "mean_count", lambda observations: 1e9)
@@ -93,7 +103,7 @@ def test_the_choice_is_made_once(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [300, 8 * tokens.ROWS_PER_BLOCK])
-def test_threads_change_nothing(rows):
+def test_threads_change_nothing(small_too, rows):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
     assert tokens.pays(observations)
     model, found = small_model(observations.shape, 3), []
@@ -107,7 +117,7 @@ def test_threads_change_nothing(rows):
     assert_same_bits(*found)
 
 
-def test_both_ways_have_room_whatever_the_rates(monkeypatch):
+def test_both_ways_have_room_whatever_the_rates(small_too, monkeypatch):
     observations: Observations = sparse(0.6)
     monkeypatch.setattr(proposals, "propose_rows", None)
     model, streams = small_model(observations.shape), Streams.of_chain(8, 0)

@@ -18,6 +18,7 @@ from countveil.observations import Observations
 
 ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8
+LEAST_REPORTS = 100_000  # positive ones; fewer are soon visited, and tables of columns cost more
 MOST_PROPOSALS = 2.0  # for each positive report: about what makes the two sweeps worth the same
 
 
@@ -37,9 +38,9 @@ def pays(observations: Observations) -> bool:
 
 def _estimate(observations: Observations) -> bool:
     alpha, (_, n_columns) = observations.alpha_d, observations.shape
-    if observations.alpha_e.size or observations.n_masked or not (alpha > 0.0).all():
-        return False
     positive = observations.reports.size
+    if positive < LEAST_REPORTS or observations.alpha_e.size or observations.n_masked or (alpha <= 0.0).any():
+        return False
     cost = ((1.0 + 2.0 * alpha) / alpha).sum() * n_columns * mean_count(observations)
     return bool(cost < MOST_PROPOSALS * positive or positive < DENSE_SHARE * alpha.size * n_columns)
 
