@@ -16,6 +16,8 @@ from countveil import __version__
 from countveil.experiments.reproduce.claims import Verdict
 from countveil.files import replacing
 
+CHECKPOINT = ".checkpoint.npz"
+
 Arrays = dict[str, np.ndarray]
 
 
@@ -99,12 +101,25 @@ class Bench:
         yield
         self.watcher.finished(label, time.perf_counter() - started)
 
+    def checkpoint(self, key: dict[str, Any]) -> Path | None:
+        """Where a task that takes an hour may keep its chains, to go on where they were; gone once it has a result."""
+        if self.folder is None:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / f"{self._name(self._text(key))}{CHECKPOINT}"
+
+    def _text(self, key: dict[str, Any]) -> str:
+        whole = {"case": self.name, "seed": self.seed, "version": __version__, **key}
+        return json.dumps(whole, sort_keys=True, default=str)
+
+    def _name(self, text: str) -> str:
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
     def _result(self, task: Task) -> Arrays:
-        key = {"case": self.name, "seed": self.seed, "version": __version__, **task.key}
-        text = json.dumps(key, sort_keys=True, default=str)
         if self.folder is None:
             return {name: np.asarray(value) for name, value in task.work().items()}
-        path = self.folder / f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.npz"
+        text = self._text(task.key)
+        path = self.folder / f"{self._name(text)}.npz"
         known = _read(path, text)
         if known is not None:
             return known
@@ -112,6 +127,7 @@ class Bench:
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, key=np.array(text), **arrays)
+        path.with_suffix(CHECKPOINT).unlink(missing_ok=True)
         return arrays
 
 

@@ -67,7 +67,11 @@ def observed(method: str, data: Noisy) -> Observations:
 
 
 def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sampling) -> tuple[Any, float]:
-    """(the model, fitted by a method; seconds). Chains that disagree are averaged over all the same."""
+    """(the model, fitted by a method; seconds). Chains that disagree are averaged over all the same.
+
+    Raises:
+        KeyboardInterrupt: the fit was interrupted, and what it found until then is no result.
+    """
     options = dict(OPTIONS.get(method, {}))
     if method in SAMPLED:
         options |= sampling._asdict()
@@ -75,6 +79,8 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are
         model = model.set_params(threads=1, progress=False, **options).fit(observed(method, data))
+    if model.interrupted_:
+        raise KeyboardInterrupt
     return model, time.perf_counter() - started
 
 

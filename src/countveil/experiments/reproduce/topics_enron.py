@@ -4,6 +4,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +72,10 @@ def run(bench: Bench, plan: Plan) -> Study:
                     continue
                 key = {"method": method, "level": level, "draw": draw_, "K": plan.n_topics, "shape": counts.shape,
                        "data": digest(counts), **plan.sampling_of(method)._asdict()}  # fmt: skip
-                tasks.append(Task(key, partial(fit, method, level, draw_, counts, plan, bench)))
+                work = partial(
+                    fit, method, level, draw_, counts, plan, bench, checkpoint=bench.checkpoint(key)
+                )
+                tasks.append(Task(key, work))
                 labels.append({"level": np.nan if clean else level, "draw": draw_, "method": method})
     rows = [
         label | {name: float(value) for name, value in each.items()}
@@ -100,8 +104,16 @@ def fit(
     plan: Plan,
     bench: Bench,
     prior: dict[str, Any] | None = None,
+    checkpoint: Path | None = None,
 ) -> dict[str, float]:
-    """Scores and seconds of one fit; ``prior`` is options of the model that are not its defaults."""
+    """Scores and seconds of one fit; ``prior`` is options of the model that are not its defaults.
+
+    Chains go on from the checkpoint, if it is there, and leave it when they are interrupted; how long they took is not
+    known then.
+
+    Raises:
+        KeyboardInterrupt: the fit was interrupted, and what it drew until then is no result.
+    """
     seed = 1000 * bench.seed + draw_
     if method == LEAST_SQUARES:
         reports = noisy(counts, level, draw_, bench, signed=True).astype(float)
@@ -125,8 +137,16 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
-        model.fit(data)
-    cost = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - worked,
+        if checkpoint is None or method not in SAMPLED:
+            whole = True
+            model.fit(data)
+        else:
+            whole = not checkpoint.exists()
+            model.fit(data, checkpoint=checkpoint, resume=True)
+    if model.interrupted_:
+        raise KeyboardInterrupt
+    cost = {"seconds": time.perf_counter() - started if whole else np.nan,
+            "processor_seconds": time.process_time() - worked if whole else np.nan,
             "gigabytes": peak_gigabytes()}  # fmt: skip
     draws = model.posterior["posterior"]
     theta, phi = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]) for name in ("theta", "phi"))
