@@ -92,3 +92,16 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkey
         model(draws=3, tune=2).fit(observations, checkpoint=checkpoint, resume=True)
     assert checkpoint.read_bytes() == before
     assert list(tmp_path.iterdir()) == [checkpoint]
+
+
+def test_the_time_of_a_resumed_fit_is_that_of_all_its_parts(tmp_path):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    short = {"draws": 3, "tune": 2}
+    model(**short).fit(observations, checkpoint=checkpoint)
+    with np.load(checkpoint, allow_pickle=False) as stored:
+        content = dict(stored)
+    assert 0.0 < content["seconds"] < 100.0
+    with open(checkpoint, "wb") as file:
+        np.savez(file, **(content | {"seconds": np.array(3600.0)}))
+    resumed = model(**short).fit(observations, checkpoint=checkpoint, resume=True)
+    assert 3600.0 < resumed.fit_seconds_ < 3700.0

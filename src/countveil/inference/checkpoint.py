@@ -11,7 +11,7 @@ import numpy as np
 from countveil.files import replacing
 from countveil.observations import Observations
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Snapshot(NamedTuple):
@@ -67,9 +67,13 @@ def unnamed(name: str, content: dict[str, Any]) -> Any:
     return tuple(parts)
 
 
-def write(path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...]) -> None:
-    """Write all chains' snapshots and the draws that they had kept then; replaces the file in one step."""
-    content: dict[str, Any] = {"format": np.array(FORMAT), "fingerprint": np.array(mark)}
+def write(
+    path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...], seconds: float
+) -> None:
+    """Write all chains' snapshots, the draws that they had kept then, and how long it took, in one step."""
+    content: dict[str, Any] = {
+        "format": np.array(FORMAT), "fingerprint": np.array(mark), "seconds": np.array(seconds),
+    }  # fmt: skip
     for chain, snapshot in enumerate(snapshots):
         if snapshot is None:
             continue
@@ -80,8 +84,8 @@ def write(path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[
         np.savez(file, **content)
 
 
-def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> list[Snapshot | None]:
-    """The snapshots of a file, their draws copied into ``draws``; None for a chain that had not begun.
+def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Snapshot | None], float]:
+    """(the snapshots of a file, None for a chain that had not begun; seconds); draws are copied into ``draws``.
 
     Raises:
         FileNotFoundError: no such file.
@@ -91,6 +95,7 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> list[Snapshot 
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             content = {name: stored[name] for name in stored.files}
         version, found = int(content["format"]), str(content["fingerprint"])
+        seconds = float(content.get("seconds", 0.0))
     except FileNotFoundError:
         raise
     except Exception as error:
@@ -109,4 +114,4 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> list[Snapshot 
         for i, values in enumerate(draws):
             values[chain, :kept] = content[f"chain{chain}_draws{i}"]
         snapshots.append(Snapshot(state, kept))
-    return snapshots
+    return snapshots, seconds

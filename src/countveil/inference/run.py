@@ -173,10 +173,10 @@ def sample(
     """
     draws = Draws.empty(plan, model)
     chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
-    mark = prepare_checkpoint(saving, chains, draws, plan, seed)
+    mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
     stop = threading.Event()
-    started = time.perf_counter()
+    started = time.perf_counter() - earlier
     with (
         threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race for it
         progress_bar(progress) as bar,
@@ -195,7 +195,8 @@ def sample(
 
         def save() -> None:
             if saving:
-                checkpoint.write(saving.path, mark, [chain.snapshot for chain in chains], draws.arrays)
+                snapshots = [chain.snapshot for chain in chains]
+                checkpoint.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
             futures = [
@@ -209,10 +210,10 @@ def sample(
 
 def prepare_checkpoint(
     saving: Checkpoint | None, chains: list[Chain], draws: Draws, plan: Schedule, seed: int
-) -> str:
-    """Load what is to be resumed into the chains; the fingerprint of the run."""
+) -> tuple[str, float]:
+    """Load what is to be resumed into the chains; (the fingerprint of the run, the seconds that it took before)."""
     if saving is None:
-        return ""
+        return "", 0.0
     first = chains[0]
     settings = {
         "algorithm": first.algorithm.__name__, "start": first.start, "model": first.model, "plan": plan,
@@ -224,9 +225,11 @@ def prepare_checkpoint(
     if saving.path.exists():
         if not saving.resume:
             raise FileExistsError(f"checkpoint {saving.path} exists: resume from it, or remove it first")
-        for chain, snapshot in zip(chains, checkpoint.read(saving.path, mark, draws.arrays), strict=True):
+        snapshots, seconds = checkpoint.read(saving.path, mark, draws.arrays)
+        for chain, snapshot in zip(chains, snapshots, strict=True):
             chain.snapshot = snapshot
-    return mark
+        return mark, seconds
+    return mark, 0.0
 
 
 def wait_for(

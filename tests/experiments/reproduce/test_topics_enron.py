@@ -65,9 +65,9 @@ def test_a_fit_that_died_goes_on_where_it_was(bench, tmp_path, monkeypatch):
     assert not list(bench.folder.glob(f"*{CHECKPOINT}"))
     columns = ["mae", "log_score", "npmi", "umass", "r_hat", "ess"]
     np.testing.assert_array_equal(again[columns], whole[columns])
-    seconds = again.set_index("method").loc[OURS, ["seconds", "processor_seconds"]]
-    assert seconds.iloc[0].isna().all()
-    assert seconds.iloc[1:].notna().all(axis=None)
+    ours = again[again["method"] == OURS]
+    assert (ours["seconds"] > 0.0).all()
+    assert ours["processor_seconds"].isna().tolist() == [True, False, False]
 
 
 def test_naive_chains_may_be_shorter():

@@ -108,8 +108,7 @@ def fit(
 ) -> dict[str, float]:
     """Scores and seconds of one fit; ``prior`` is options of the model that are not its defaults.
 
-    Chains go on from the checkpoint, if it is there, and leave it when they are interrupted; how long they took is not
-    known then.
+    Chains go on from the checkpoint, if it is there; how much of the processor they took is not known then.
 
     Raises:
         KeyboardInterrupt: the fit was interrupted, and what it drew until then is no result.
@@ -133,20 +132,16 @@ def fit(
         | (prior or {})
         | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})
     )
-    started, worked = time.perf_counter(), time.process_time()
+    worked = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
-        if checkpoint is None or method not in SAMPLED:
-            whole = True
-            model.fit(data)
-        else:
-            whole = not checkpoint.exists()
-            model.fit(data, checkpoint=checkpoint, resume=True)
+        resumed = checkpoint is not None and checkpoint.exists()
+        model.fit(data, checkpoint=checkpoint, resume=True)
     if model.interrupted_:
         raise KeyboardInterrupt
-    cost = {"seconds": time.perf_counter() - started if whole else np.nan,
-            "processor_seconds": time.process_time() - worked if whole else np.nan,
+    cost = {"seconds": model.fit_seconds_,
+            "processor_seconds": np.nan if resumed else time.process_time() - worked,
             "gigabytes": peak_gigabytes()}  # fmt: skip
     draws = model.posterior["posterior"]
     theta, phi = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]) for name in ("theta", "phi"))
