@@ -15,6 +15,15 @@ def test_row_blocks_cover_every_row_once_whatever_the_size():
         assert len(found) >= min(blocks.BLOCKS_OF_FEW_ROWS, -(-n_rows // blocks.LEAST_ROWS_PER_BLOCK))
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "number"), [(100, 80, 1), (400, 80, 2), (1000, 80, 4), (200, 1000, 4)]
+)
+def test_rows_of_few_columns_are_cut_no_finer_than_it_pays(n_rows, n_columns, number):
+    found = row_blocks(n_rows, None, n_columns)
+    assert len(found) == number
+    assert number == 1 or (found[0].stop - found[0].start) * n_columns >= blocks.LEAST_CELLS_PER_BLOCK
+
+
 def test_sums_are_added_in_the_order_of_the_blocks():
     parts = [1e16, 1.0, 1.0]
     found = (((), (np.array([x]),)) for x in parts)

@@ -68,7 +68,7 @@ def entries_and_halves(block, times, halves):
 def test_a_function_over_rows_gets_blocks_what_is_shared_and_its_own_rows(threads, block_rows):
     reports = np.random.default_rng(1).integers(-2, 4, (150, 5))
     own = np.arange(300.0).reshape(150, 2)
-    blocks = row_blocks(150, block_rows)
+    blocks = row_blocks(150, block_rows, 5)
     with ThreadEngine(threads) as engine:
         (rows, halves), (counts,) = engine.over_rows(
             entries_and_halves, PrivatizedCounts(reports, 0.5), (3,), (own,), block_rows

@@ -172,7 +172,7 @@ def test_fixed_rates_stay_fixed():
 def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 3, 0.5, seed=4, tokens=2000.0)
-    assert len(row_blocks(600)) == 4
+    assert len(row_blocks(600, None, 2100)) == 4
     streams, model = Streams.of_chain(5, 0), small_model((600, 2100), 3, learned=True)
     start = gibbs.init(observations, model, streams)
     finals = []

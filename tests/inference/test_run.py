@@ -27,7 +27,7 @@ def run(plan, threads=1, seed=5, data=None, progress=False):
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_same_seed_gives_the_same_bits_with_any_number_of_threads(threads, chains):
     plan, data = Schedule(4, 3, chains, 1), observations(600)
-    assert len(row_blocks(600)) == 4
+    assert len(row_blocks(600, None, data.shape[1])) > 2
     assert_same_bits(run(plan, 1, data=data).draws, run(plan, threads, data=data).draws)
 
 

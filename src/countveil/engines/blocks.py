@@ -17,6 +17,7 @@ from countveil.observations import Observations
 MOST_ROWS_PER_BLOCK = 256
 LEAST_ROWS_PER_BLOCK = 64
 BLOCKS_OF_FEW_ROWS = 4
+LEAST_CELLS_PER_BLOCK = 1 << 14  # fewer cost less than it does to call the kernel
 
 Arrays = tuple[np.ndarray, ...]
 BlockFunction = Callable[..., tuple[Arrays, Arrays]]
@@ -62,11 +63,14 @@ class Engine(Protocol):
     ) -> None: ...
 
 
-def row_blocks(n_rows: int, size: int | None = None) -> list[slice]:
-    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows."""
+def row_blocks(n_rows: int, size: int | None = None, n_columns: int = LEAST_CELLS_PER_BLOCK) -> list[slice]:
+    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows.
+
+    Rows of few columns are not cut into blocks of less than LEAST_CELLS_PER_BLOCK for that.
+    """
     if size is None:
-        few = -(-n_rows // BLOCKS_OF_FEW_ROWS)
-        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few))
+        few, enough = -(-n_rows // BLOCKS_OF_FEW_ROWS), -(-LEAST_CELLS_PER_BLOCK // n_columns)
+        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few, enough))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 

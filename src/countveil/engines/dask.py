@@ -61,7 +61,7 @@ class DaskEngine:
         block_rows: int | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = row_blocks(observations.shape[0], block_rows)
+        blocks = row_blocks(observations.shape[0], block_rows, observations.shape[1])
         lost: BaseException | None = None
         for _ in range(MOST_LOSSES):
             threads = self._threads_of_workers()

@@ -33,7 +33,7 @@ class ThreadEngine:
         block_rows: int | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = row_blocks(observations.shape[0], block_rows)
+        blocks = row_blocks(observations.shape[0], block_rows, observations.shape[1])
 
         def compute(number: int, rows: slice) -> tuple[Arrays, Arrays]:
             return function(Block(number, observations.block(rows)), *shared, *(x[rows] for x in own))
