@@ -5,9 +5,8 @@ A row's entries by the batch are given to topics by ``topics``, which computes o
 
 from numba import njit
 
-from countveil.kernels.topics import TOKENS_ONE_BY_ONE
-
 LANES = 8
+TOKENS_ONE_BY_ONE = 24
 
 
 @njit(cache=True, nogil=True)

@@ -55,9 +55,9 @@ def visit_rows(first, last, block, factors, topics_kv, sums, update, space, sour
     shape_dk, rate_dk, exposure_dk, theta_total_2k = update
     batch, tokens, order = space
     column_i, report_i, rate_i, alpha_i, count_i, _ = batch
-    order_j, theta_j = order
+    order_j, theta_j, place_h = order
     for d in range(first, last):
-        order_topics(theta_dk, d, phi_total_k, order_j, theta_j)
+        order_topics(theta_dk, d, phi_total_k, order_j, theta_j, place_h)
         n, noisy = 0, False
         for e in range(indptr[d], indptr[d + 1]):
             report = np.int64(reports[e])

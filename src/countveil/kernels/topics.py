@@ -4,42 +4,41 @@ A row's topics are visited in order of their shares of it, largest first: the ru
 uniform part of the rate after a few of them, and the rest are never computed. phi and the counts come as (K, V) views.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
 from countveil.kernels.batches import BATCH
 from countveil.kernels.uniforms import fill_uniforms
 
-TOKENS_ONE_BY_ONE = 24
+FEW = 4
+SEVERAL = 128
 AT_ONCE = 4
 HALVINGS = 16
+EXPONENT = np.int64(52)
 
 
 @njit(cache=True, nogil=True)
 def new_order(n_topics):
-    """Space for a row's topics in order: (order_j, theta_j), padded to a multiple of AT_ONCE with no weight."""
+    """Space for topics in order: (order_j, theta_j), padded to a multiple of AT_ONCE with no weight, place_h."""
     size = -(-n_topics // AT_ONCE) * AT_ONCE
-    return np.zeros(size, dtype=np.uint32), np.zeros(size)
+    return np.zeros(size, dtype=np.uint32), np.zeros(size), np.zeros(HALVINGS + 1, dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
 def new_tokens():
-    """Space for a batch's tokens: (their entry, their uniform)."""
-    size = BATCH * TOKENS_ONE_BY_ONE + AT_ONCE
-    return np.empty(size, dtype=np.uint32), np.empty(size)
+    """Space for a batch's tokens: (entry of each that comes alone, its uniform, uniforms of the others)."""
+    size = BATCH * FEW + FEW
+    return np.empty(size, dtype=np.uint32), np.empty(size), np.empty(BATCH * SEVERAL)
 
 
 @njit(cache=True, nogil=True)
-def order_topics(theta_dk, d, phi_total_k, order_j, theta_j):
+def order_topics(theta_dk, d, phi_total_k, order_j, theta_j, place_h):
     """order_j = topics by theta_dk phi_total_k, largest first to within a factor of two; theta_j = their theta."""
     n_topics = theta_dk.shape[1]
-    largest = 0.0
+    top = np.int64(0)
     for k in range(n_topics):
-        largest = max(largest, theta_dk[d, k] * phi_total_k[k])
-    top = math.frexp(largest)[1]
-    place_h = np.zeros(HALVINGS + 1, dtype=np.int64)
+        top = max(top, exponent(theta_dk[d, k] * phi_total_k[k]))
+    place_h[:] = 0
     for k in range(n_topics):
         place_h[1 + halvings(theta_dk[d, k] * phi_total_k[k], top)] += 1
     for h in range(HALVINGS):
@@ -52,11 +51,15 @@ def order_topics(theta_dk, d, phi_total_k, order_j, theta_j):
 
 
 @njit(cache=True, nogil=True)
+def exponent(weight):
+    """The power of two of a weight that is not negative, from its bits; 0 for none."""
+    return np.float64(weight).view(np.int64) >> EXPONENT
+
+
+@njit(cache=True, nogil=True)
 def halvings(weight, top):
-    """How many factors of two the weight is below 2^top, HALVINGS - 1 at most."""
-    if not weight > 0.0:
-        return HALVINGS - 1
-    return max(0, min(HALVINGS - 1, top - math.frexp(weight)[1]))
+    """How many factors of two the weight is below one of exponent ``top``, HALVINGS - 1 at most."""
+    return min(HALVINGS - 1, top - exponent(weight))
 
 
 @njit(cache=True, nogil=True)
@@ -64,14 +67,9 @@ def list_tokens(n, count_i, token_t):
     """Each entry's number in its batch, as often as its count where that is small; returns how many in all."""
     m = 0
     for i in range(n):
-        count = count_i[i]
-        if count > TOKENS_ONE_BY_ONE:
-            continue
-        for t in range(AT_ONCE):  # the same for every count: nothing to predict
+        for t in range(FEW):  # the same for every count: nothing to predict
             token_t[m + t] = i
-        for t in range(AT_ONCE, count):
-            token_t[m + t] = i
-        m += count
+        m += count_i[i] if count_i[i] <= FEW else 0
     return m
 
 
@@ -111,9 +109,53 @@ def walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_k
 
 
 @njit(cache=True, nogil=True)
+def split_several(n, uniform_t, column_i, rate_i, count_i, order_j, theta_j, phi_kv, row_count_k, count_kv):
+    """Give counts above FEW and up to SEVERAL to topics: all tokens of an entry are compared with its running sums.
+
+    ``uniform_t`` has a uniform for every token of such an entry, in turn.
+    """
+    first = 0
+    for i in range(n):
+        count = count_i[i]
+        if count <= FEW or count > SEVERAL:
+            continue
+        v, rate = column_i[i], rate_i[i]
+        last = last_with_weight(row_count_k.size - 1, order_j, theta_j, phi_kv, v)
+        total, left, j = 0.0, count, 0
+        while left > 0 and j < last:
+            k0, k1, k2, k3 = order_j[j], order_j[j + 1], order_j[j + 2], order_j[j + 3]
+            s0 = total + theta_j[j] * phi_kv[k0, v]
+            s1 = s0 + theta_j[j + 1] * phi_kv[k1, v]
+            s2 = s1 + theta_j[j + 2] * phi_kv[k2, v]
+            s3 = s2 + theta_j[j + 3] * phi_kv[k3, v]
+            n0 = n1 = n2 = n3 = 0
+            for t in range(first, first + count):
+                part = uniform_t[t] * rate
+                n0 += np.int64(part >= s0)
+                n1 += np.int64(part >= s1)
+                n2 += np.int64(part >= s2)
+                n3 += np.int64(part >= s3)
+            add_tokens(left - n0, k0, v, row_count_k, count_kv)
+            add_tokens(n0 - n1, k1, v, row_count_k, count_kv)
+            add_tokens(n1 - n2, k2, v, row_count_k, count_kv)
+            add_tokens(n2 - n3, k3, v, row_count_k, count_kv)
+            total, left, j = s3, n3, j + AT_ONCE
+        if left > 0:  # the last topic's, or beyond the end by rounding
+            add_tokens(left, order_j[last], v, row_count_k, count_kv)
+        first += count
+
+
+@njit(cache=True, nogil=True)
+def add_tokens(count, k, v, row_count_k, count_kv):
+    """Count for a topic in its row and in its column."""
+    row_count_k[k] += count
+    count_kv[k, v] += count
+
+
+@njit(cache=True, nogil=True)
 def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
     """Give a large count to topics by conditional binomials, at a cost that does not grow with it."""
-    order_j, theta_j = order
+    order_j, theta_j, _ = order
     last = last_with_weight(order_j.size - 1, order_j, theta_j, phi_kv, v)
     left = rate
     for j in range(last + 1):
@@ -132,11 +174,17 @@ def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
 def give_to_topics(n, batch, tokens, order, phi_kv, row_count_k, count_kv, source, rng):
     """Add (count_k) ~ Multinomial(count_i, theta_dk phi_vk / rate_i) of each entry to both sums of counts."""
     column_i, _, rate_i, _, count_i, _ = batch
-    token_t, uniform_t = tokens
-    order_j, theta_j = order
+    token_t, uniform_t, uniforms = tokens
+    order_j, theta_j, _ = order
     n_tokens = list_tokens(n, count_i, token_t)
     fill_uniforms(source, n_tokens, uniform_t)
     walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_kv, row_count_k, count_kv)
+    several = 0
     for i in range(n):
-        if count_i[i] > TOKENS_ONE_BY_ONE:
+        several += count_i[i] if FEW < count_i[i] <= SEVERAL else 0
+    if several > 0:
+        fill_uniforms(source, several, uniforms)
+        split_several(n, uniforms, column_i, rate_i, count_i, order_j, theta_j, phi_kv, row_count_k, count_kv)
+    for i in range(n):
+        if count_i[i] > SEVERAL:
             split_many(count_i[i], rate_i[i], order, phi_kv, column_i[i], row_count_k, count_kv, rng)
