@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from countveil.inference import ascent, factors
 from tests.factorizations import (
@@ -12,7 +13,14 @@ from tests.factorizations import (
     observe,
     rates_of,
 )
-from tests.joint import SERIAL, count_moments, dense_exposures, draw_factors, draw_reports
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    count_moments,
+    dense_exposures,
+    draw_factors,
+    draw_reports,
+)
 
 
 class Recorder:
@@ -145,3 +153,30 @@ def test_an_offset_of_a_shared_axis_is_refused():
     observations.prior_scale_d = np.linspace(1.0, 2.0, 6)
     with pytest.raises(ValueError, match="row_offset must be for an axis with one factor of its own"):
         factors.offset_scales(model, observations)
+
+
+def draw_gammas(count, exposure, shape, rate, repeats, rng):
+    """(repeats, n) draws of Gamma(shape + count, rate + exposure)."""
+    flat = [np.broadcast_to(x, np.shape(count)).ravel() for x in (count, exposure, shape, rate)]
+    return np.array([factors.sample_gammas(*flat, rng) for _ in range(repeats)])
+
+
+def test_factors_given_counts_are_gamma():
+    rng = np.random.default_rng(5)
+    count = np.array([[0.0, 3.0, 40.0], [1.0, 0.0, 7.0]])
+    exposure = np.array([2.0, 1.0, 5.0]) + rng.normal(0.0, 0.2, (2, 3))
+    shape, rate = np.array([[0.42, 0.63, 0.3], [1.4, 2.1, 1.0]]), np.array([[0.01], [3.0]])
+    draws = draw_gammas(count, exposure, shape, rate, 3000, rng)
+    u = stats.gamma(shape + count, scale=1.0 / (rate + exposure)).cdf(draws.reshape(-1, 2, 3)).reshape(-1, 6)
+    assert all(stats.kstest(column, "uniform").pvalue > FALSE_ALARM / 6 for column in u.T)
+
+
+def test_exposures_that_rounding_left_below_zero_are_none():
+    draws = draw_gammas([2.0], -1e-3, 1.0, 1e-2, 3000, np.random.default_rng(17))[:, 0]
+    assert stats.kstest(draws, stats.gamma(3.0, scale=1e2).cdf).pvalue > FALSE_ALARM
+
+
+def test_gamma_draws_of_tiny_shape_never_reach_zero():
+    draws = draw_gammas(np.zeros(3), 0.0, 1e-3, [0.8, 1.3, 0.5], 2000, np.random.default_rng(6))
+    assert draws.min() == factors.SMALLEST
+    assert (draws**2).min() > 0.0

@@ -190,39 +190,6 @@ def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
         assert stats.kstest(draws[:, d], posterior.cdf).pvalue > FALSE_ALARM / 3
 
 
-def draw_gammas(count, exposure, shape, rate, repeats, rng):
-    """(repeats, n) draws of Gamma(shape + count, rate + exposure)."""
-    draws = np.empty((repeats, np.size(count)))
-    flat = [
-        np.ravel(np.broadcast_to(x, np.shape(count))).astype(float) for x in (count, exposure, shape, rate)
-    ]
-    for draw in draws:
-        kernels.sample_gammas(*flat, draw, rng)
-    return draws
-
-
-def test_factors_given_counts_are_gamma():
-    rng = np.random.default_rng(5)
-    count_vk = np.array([[0.0, 3.0, 40.0], [1.0, 0.0, 7.0]])
-    exposure_vk = np.array([2.0, 1.0, 5.0]) + rng.normal(0.0, 0.2, (2, 3))
-    shape_vk, rate_vk = SHAPE_DK[1:3], np.array([0.01, 3.0])[:, None] * RATE
-    draws = draw_gammas(count_vk, exposure_vk, shape_vk, rate_vk, 3000, rng)
-    law = stats.gamma(shape_vk + count_vk, scale=1.0 / (rate_vk + exposure_vk))
-    u = law.cdf(draws.reshape(-1, 2, 3)).reshape(-1, 6)
-    assert all(stats.kstest(column, "uniform").pvalue > FALSE_ALARM / 6 for column in u.T)
-
-
-def test_exposures_that_rounding_left_below_zero_are_none():
-    draws = draw_gammas([2.0], -1e-3, 1.0, 1e-2, 3000, np.random.default_rng(17))[:, 0]
-    assert stats.kstest(draws, stats.gamma(3.0, scale=1e2).cdf).pvalue > FALSE_ALARM
-
-
-def test_gamma_draws_of_tiny_shape_never_reach_zero():
-    draws = draw_gammas(np.zeros(3), 0.0, 1e-3, RATE, 2000, np.random.default_rng(6))
-    assert draws.min() == kernels.SMALLEST
-    assert (draws**2).min() > 0.0
-
-
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
 def test_log_likelihood_equals_brute_force(alpha_kind, masked):

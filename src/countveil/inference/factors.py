@@ -12,7 +12,7 @@ import numpy as np
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
-from countveil.kernels.gibbs import MASKED, SMALLEST, sample_gammas
+from countveil.kernels.gibbs import MASKED, SMALLEST
 from countveil.kernels.shared import update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
@@ -189,6 +189,18 @@ def update_after_allocation(
         update_side(model, model.columns, factors, column_counts, exposure, rule)
 
 
+def sample_gammas(
+    count: np.ndarray, exposure: np.ndarray, shape: np.ndarray, rate: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Gamma(shape + count, rate + exposure), kept away from underflow so that products of draws stay positive.
+
+    The exposures of an entry that is masked or seldom exposed are differences, and may come out below zero by
+    rounding alone.
+    """
+    draw = rng.standard_gamma(shape + count) / (rate + np.maximum(exposure, 0.0))
+    return np.maximum(draw, SMALLEST)
+
+
 class DrawRule:
     """Each factor drawn from its gamma conditional."""
 
@@ -200,14 +212,14 @@ class DrawRule:
     def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
         """A draw; long factors in blocks, each with a stream of its own."""
         shape, rate = self.priors[f]
-        flat = [np.ascontiguousarray(x, dtype=float).ravel() for x in (count, exposure, shape, rate)]
+        flat = [x.ravel() for x in (count, exposure, shape, rate)]
         draw = np.empty(count.size)
         blocks = row_blocks(draw.size, ENTRIES_PER_BLOCK)
 
         def fill(number: int, part: slice) -> None:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32 | number)
             count_n, exposure_n, shape_n, rate_n = (x[part] for x in flat)
-            sample_gammas(count_n, exposure_n, shape_n, rate_n, draw[part], rng)
+            draw[part] = sample_gammas(count_n, exposure_n, shape_n, rate_n, rng)
 
         list(self.engine.map(fill, range(len(blocks)), blocks))
         drawn = draw.reshape(count.shape)

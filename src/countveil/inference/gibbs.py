@@ -119,7 +119,7 @@ def sweep_block(
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
     """Theta's rows, and the block's part of (counts, exposures, theta's totals)."""
-    sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
+    sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1]))
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
     kernels.sweep_rows(
         block.entries, new, phi, phi_total, shape, rate, *sums, is_dense(block.entries, len(phi)), rng

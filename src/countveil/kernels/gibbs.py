@@ -130,17 +130,6 @@ def allocate_rows(block, theta_dk, phi_vk, phi_total_k, count_dk, count_vk, rng)
 
 
 @njit(cache=True, nogil=True)
-def sample_gammas(count_n, exposure_n, shape_n, rate_n, draw_n, rng):
-    """draw_n ~ Gamma(shape_n + count_n, rate_n + exposure_n), in place.
-
-    The exposures of an entry that is masked or seldom exposed are differences, and may come out below zero by
-    rounding alone.
-    """
-    for n in range(draw_n.size):
-        draw_n[n] = sample_gamma(shape_n[n] + count_n[n], rate_n[n] + max(exposure_n[n], 0.0), rng)
-
-
-@njit(cache=True, nogil=True)
 def log_likelihood_rows(block, theta_dk, phi_vk, phi_total_k):
     """log P(max(reports, 0) | theta, phi) of a block of rows, the counts summed out (mathematics, 2.2 and 2.5)."""
     indptr, columns, reports, alpha_e, alpha_d, exposure_d = block

@@ -37,10 +37,10 @@ class Factor(NamedTuple):
         axes = tuple(i for i, n in enumerate(self.rate_shape) if n == 1)
         if np.ndim(values) == 0 and not self.symmetric:
             return np.full(self.rate_shape, values * float(math.prod(self.shape[i] for i in axes)))
-        full = np.asarray(self.weight * values, dtype=float)
+        full = np.asarray(self.weight * values if self.symmetric else values)
         if full.shape != self.shape:
             full = np.broadcast_to(full, self.shape)
-        return full.sum(axis=axes, keepdims=True)
+        return np.add.reduce(full, axis=axes, keepdims=True)
 
 
 class Factorization(NamedTuple):

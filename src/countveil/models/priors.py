@@ -35,7 +35,7 @@ class GammaPrior(NamedTuple):
         """
         if not self.learned:
             return rate
-        return rng.standard_gamma(np.broadcast_to(1.0 + size, rate.shape)) / (1.0 / self.rate + total)
+        return rng.standard_gamma(1.0 + size) / (1.0 / self.rate + total)
 
 
 def typical_prior(shape: float, rate: float | None, scale: float) -> GammaPrior:
