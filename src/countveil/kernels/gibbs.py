@@ -101,21 +101,21 @@ def sweep_rows(
     count_dk, exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
     add_row_exposures(block, phi_vk, exposure_dk, dense)
     update = shape_dk, rate_dk, exposure_dk, theta_total_2k
-    if dense:
-        together = min(n_rows, rows_of_rates(n_columns))
-        rates = np.empty(together * n_columns)
-        by_topic_kv, count_kv = np.ascontiguousarray(phi_vk.T), np.zeros((n_topics, n_columns))
-        for first in range(0, n_rows, together):
-            last = min(first + together, n_rows)
+    together = min(n_rows, rows_of_rates(n_columns)) if dense else n_rows
+    rates = np.empty(together * n_columns if dense else 0)
+    turned_kv = np.ascontiguousarray(phi_vk.T) if dense else np.empty((0, 0))
+    topics_kv = turned_kv if dense else phi_vk.T
+    count_kv = np.zeros((n_topics, n_columns)) if dense else count_vk.T
+    for first in range(0, n_rows, together):  # one call: a second, of other types, would compile for seconds
+        last = min(first + together, n_rows)
+        rates_dv = np.empty((0, 0))
+        if dense:
             rates_dv = rates[: (last - first) * n_columns].reshape(last - first, n_columns)
-            np.dot(theta_dk[first:last], by_topic_kv, rates_dv)
-            factors = theta_dk, phi_vk, phi_total_k, rates_dv
-            sums = count_dk, count_kv
-            visit_rows(first, last, block, factors, by_topic_kv, sums, update, space, source, rng)
+            np.dot(theta_dk[first:last], turned_kv, rates_dv)
+        factors, sums = (theta_dk, phi_vk, phi_total_k, rates_dv), (count_dk, count_kv)
+        visit_rows(first, last, block, factors, topics_kv, sums, update, space, source, rng)
+    if dense:
         count_vk += count_kv.T
-    else:
-        one_by_one = theta_dk, phi_vk, phi_total_k, np.empty((0, 0))
-        visit_rows(0, n_rows, block, one_by_one, phi_vk.T, (count_dk, count_vk.T), update, space, source, rng)
     add_column_exposures(block, theta_dk, exposure_vk, dense)
 
 

@@ -106,7 +106,8 @@ def add_column_exposures(block, theta_dk, exposure_vk, dense):
             if fill_excess(block, place_d, first, last, excess):
                 product_vk = product[: (last - first) * n_topics].reshape(last - first, n_topics)
                 np.dot(excess.T, theta_dk, product_vk)
-                exposure_vk[first:last] += product_vk
+                part_vk = exposure_vk[first:last]  # to assign to a slice would compile for seconds
+                part_vk += product_vk
         return
     for d in range(n_rows):
         base = exposure_d[d]

@@ -193,7 +193,8 @@ def expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
         np.dot(ratios_dv, phi_g_vk[first:last], by_row_dk)
         ratio_dk += by_row_dk
         np.dot(ratios_dv.T, theta_g_dk, by_column_vk)
-        ratio_vk[first:last] += by_column_vk
+        part_vk = ratio_vk[first:last]
+        part_vk += by_column_vk
     return bound
 
 
