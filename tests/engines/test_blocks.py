@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from countveil.engines import blocks
-from countveil.engines.blocks import put_together, row_blocks
+from countveil.engines.blocks import put_together, row_blocks, summed
+from countveil.engines.placing import grouped
 
 
 def test_row_blocks_cover_every_row_once_whatever_the_size():
@@ -24,13 +25,26 @@ def test_rows_of_few_columns_are_cut_no_finer_than_it_pays(n_rows, n_columns, nu
     assert number == 1 or (found[0].stop - found[0].start) * n_columns >= blocks.LEAST_CELLS_PER_BLOCK
 
 
-def test_sums_are_added_in_the_order_of_the_blocks():
-    parts = [1e16, 1.0, 1.0]
+def test_sums_are_added_up_by_halves():
+    parts = [1.0, 1e16, 1.0, 1.0, 1.0]
     found = (((), (np.array([x]),)) for x in parts)
-    whole, (total,) = put_together(found, row_blocks(3, 1))
+    whole, (total,) = put_together(found, row_blocks(5, 1))
     assert whole == ()
-    assert total.tolist() == [(parts[0] + parts[1]) + parts[2]]
-    assert total[0] != sum(reversed(parts))
+    assert total.tolist() == [(parts[0] + parts[1]) + (parts[2] + (parts[3] + parts[4]))]
+    assert total[0] != sum(parts)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 8, 1000])
+@pytest.mark.parametrize("n_blocks", [1, 2, 13, 40, 1000])
+def test_groups_summed_up_alone_give_the_same_bits(n_blocks, n_threads):
+    parts = np.random.default_rng(n_blocks).standard_normal(n_blocks)
+
+    def arrays(values):
+        return iter([(np.array([x]),) for x in values])
+
+    groups = grouped(n_blocks, n_threads)
+    sums = [summed(arrays(parts[group[0] : group[-1] + 1]), len(group))[0][0] for group in groups]
+    assert summed(arrays(sums), len(sums)) == summed(arrays(parts), n_blocks)
 
 
 @pytest.mark.parametrize("trailing", [(), (2,), (2, 3)])

@@ -3,19 +3,21 @@ import pytest
 from countveil.engines.placing import MOST_BLOCKS_PER_GROUP, grouped, placed
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 7, 1000])
+@pytest.mark.parametrize("n_threads", [1, 2, 7, 64, 1000])
 @pytest.mark.parametrize("n_blocks", [1, 2, 13, 40, 1000])
-def test_groups_are_runs_of_blocks_and_have_every_block_once(n_blocks, n_threads):
+def test_groups_are_halves_of_halves_and_have_every_block_once(n_blocks, n_threads):
     groups = grouped(n_blocks, n_threads)
     assert [number for group in groups for number in group] == list(range(n_blocks))
-    assert max(map(len, groups)) <= MOST_BLOCKS_PER_GROUP
-    assert len(groups) == n_blocks or len(groups) % n_threads == 0
-    assert len(groups) >= min(n_blocks, 2 * n_threads)
-    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+    assert len(groups) & (len(groups) - 1) == 0
+    sizes = [len(group) for group in groups]
+    assert max(sizes) <= MOST_BLOCKS_PER_GROUP
+    assert max(sizes) - min(sizes) <= 1
+    assert 2 * len(groups) > n_blocks or len(groups) % n_threads == 0 or len(groups) >= 4 * n_threads
 
 
 def test_groups_are_shared_out_by_threads_and_neighbours_stay_together():
-    assert placed([None] * 8, {"a": 1, "b": 1}) == list("abbaabba")
+    assert placed([None] * 8, {"a": 1, "b": 1}) == list("aaaabbbb")
+    assert placed([None] * 16, {"a": 1, "b": 1, "c": 1}) == list("aaaaaabbbbbbcccc")
     assert sorted(placed([None] * 8, {"a": 1, "b": 3})) == list("aabbbbbb")
 
 

@@ -48,7 +48,7 @@ class Engine(Protocol):
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows); own arrays have a row for each row.
 
-        Sums are added up in the blocks' order, so that they do not depend on who computed which block.
+        Sums are added up by halves (see ``summed``), so that they do not depend on who computed which blocks.
         """
         ...
 
@@ -75,21 +75,31 @@ def row_blocks(n_rows: int, size: int | None = None, n_columns: int = LEAST_CELL
 
 
 def put_together(results: Iterable[tuple[Arrays, Arrays]], blocks: list[slice]) -> tuple[Arrays, Arrays]:
-    """(all rows, sums) of the blocks' results, which come in order; takes the first block's sums for its own."""
+    """(all rows, sums) of the blocks' results, which come in order; takes their sums for its own."""
     whole: Arrays = ()
-    sums: Arrays = ()
-    for number, (found, parts) in enumerate(results):
-        if number == 0:
-            n_rows = blocks[-1].stop
-            whole, sums = tuple(np.empty((n_rows, *x.shape[1:]), dtype=x.dtype) for x in found), parts
-        for rows, part in zip(whole, found, strict=True):
-            rows[blocks[number]] = part
-        if number > 0:
-            add_to(sums, parts)
+
+    def sums_alone() -> Iterator[Arrays]:
+        nonlocal whole
+        for number, (found, sums) in enumerate(results):
+            if number == 0:
+                n_rows = blocks[-1].stop
+                whole = tuple(np.empty((n_rows, *x.shape[1:]), dtype=x.dtype) for x in found)
+            for rows, part in zip(whole, found, strict=True):
+                rows[blocks[number]] = part
+            yield sums
+
+    sums = summed(sums_alone(), len(blocks))
     return whole, sums
 
 
-def add_to(sums: Arrays, parts: Arrays) -> None:
-    """Add a block's arrays to the sums so far, in place."""
-    for total, part in zip(sums, parts, strict=True):
-        total += part
+def summed(parts: Iterator[Arrays], n: int) -> Arrays:
+    """The sum of the next n parts, which are changed: that of the first half plus that of the second, and so on down.
+
+    Whoever has all parts of a half can sum them up alone, and no bit of the whole tells who did.
+    """
+    if n == 1:
+        return next(parts)
+    total = summed(parts, n // 2)
+    for x, y in zip(total, summed(parts, n - n // 2), strict=True):
+        x += y
+    return total

@@ -1,8 +1,8 @@
 """Blocks computed by the workers of a Dask cluster, with the same numbers as in one process.
 
 Blocks of the data go out once, a few at a time, and stay where they are; what all blocks share and the rows' factors
-go out with every pass. Blocks' sums stay on the workers and are added up there in the blocks' order, from worker to
-worker: only rows and the total come back. What a lost worker held is sent to another, and the pass is computed again.
+go out with every pass. Blocks' sums are added up on the workers, by halves as everywhere: only rows and the total
+come back. What a lost worker held is sent to another, and the pass is computed again.
 """
 
 import signal
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from functools import cache
 from importlib import import_module
+from itertools import accumulate
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -21,7 +23,7 @@ from distributed import Client, Future, WorkerPlugin
 from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
-from countveil.engines.blocks import Arrays, Block, BlockFunction, add_to, put_together, row_blocks
+from countveil.engines.blocks import Arrays, Block, BlockFunction, put_together, row_blocks
 from countveil.engines.placing import grouped, placed
 from countveil.engines.threads import ThreadEngine
 from countveil.observations import Observations
@@ -31,8 +33,6 @@ WAIT_SECONDS = 60.0
 SHIPPING_SECONDS = 10.0
 ALIGNMENT = 16  # bytes
 LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
-
-Parts = list[tuple[Arrays, Arrays]]
 
 
 class Shipment(NamedTuple):
@@ -91,21 +91,22 @@ class DaskEngine:
         """One pass: each group computed where its data are, its sums added to those of the groups before."""
         submit, n_groups = self.client.submit, len(shipment.groups)
         everywhere = submit(settled, packed(shared), pure=False)
+        parts = [slice(blocks[g[0]].start, blocks[g[-1]].stop) for g in shipment.groups]
         rows: list[Future] = []
-        parts: list[slice] = []
-        sums: Future | None = None
-        for g, numbers in enumerate(shipment.groups):
-            part = slice(blocks[numbers[0]].start, blocks[numbers[-1]].stop)
-            parts.append(part)
+        sums: list[tuple[Future, dict[str, Any]]] = []
+        for g, part in enumerate(parts):
             options = {
                 "workers": shipment.workers[g], "allow_other_workers": True, "pure": False,
                 "priority": n_groups - g,
             }  # fmt: skip
             own_rows = tuple(x[part] for x in own)
             found = submit(compute_group, function, shipment.data[g], everywhere, own_rows, **options)
-            rows.append(submit(rows_of, found, **options))
-            sums = submit(added, sums, found, **options)
-        *all_rows, total = self.client.gather([*rows, sums])
+            rows.append(submit(itemgetter(0), found, **options))
+            sums.append((submit(itemgetter(1), found, **options), options))
+        while len(sums) > 1:
+            pairs = zip(sums[::2], sums[1::2], strict=True)
+            sums = [(submit(added, left, right, **there), there) for (left, there), (right, _) in pairs]
+        *all_rows, total = self.client.gather([*rows, sums[0][0]])
         whole, _ = put_together(((found, ()) for found in all_rows), parts)
         return whole, settled(total)
 
@@ -160,31 +161,26 @@ class DaskEngine:
         self._here.__exit__(kind, error, trace)
 
 
-def compute_group(function: BlockFunction, group: list[Block], shared: tuple[Any, ...], own: Arrays) -> Parts:
+def compute_group(
+    function: BlockFunction, group: list[Block], shared: tuple[Any, ...], own: Arrays
+) -> tuple[Arrays, Arrays]:
     """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
     one_thread_of_blas()
     group[:] = [block._replace(entries=settled(block.entries)) for block in group]
     shared, own = settled(shared), settled(own)
-    found, start = [], 0
-    for block in group:
-        rows = slice(start, start + block.n_rows)
-        found.append(function(block, *shared, *(x[rows] for x in own)))
-        start = rows.stop
-    return found
+    ends = list(accumulate(block.n_rows for block in group))
+    rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def results() -> Iterator[tuple[Arrays, Arrays]]:
+        for block, part in zip(group, rows, strict=True):
+            yield function(block, *shared, *(x[part] for x in own))
+
+    return put_together(results(), rows)
 
 
-def rows_of(parts: Parts) -> Arrays:
-    """On a worker: the rows of a group, put together."""
-    return tuple(np.concatenate(found) for found in zip(*(rows for rows, _ in parts), strict=True))
-
-
-def added(sums: Arrays | None, parts: Parts) -> Arrays:
-    """On a worker: the sums so far and those of a group, added block by block; changes none of them."""
-    first = 0 if sums is not None else 1
-    total = tuple(x.copy(order="K") for x in (parts[0][1] if sums is None else sums))
-    for _, found in parts[first:]:
-        add_to(total, found)
-    return total
+def added(left: Arrays, right: Arrays) -> Arrays:
+    """On a worker: the sums of two runs of blocks; changes none of them."""
+    return tuple(x + y for x, y in zip(left, right, strict=True))
 
 
 def packed(value: Any) -> Any:

@@ -82,10 +82,12 @@ def connected(address: str | None, stack: ExitStack) -> "Client | None":
 
 def started(n_workers: int, stack: ExitStack) -> "Client":
     """A client of a cluster of this machine's own, one worker process a thread, gone with the stack."""
+    import dask
     from distributed import Client, LocalCluster
 
     from countveil.engines.dask import HearsNoInterrupts
 
+    stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))  # nobody would look
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
     )
