@@ -16,7 +16,16 @@ import countveil as cv
 from countveil.cli import app
 from countveil.engines import dask as dask_engine
 from countveil.engines.blocks import Block
-from countveil.engines.dask import DaskEngine, added, compute_group, packed, settled
+from countveil.engines.dask import (
+    DaskEngine,
+    EqualRows,
+    added,
+    compute_group,
+    lengthened,
+    packed,
+    settled,
+    shortened,
+)
 from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
@@ -216,6 +225,25 @@ def test_a_worker_has_one_thread_of_blas_also_where_nobody_set_it():
         [sys.executable, "-c", LONE_WORKER], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() in ("[1]", "[1, 1]")
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
+def test_equal_rows_travel_as_one(shape):
+    equal = np.empty(shape)
+    equal[:] = np.random.default_rng(1).random(shape[1:])
+    sent = shortened(equal)
+    assert isinstance(sent, EqualRows)
+    assert sent.row.size == equal[0].size
+    assert_same_bits((lengthened(sent),), (equal,))
+    assert lengthened(sent).strides == equal.strides
+    for number in (1, 3):
+        other = equal.copy()
+        other[number] += 1.0
+        assert shortened(other) is other
+    turned = np.ones((3, 4)).T
+    assert shortened(turned) is turned
+    one = np.ones((1, 5))
+    assert shortened(one) is one
 
 
 @pytest.mark.parametrize("cut", [np.s_[:], np.s_[::2], np.s_[:, ::2]])

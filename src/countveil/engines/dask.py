@@ -43,6 +43,13 @@ class Shipment(NamedTuple):
     workers: list[str | None]
 
 
+class EqualRows(NamedTuple):
+    """An array of equal rows, as priors mostly are, on its way."""
+
+    row: np.ndarray
+    n_rows: int
+
+
 class DaskEngine:
     """An ``Engine`` whose blocks of rows are computed by a client's workers; ``map`` runs here, in threads."""
 
@@ -99,7 +106,7 @@ class DaskEngine:
                 "workers": shipment.workers[g], "allow_other_workers": True, "pure": False,
                 "priority": n_groups - g,
             }  # fmt: skip
-            own_rows = tuple(x[part] for x in own)
+            own_rows = tuple(shortened(x[part]) for x in own)
             found = submit(compute_group, function, shipment.data[g], everywhere, own_rows, **options)
             rows.append(submit(itemgetter(0), found, **options))
             sums.append((submit(itemgetter(1), found, **options), options))
@@ -167,7 +174,7 @@ def compute_group(
     """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
     one_thread_of_blas()
     group[:] = [block._replace(entries=settled(block.entries)) for block in group]
-    shared, own = settled(shared), settled(own)
+    shared, own = settled(shared), settled(tuple(map(lengthened, own)))
     ends = list(accumulate(block.n_rows for block in group))
     rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -181,6 +188,19 @@ def compute_group(
 def added(left: Arrays, right: Arrays) -> Arrays:
     """On a worker: the sums of two runs of blocks; changes none of them."""
     return tuple(x + y for x, y in zip(left, right, strict=True))
+
+
+def shortened(rows: np.ndarray) -> np.ndarray | EqualRows:
+    """The array, or one of its rows where all are equal."""
+    equal = (
+        rows.flags.c_contiguous and len(rows) > 1 and (rows[-1] == rows[0]).all() and (rows == rows[0]).all()
+    )
+    return EqualRows(rows[0], len(rows)) if equal else rows
+
+
+def lengthened(rows: np.ndarray | EqualRows) -> np.ndarray:
+    """On a worker: the array again."""
+    return np.repeat(rows.row[None], rows.n_rows, axis=0) if isinstance(rows, EqualRows) else rows
 
 
 def packed(value: Any) -> Any:
