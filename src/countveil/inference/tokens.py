@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.factors import sample_gammas
 from countveil.inference.start import mean_count
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs, proposals
@@ -78,14 +79,13 @@ def sweep_block(
 ) -> tuple[Arrays, Arrays]:
     """Theta's rows, and the block's part of (counts, theta's totals)."""
     rng = streams.generator(sweep, ROWS, block.number)
-    row_counts, counts, new = np.zeros_like(theta), np.zeros_like(phi), np.empty_like(theta)
+    row_counts, counts = np.zeros(theta.shape), np.zeros(phi.shape)
     if expected_proposals(block, theta, total) < MOST_PROPOSALS * block.entries[1].size + phi.size:
         proposals.propose_rows(block.entries, theta, phi, total, aliases, row_counts, counts, rng)
     else:  # the same law, and room enough whatever the rates
         gibbs.allocate_rows(block.entries, theta, phi, total, row_counts, counts, rng)
         proposals.propose_rest(block.entries, theta, total, aliases, row_counts, counts, rng)
-    exposure = np.tile(total, (len(theta), 1))
-    gibbs.sample_gammas(row_counts.ravel(), exposure.ravel(), shape.ravel(), rate.ravel(), new.ravel(), rng)
+    new = sample_gammas(row_counts, total, shape, rate, rng)
     return (new,), (counts, new.sum(axis=0))
 
 
