@@ -28,7 +28,7 @@ from countveil.engines.dask import (
 )
 from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs
+from countveil.inference import gibbs, tokens
 from countveil.observations import PrivatizedCounts
 from tests.engines.passes import dies_once, reports_by_row
 from tests.joint import assert_same_bits
@@ -71,6 +71,15 @@ def test_communities_are_those_of_threads(method, client):
     assert_same_fit(
         cv.BlockModel(2, method=method, **BRIEF), PrivatizedCounts(reports((90, 90)), 0.4), client
     )
+
+
+def test_sweeps_by_tokens_are_those_of_threads(client, monkeypatch):
+    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF)
+    by_tokens = draws(model.fit(data))
+    assert_same_fit(model, data, client)
+    monkeypatch.undo()
+    assert not np.array_equal(draws(model.fit(data))[0], by_tokens[0])
 
 
 def step_and_kill(pid, at_sweep):
