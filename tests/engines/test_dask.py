@@ -117,6 +117,16 @@ def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
         assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
 
 
+@pytest.mark.parametrize("block_rows", [300, 75, 100, 7])
+def test_sums_of_any_number_of_groups_are_those_of_threads(client, block_rows):
+    data, phi, theta = some_pass()
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,), block_rows)
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,), block_rows), wanted)
+        n_groups = len(there._shipments[data][block_rows].groups)
+    assert n_groups == {300: 1, 75: 2, 100: 2, 7: 4}[block_rows]
+
+
 def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypatch):
     client.wait_for_workers(2, timeout=30)
     data, phi, theta = some_pass()

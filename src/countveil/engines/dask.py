@@ -32,6 +32,7 @@ MOST_LOSSES = 10
 WAIT_SECONDS = 60.0
 SHIPPING_SECONDS = 10.0
 ALIGNMENT = 16  # bytes
+MOST_GATHERED_WHOLE = 2  # groups: with two it takes fewer steps, with many their sums would all come here
 LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
 
 
@@ -95,25 +96,29 @@ class DaskEngine:
         shared: tuple[Any, ...],
         own: Arrays,
     ) -> tuple[Arrays, Arrays]:
-        """One pass: each group computed where its data are, its sums added to those of the groups before."""
-        submit, n_groups = self.client.submit, len(shipment.groups)
+        """One pass: each group computed where its data are; sums of many are added up on the workers."""
+        submit, gather = self.client.submit, self.client.gather
         everywhere = submit(settled, packed(shared), pure=False)
         parts = [slice(blocks[g[0]].start, blocks[g[-1]].stop) for g in shipment.groups]
-        rows: list[Future] = []
-        sums: list[tuple[Future, dict[str, Any]]] = []
-        for g, part in enumerate(parts):
-            options = {
-                "workers": shipment.workers[g], "allow_other_workers": True, "pure": False,
-                "priority": n_groups - g,
-            }  # fmt: skip
-            own_rows = tuple(shortened(x[part]) for x in own)
-            found = submit(compute_group, function, shipment.data[g], everywhere, own_rows, **options)
-            rows.append(submit(itemgetter(0), found, **options))
-            sums.append((submit(itemgetter(1), found, **options), options))
+        options: list[dict[str, Any]] = [
+            {"workers": worker, "allow_other_workers": True, "pure": False, "priority": -g}
+            for g, worker in enumerate(shipment.workers)
+        ]
+        found = [
+            submit(compute_group, function, data, everywhere, tuple(shortened(x[part]) for x in own), **there)
+            for data, part, there in zip(shipment.data, parts, options, strict=True)
+        ]
+        if len(found) <= MOST_GATHERED_WHOLE:
+            return put_together(((rows, settled(sums)) for rows, sums in gather(found)), parts)
+        rows, sums = (
+            [submit(itemgetter(n), group, **there) for group, there in zip(found, options, strict=True)]
+            for n in (0, 1)
+        )
         while len(sums) > 1:
-            pairs = zip(sums[::2], sums[1::2], strict=True)
-            sums = [(submit(added, left, right, **there), there) for (left, there), (right, _) in pairs]
-        *all_rows, total = self.client.gather([*rows, sums[0][0]])
+            options = options[::2]
+            pairs = zip(sums[::2], sums[1::2], options, strict=True)
+            sums = [submit(added, left, right, **there) for left, right, there in pairs]
+        *all_rows, total = gather([*rows, *sums])
         whole, _ = put_together(((found, ()) for found in all_rows), parts)
         return whole, settled(total)
 
