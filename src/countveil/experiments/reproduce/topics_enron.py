@@ -72,9 +72,8 @@ def run(bench: Bench, plan: Plan) -> Study:
                     continue
                 key = {"method": method, "level": level, "draw": draw_, "K": plan.n_topics, "shape": counts.shape,
                        "data": digest(counts), **plan.sampling_of(method)._asdict()}  # fmt: skip
-                work = partial(
-                    fit, method, level, draw_, counts, plan, bench, checkpoint=bench.checkpoint(key)
-                )
+                kept = bench.checkpoint(key) if method in SAMPLED else None
+                work = partial(fit, method, level, draw_, counts, plan, bench, checkpoint=kept)
                 tasks.append(Task(key, work))
                 labels.append({"level": np.nan if clean else level, "draw": draw_, "method": method})
     rows = [
