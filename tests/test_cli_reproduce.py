@@ -2,6 +2,7 @@ import pandas as pd
 import pytest
 
 from countveil.experiments.reproduce import NAMES, runner, skellam, theorems, topics_enron, topics_synthetic
+from countveil.experiments.reproduce.fits import Sampling
 from tests.test_cli import fails, run
 
 
@@ -75,6 +76,16 @@ def test_fewer_repeats_than_the_papers():
 
 def test_repeats_from_the_command_line(here, monkeypatch):
     asked = []
-    monkeypatch.setattr(runner, "at_most", lambda plan, repeats: asked.append(repeats) or plan)
+    monkeypatch.setattr(runner, "at_most", lambda plan, *given: asked.append(given) or plan)
     run("reproduce", "skellam", "--quick", "-o", "out", "--repeats", "1")
-    assert asked == [1]
+    run("reproduce", "skellam", "--quick", "-o", "out", "--sweeps", "50")
+    assert asked == [(1, None), (None, 50)]
+
+
+def test_fewer_sweeps_than_the_papers():
+    """Chains are cut in proportion; shorter ones, and plans without any, stay."""
+    cut = runner.at_most(topics_enron.FULL, None, 600)
+    assert cut == topics_enron.FULL._replace(sampling=Sampling(1, 200, 50, 8))
+    assert runner.at_most(topics_enron.FULL, 1, 7500) == topics_enron.FULL._replace(noise_draws=1)
+    assert runner.at_most(topics_enron.FULL, None, 30).naive == Sampling(1, 20, 10, 1)
+    assert runner.at_most(skellam.QUICK, None, 5) == skellam.QUICK

@@ -29,6 +29,12 @@ def reproduce(
             min=1, help="Noise draws or data sets at most; a later run with more goes on from there."
         ),
     ] = None,
+    sweeps: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Sweeps of a chain at most: tells sooner, and less surely, than the papers'."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of samplers and of simulated noise.")] = 1,
 ) -> None:
     """Run an experiment of the papers again, and say whether what they claim holds.
@@ -49,4 +55,4 @@ def reproduce(
         raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
     if data is not None and not data.is_dir():
         raise NotADirectoryError(f"{data} must be a folder of counts, got something else")
-    present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats)
+    present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats, sweeps)

@@ -38,6 +38,15 @@ class Sampling(NamedTuple):
     draws: int
     thin: int = 1
 
+    def at_most(self, sweeps: int) -> "Sampling":
+        """Chains of so many sweeps at most, the same share of them to settle; as many draws as that leaves room for."""
+        whole = self.tune + self.draws * self.thin
+        if whole <= sweeps:
+            return self
+        tune = sweeps * self.tune // whole
+        draws = min(self.draws, sweeps - tune)
+        return self._replace(tune=tune, draws=draws, thin=(sweeps - tune) // draws)
+
 
 class Noisy(NamedTuple):
     """True counts, their signed reports, the noise level, and the cells that nobody sees."""

@@ -14,18 +14,25 @@ from countveil.experiments.present import console
 from countveil.experiments.reproduce import case_module, style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
+from countveil.experiments.reproduce.fits import Sampling
 from countveil.files import replacing
 
 STYLE = {HOLDS: "bold green", FAILS: "bold red"}
 
 
 def present(
-    names: Sequence[str], output: Path, data: Path | None, quick: bool, seed: int, repeats: int | None = None
+    names: Sequence[str],
+    output: Path,
+    data: Path | None,
+    quick: bool,
+    seed: int,
+    repeats: int | None = None,
+    sweeps: int | None = None,
 ) -> dict[str, list[Verdict]]:
     """Run case studies, write NAME.png, NAME.svg, NAME.csv and NAME-verdicts.csv for each, and print all verdicts.
 
     One that needs real counts is left out, its claims not tested, if others were asked for and there are no data.
-    ``repeats`` is how many noise draws or data sets to go through at most.
+    ``repeats`` is how many noise draws or data sets to go through at most, ``sweeps`` how many a chain has at most.
 
     Raises:
         FileNotFoundError: a single case study without the data that it needs.
@@ -45,7 +52,7 @@ def present(
             continue
         with ProgressWatcher(Console(stderr=True)) as watcher:
             bench = Bench(name, output / "fits", data, seed, watcher)
-            study = module.run(bench, at_most(module.QUICK if quick else module.FULL, repeats))
+            study = module.run(bench, at_most(module.QUICK if quick else module.FULL, repeats, sweeps))
         write_files(study, name, output)
         found[name] = study.verdicts
     screen = console()
@@ -54,12 +61,15 @@ def present(
     return found
 
 
-def at_most(plan: Any, repeats: int | None) -> Any:
-    """A plan with its number of noise draws or data sets cut to ``repeats``; one that has neither as it is."""
-    if repeats is None:
-        return plan
-    fields = [field for field in ("noise_draws", "data_sets") if field in plan._fields]
-    return plan._replace(**{field: min(repeats, getattr(plan, field)) for field in fields})
+def at_most(plan: Any, repeats: int | None, sweeps: int | None = None) -> Any:
+    """A plan with its numbers of noise draws or data sets and of sweeps cut to these; one that has none as it is."""
+    if repeats is not None:
+        fields = [field for field in ("noise_draws", "data_sets") if field in plan._fields]
+        plan = plan._replace(**{field: min(repeats, getattr(plan, field)) for field in fields})
+    if sweeps is not None:
+        chains = {field: value for field, value in plan._asdict().items() if isinstance(value, Sampling)}
+        plan = plan._replace(**{field: value.at_most(sweeps) for field, value in chains.items()})
+    return plan
 
 
 def write_files(study: Study, name: str, output: Path) -> None:
