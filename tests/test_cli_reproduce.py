@@ -87,5 +87,5 @@ def test_fewer_sweeps_than_the_papers():
     cut = runner.at_most(topics_enron.FULL, None, 600)
     assert cut == topics_enron.FULL._replace(sampling=Sampling(1, 200, 50, 8))
     assert runner.at_most(topics_enron.FULL, 1, 7500) == topics_enron.FULL._replace(noise_draws=1)
-    assert runner.at_most(topics_enron.FULL, None, 30).naive == Sampling(1, 20, 10, 1)
+    assert runner.at_most(topics_enron.FULL, None, 30).naive == Sampling(1, 20, 10)
     assert runner.at_most(skellam.QUICK, None, 5) == skellam.QUICK

@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 FULL = Plan(
     real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100), threads=None,
-    naive=Sampling(1, 200, 50, 2),
+    naive=Sampling(1, 100, 50),
 )  # fmt: skip
 QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
