@@ -78,6 +78,15 @@ def test_few_reports_are_swept_by_tokens_as_weak_as_the_noise_may_be(small_too):
     assert tokens.pays(observations)
 
 
+def test_few_reports_of_large_counts_are_not(small_too):
+    """The cells beside the reports alone would get a share alpha of all tokens proposed, each sweep."""
+    rng = np.random.default_rng(6)
+    mu = np.where(rng.random((40, 60)) < 0.03, 1e4, 0.0)
+    observations = PrivatizedCounts(draw_reports(mu, np.asarray(0.03), rng), 0.03)
+    assert observations.reports.size < tokens.DENSE_SHARE * 40 * 60
+    assert not tokens.pays(observations)
+
+
 def test_small_data_are_not():
     assert not tokens.pays(sparse(0.6))
 

@@ -29,8 +29,9 @@ _pays: WeakKeyDictionary[Observations, bool] = WeakKeyDictionary()
 def pays(observations: Observations) -> bool:
     """Whether sweeps by tokens are worth it, as told by the data alone: a choice by the state would bias the chain.
 
-    They are where few tokens are proposed for each positive report, or where reports are so few that the exposures of
-    the collapsed sweep, which cannot go by matrix products then, cost as much as all of its rest.
+    They are where few tokens are proposed for each positive report; or where reports are so few that the exposures of
+    the collapsed sweep, which cannot go by matrix products then, cost as much as all of its rest, and few tokens are
+    proposed beside them: large counts under weak noise would be drawn token by token.
     """
     if observations not in _pays:
         _pays[observations] = _estimate(observations)
@@ -42,8 +43,10 @@ def _estimate(observations: Observations) -> bool:
     positive = observations.reports.size
     if positive < LEAST_REPORTS or observations.alpha_e.size or observations.n_masked or (alpha <= 0.0).any():
         return False
-    cost = ((1.0 + 2.0 * alpha) / alpha).sum() * n_columns * mean_count(observations)
-    return bool(cost < MOST_PROPOSALS * positive or positive < DENSE_SHARE * alpha.size * n_columns)
+    rate_of_rows = n_columns * mean_count(observations)
+    cost, beside = ((1.0 + 2.0 * alpha) / alpha).sum() * rate_of_rows, alpha.sum() * rate_of_rows
+    few = positive < DENSE_SHARE * alpha.size * n_columns and beside < MOST_PROPOSALS * positive
+    return bool(cost < MOST_PROPOSALS * positive or few)
 
 
 def sweep_rows(
