@@ -1,11 +1,11 @@
 """Speed from one version to the next: processor time of one step of every algorithm, and of what comes before it.
 
     pip install -e '.[benchmarks]'
-    python -m pytest benchmarks/track.py --benchmark-autosave --benchmark-compare
+    python -m pytest benchmarks/track.py -W default --benchmark-autosave --benchmark-compare
 
 Numbers are kept in .benchmarks/, one file a run and named by its commit, and compared with those of the run before;
 ``pytest-benchmark compare`` sets any of them side by side. The data are those of ``sweeps.py``, and counts so rare that
-sweeps go by tokens.
+sweeps go by tokens. ``-W default``: warnings are errors in the tests, and the first run has nothing to compare with.
 """
 
 import time
