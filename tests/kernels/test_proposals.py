@@ -179,3 +179,19 @@ def test_columns_are_reached_by_uniforms_near_one():
     kernels.fill_uniforms(new_source(np.random.default_rng(9)), uniforms.size, uniforms)
     found = np.bincount([int(kernels.column_of(u, 0, tables)) for u in uniforms], minlength=3)
     assert stats.chisquare(found, np.array([1.0, 2.0, 4.0]) / 7 * uniforms.size).pvalue > FALSE_ALARM
+
+
+def test_tokens_that_a_cell_lacks_go_to_topics_in_proportion():
+    theta, phi = np.array([[1.0], [0.3]]) * np.arange(1.0, 7.0), np.ones((3, 6))
+    phi[2] = [0.5, 0.0, 2.0, 1.0, 0.1, 0.0]
+    weight, n = theta[1] * phi[2], 20_000
+    by_row, by_column = np.zeros((2, 6)), np.zeros((3, 6))
+    for part in np.random.default_rng(10).random(n):
+        kernels.give((theta, 1, phi), 2, part * weight.sum(), (by_row, by_column))
+    np.testing.assert_array_equal(by_row[1], by_column[2])
+    assert by_row.sum() == by_column.sum() == by_row[1].sum() == n
+    some = weight > 0.0
+    assert not by_row[1, ~some].any()
+    assert stats.chisquare(by_row[1, some], n * weight[some] / weight.sum()).pvalue > FALSE_ALARM
+    kernels.give((theta, 1, phi), 2, 2.0 * weight.sum(), (by_row, by_column))  # beyond the end, by rounding
+    assert not by_row[1, ~some].any()
