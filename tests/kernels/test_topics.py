@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from countveil.kernels import batches
 from countveil.kernels import topics as kernels
@@ -83,3 +84,11 @@ def test_nothing_goes_to_a_topic_without_weight_even_by_rounding(counts):
     _, found = given(np.array(counts), theta, phi, 200, inflated=1.5)
     assert (found[:, phi == 0.0] == 0.0).all()
     np.testing.assert_array_equal(found.sum(axis=2), np.tile(counts, (200, 1)))
+
+
+@pytest.mark.parametrize("count", [3, 20, 400])
+def test_entries_of_a_batch_are_given_apart(count):
+    share, found = given(np.array([count, count]), np.array([1.0, 2.0]), np.ones((2, 2)), 3000)
+    first, second = (found[:, :, 0] - count * share[:, 0]).T
+    z = (first * second).mean() / (first * second).std(ddof=1) * np.sqrt(3000)
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 6)
