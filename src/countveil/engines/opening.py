@@ -12,15 +12,7 @@ if TYPE_CHECKING:
 NAMES = ("threads", "dask")
 CONNECT_SECONDS = 10.0
 LARGEST_GRAPH = "1GiB"  # rows of factors go out with their tasks, and Dask warns of 10 MB
-FOR_WORKERS_HERE = {
-    "distributed.worker.profile.enabled": False,  # nobody would look
-    # Dask's own adds a MALLOC_TRIM_THRESHOLD_ that gives memory back after every block, to be fetched anew for the next
-    "distributed.nanny.pre-spawn-environ": {
-        "OMP_NUM_THREADS": 1,
-        "OPENBLAS_NUM_THREADS": 1,
-        "MKL_NUM_THREADS": 1,
-    },
-}
+GIVES_MEMORY_BACK = "MALLOC_TRIM_THRESHOLD_"  # after every block, to be fetched anew for the next
 
 
 def check_engine(engine: Any, client: Any = None) -> bool:
@@ -96,7 +88,14 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
 
     from countveil.engines.dask import HearsNoInterrupts
 
-    stack.enter_context(dask.config.set(FOR_WORKERS_HERE))
+    environment = dask.config.get("distributed.nanny.pre-spawn-environ")
+    settings = {
+        "distributed.worker.profile.enabled": False,  # nobody would look
+        "distributed.nanny.pre-spawn-environ": {
+            name: value for name, value in environment.items() if name != GIVES_MEMORY_BACK
+        },
+    }
+    stack.enter_context(dask.config.set(settings))
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
     )

@@ -2,7 +2,7 @@
 
 The collapsed sweep visits every positive report, and almost all of them are noise where counts are few and noise is
 strong. Here a sweep costs what the tokens cost. It draws also the counts of cells without a positive report, which the
-collapsed sweep sums out, so that a draw tells less about the next: by a factor of about 1 + 2 alpha.
+collapsed sweep sums out: a chain needs up to about 1 + 2 alpha times the sweeps.
 """
 
 from weakref import WeakKeyDictionary
