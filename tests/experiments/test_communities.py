@@ -7,6 +7,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from countveil.cli import app
+from countveil.estimators import BlockModel
 from countveil.experiments import communities, heatmaps
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan
 
@@ -42,6 +43,16 @@ def test_matrices_are_symmetric_and_noise_is_on_every_pair(study):
     positive = (found.reports[pairs][empty] > 0).mean()
     share = np.exp(-1) / (1 + np.exp(-1))
     assert abs(positive - share) < 5 * np.sqrt(share * (1 - share) / empty.sum())
+
+
+def test_an_interrupted_fit_is_no_result(monkeypatch):
+    def interrupted(self, data):
+        self.interrupted_ = True
+        return self
+
+    monkeypatch.setattr(BlockModel, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        communities.run(networkx.karate_club_graph(), PLAN, lambda _: None)
 
 
 def test_actors_of_a_community_are_side_by_side():

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import countveil as cv
 from countveil.cli import app
+from countveil.estimators import TopicModel
 from countveil.evaluation import log_score
 from countveil.experiments import contenders, demo, reuters
 from countveil.experiments.contenders import CONTENDERS, LEAST_SQUARES, OURS, TRUE_COUNTS, Estimate, Sampling
@@ -52,6 +53,16 @@ def test_every_contender_on_every_draw(watched):
     assert "countveil, epsilon/N = 1, noise draw 2" in watcher.heard
     assert study.shown_level == "1"
     assert study.shown[TRUE_COUNTS].topics.shape == study.shown[OURS.name].topics.shape == (4, 80)
+
+
+def test_an_interrupted_fit_is_no_result(corpus, monkeypatch):
+    def interrupted(self, data):
+        self.interrupted_ = True
+        return self
+
+    monkeypatch.setattr(TopicModel, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(corpus, Plan(levels=("1",), noise_draws=1, sampling=TINY, threads=2), Silent())
 
 
 def test_scores_are_what_they_should_be(watched, corpus):

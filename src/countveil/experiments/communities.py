@@ -18,7 +18,7 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.estimators import BlockModel
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
+from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, check_whole, rate_scores
 from countveil.experiments.exhibits import ProgressWatcher
 from countveil.experiments.present import console
 from countveil.files import replacing
@@ -112,10 +112,10 @@ def fitted(data: Any, plan: Plan) -> tuple[BlockModel, float]:
         seed=plan.seed, threads=plan.threads, progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # chains that find different groupings: see the table
+        # Chains may find different groupings: see the table.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data)
+    check_whole(model)
     return model, time.perf_counter() - started
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS
+from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, check_whole
 from countveil.experiments.reproduce.style import (
     EXACT_VI,
     KNOWN_PRIOR,
@@ -88,8 +88,7 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are
         model = model.set_params(threads=1, progress=False, **options).fit(observed(method, data))
-    if model.interrupted_:
-        raise KeyboardInterrupt
+    check_whole(model)
     return model, time.perf_counter() - started
 
 

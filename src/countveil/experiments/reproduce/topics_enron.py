@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from countveil.estimators import TopicModel
 from countveil.evaluation import npmi, umass
-from countveil.experiments.contenders import FLOORS
+from countveil.experiments.contenders import FLOORS, check_whole
 from countveil.experiments.reproduce import real_counts, style
 from countveil.experiments.reproduce.bench import Bench, Study, Task, digest
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared, untested
@@ -137,8 +137,7 @@ def fit(
         model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
         resumed = checkpoint is not None and checkpoint.exists()
         model.fit(data, checkpoint=checkpoint, resume=True)
-    if model.interrupted_:
-        raise KeyboardInterrupt
+    check_whole(model)
     cost = {"seconds": model.fit_seconds_,
             "processor_seconds": np.nan if resumed else time.process_time() - worked,
             "gigabytes": peak_gigabytes()}  # fmt: skip
