@@ -95,7 +95,6 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Sna
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             content = {name: stored[name] for name in stored.files}
         version, found = int(content["format"]), str(content["fingerprint"])
-        seconds = float(content.get("seconds", 0.0))
     except FileNotFoundError:
         raise
     except Exception as error:
@@ -114,4 +113,4 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Sna
         for i, values in enumerate(draws):
             values[chain, :kept] = content[f"chain{chain}_draws{i}"]
         snapshots.append(Snapshot(state, kept))
-    return snapshots, seconds
+    return snapshots, float(content["seconds"])
