@@ -5,7 +5,7 @@ import pytest
 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
-from countveil.inference.streams import Streams
+from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import proposals
 from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from tests.inference import test_calibration as calibration
@@ -124,6 +124,18 @@ def test_threads_change_nothing(small_too, rows):
                 state, _ = gibbs.step(state, observations, model, streams, engine)
         found.append(state)
     assert_same_bits(*found)
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(300, 2), (8 * tokens.ROWS_PER_BLOCK, 8)])
+def test_every_sweep_and_block_has_a_stream_of_its_own(small_too, rows, blocks):
+    _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
+    assert tokens.pays(observations)
+    streams, model = joint.RecordedStreams(), small_model(observations.shape, 3)
+    state = gibbs.init(observations, model, streams)
+    for _ in range(2):
+        state, _ = gibbs.step(state, observations, model, streams, ThreadEngine(1))
+    asked = [each for each in streams.asked if each[1] == ROWS]
+    assert asked == [(sweep, ROWS, block) for sweep in (1, 2) for block in range(blocks)]
 
 
 def test_both_ways_have_room_whatever_the_rates(small_too, monkeypatch):

@@ -136,6 +136,15 @@ def test_expected_counts_of_each_word_and_topic(alpha, kernel):
     assert not counts[7].any()
 
 
+@pytest.mark.parametrize("report", [2**31 - 1, 2**31, 2**32 + 1])
+def test_reports_beyond_32_bits_allow_all_their_tokens(report):
+    """The true count is Poisson(rate / alpha) where it cannot reach the report."""
+    rate, alpha = 1.5, 0.5
+    drawn, _ = rows_drawn(report, np.array([1.0]), np.array([[rate]]), alpha, "all", repeats=20_000)
+    law = stats.poisson.pmf(np.arange(60), rate / alpha)[:, None]
+    assert chi_square_p(law, np.column_stack([drawn, np.zeros(len(drawn))])) > FALSE_ALARM
+
+
 def test_more_cells_are_drawn_anew_than_fit_a_batch():
     columns = 700
     theta, phi = np.array([1.0, 0.5]), np.full((columns, 2), 2.0)

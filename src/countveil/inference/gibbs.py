@@ -5,7 +5,8 @@
 
 with exposures of 1 (positive), 1 - alpha (not positive), 0 (masked). In the matrix form mu_dv = sum_k theta_dk phi_vk
 a row factor needs its own row and phi alone: one pass over the rows draws counts, allocation and theta, and only
-sums of the size of phi leave a block of rows. They go on to the factors that phi is made of.
+sums of the size of phi leave a block of rows. They go on to the factors that phi is made of. Where counts are few and
+noise is strong that pass goes by ``tokens`` instead.
 """
 
 from typing import NamedTuple

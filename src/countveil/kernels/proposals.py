@@ -32,9 +32,8 @@ def fill_aliases(weight_kv, alias_kv2):
     set up as by Vose 1991). Rows without weight are left as they are: their topics have no tokens.
     """
     n_topics, n_columns = weight_kv.shape
-    todo_v = np.empty(
-        n_columns, dtype=np.int64
-    )  # columns below the mean from the front, the others from the back
+    # Columns below the mean from the front, the others from the back.
+    todo_v = np.empty(n_columns, dtype=np.int64)
     for k in range(n_topics):
         total = 0.0
         for v in range(n_columns):
