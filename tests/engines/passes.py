@@ -20,3 +20,8 @@ def dies_once(block, marker, phi, theta):
         Path(marker).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return reports_by_row(block, phi, theta)
+
+
+def multiplied(phi, times):
+    """To be prepared where the blocks are."""
+    return (times * phi,)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import countveil as cv
 from countveil.cli import app
 from countveil.engines import dask as dask_engine
-from countveil.engines.blocks import Block
+from countveil.engines.blocks import Block, row_blocks
 from countveil.engines.dask import (
     DaskEngine,
     EqualRows,
@@ -30,7 +30,7 @@ from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.observations import PrivatizedCounts
-from tests.engines.passes import dies_once, reports_by_row
+from tests.engines.passes import dies_once, multiplied, reports_by_row
 from tests.joint import assert_same_bits
 
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
@@ -121,10 +121,22 @@ def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
 def test_sums_of_any_number_of_groups_are_those_of_threads(client, block_rows):
     data, phi, theta = some_pass()
     with ThreadEngine() as here, DaskEngine(client) as there:
-        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,), block_rows)
-        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,), block_rows), wanted)
-        n_groups = len(there._shipments[data][block_rows].groups)
+        blocks = row_blocks(300, block_rows)
+        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,), blocks)
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,), blocks), wanted)
+        (shipment,) = there._shipments[data].values()
+        n_groups = len(shipment.groups)
     assert n_groups == {300: 1, 75: 2, 100: 2, 7: 4}[block_rows]
+
+
+@pytest.mark.parametrize("block_rows", [300, 75, 7])
+def test_what_is_shared_is_prepared_by_workers(client, block_rows):
+    data, phi, theta = some_pass()
+    blocks = row_blocks(300, block_rows)
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        wanted = here.over_rows(reports_by_row, data, (3.0 * phi,), (theta,), blocks)
+        found = there.over_rows(reports_by_row, data, (phi, 3.0), (theta,), blocks, multiplied)
+    assert_same_bits(found, wanted)
 
 
 def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypatch):
@@ -147,7 +159,7 @@ def test_blocks_that_are_lost_alone_are_sent_again(client):
     with ThreadEngine() as here, DaskEngine(client) as there:
         wanted = here.over_rows(reports_by_row, data, (phi,), (theta,))
         there.over_rows(reports_by_row, data, (phi,), (theta,))
-        there._shipments[data][None].data[1].cancel()
+        next(iter(there._shipments[data].values())).data[1].cancel()
         assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
 
 
@@ -221,7 +233,7 @@ def test_what_runs_on_a_worker_changes_none_of_its_inputs():
     data, phi, theta = some_pass()
     group = [Block(n, data.block(slice(75 * n, 75 * n + 75))) for n in range(3)]
     before = [a.copy() for a in (phi, theta)]
-    rows, sums = compute_group(reports_by_row, group, (phi,), (theta[:225],))
+    rows, sums = compute_group((reports_by_row, None), group, (phi,), (theta[:225],))
     kept = [a.copy() for a in sums]
     twice = added(sums, sums)
     assert_same_bits((phi, theta), tuple(before))
@@ -241,7 +253,7 @@ from countveil.inference.factors import column_exposures_block
 from countveil.observations import PrivatizedCounts
 
 data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
-compute_group(column_exposures_block, [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
+compute_group((column_exposures_block, None), [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
 print(sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
 """
 

@@ -71,8 +71,24 @@ def test_a_function_over_rows_gets_blocks_what_is_shared_and_its_own_rows(thread
     blocks = row_blocks(150, block_rows, 5)
     with ThreadEngine(threads) as engine:
         (rows, halves), (counts,) = engine.over_rows(
-            entries_and_halves, PrivatizedCounts(reports, 0.5), (3,), (own,), block_rows
+            entries_and_halves, PrivatizedCounts(reports, 0.5), (3,), (own,), blocks
         )
     assert np.array_equal(rows, 3 * np.maximum(reports, 0))
     assert np.array_equal(halves, own / 2)
     assert counts.tolist() == [sum(range(len(blocks))), 150]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_shared_is_prepared_once(threads):
+    reports, asked = np.random.default_rng(1).integers(-2, 4, (150, 5)), []
+
+    def prepare(times, one):
+        asked.append(1)
+        return (times + one,)
+
+    with ThreadEngine(threads) as engine:
+        (rows, _), _ = engine.over_rows(
+            entries_and_halves, PrivatizedCounts(reports, 0.5), (2, 1), (np.zeros((150, 2)),), prepare=prepare
+        )
+    assert np.array_equal(rows, 3 * np.maximum(reports, 0))
+    assert asked == [1]

@@ -111,6 +111,48 @@ def test_the_choice_is_made_once(small_too, monkeypatch):
     assert tokens.pays(observations)
 
 
+def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, monkeypatch):
+    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 1)
+    rng, rate = np.random.default_rng(4), np.full((8 * tokens.ROWS_PER_BLOCK, 40), 0.02)
+    rate[5000:5400] = 8.0
+    noise = rng.geometric(0.4, rate.shape) - rng.geometric(0.4, rate.shape)
+    observations = PrivatizedCounts(rng.poisson(rate) + noise, 0.6)
+    blocks = tokens.blocks_of(observations)
+    assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
+    assert blocks[-1].stop == len(rate)
+    assert len(blocks) == 8
+    work = np.array([tokens.work_of_rows(observations)[block].sum() for block in blocks])
+    assert work.max() < 1.1 * work.mean()
+    rows = [block.stop - block.start for block in blocks]
+    assert max(rows) > 5 * min(rows)
+
+
+def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too):
+    rng = np.random.default_rng(5)
+    for alpha, rate in ((0.6, 0.2), (0.05, 1.0)):
+        noise = rng.geometric(1 - alpha, (2000, 50)) - rng.geometric(1 - alpha, (2000, 50))
+        observations = PrivatizedCounts(rng.poisson(rate, (2000, 50)) + noise, alpha)
+        entries = observations.reports.size / 2000
+        wanted = min(50 * rate / alpha, entries + 50 * alpha * rate) + tokens.WORK_OF_A_ROW
+        assert tokens.work_of_rows(observations).mean() == pytest.approx(wanted, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("work", "n", "ends"),
+    [
+        ([1, 1, 1, 1], 2, [2, 4]),
+        ([1, 1, 1, 9], 4, [3, 4]),
+        ([9, 1, 1, 1], 4, [1, 4]),
+        ([5], 3, [1]),
+        ([1, 1, 1], 8, [1, 2, 3]),
+    ],
+)
+def test_no_run_of_rows_is_empty(work, n, ends):
+    found = tokens.cut(np.array(work, dtype=float), n)
+    assert [block.stop for block in found] == ends
+    assert [block.start for block in found] == [0, *ends[:-1]]
+
+
 @pytest.mark.parametrize("rows", [300, 8 * tokens.ROWS_PER_BLOCK])
 def test_threads_change_nothing(small_too, rows):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)

@@ -21,6 +21,7 @@ LEAST_CELLS_PER_BLOCK = 1 << 14  # fewer cost less than it does to call the kern
 
 Arrays = tuple[np.ndarray, ...]
 BlockFunction = Callable[..., tuple[Arrays, Arrays]]
+Prepare = Callable[..., tuple[Any, ...]]
 
 
 class Block(NamedTuple):
@@ -44,11 +45,15 @@ class Engine(Protocol):
         observations: Observations,
         shared: tuple[Any, ...] = (),
         own: Arrays = (),
-        block_rows: int | None = None,
+        blocks: list[slice] | None = None,
+        prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows); own arrays have a row for each row.
 
-        Sums are added up by halves (see ``summed``), so that they do not depend on who computed which blocks.
+        ``blocks`` are runs of rows, else those of ``row_blocks``; draws depend on them, so that they are never chosen
+        for a machine. ``prepare`` makes of the shared arguments what the function gets, wherever it is called: what
+        is sooner made again than sent. Sums are added up by halves (see ``summed``), and do not depend on who
+        computed which blocks.
         """
         ...
 

@@ -23,7 +23,7 @@ from distributed import Client, Future, WorkerPlugin
 from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
-from countveil.engines.blocks import Arrays, Block, BlockFunction, put_together, row_blocks
+from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 from countveil.engines.placing import grouped, placed
 from countveil.engines.threads import ThreadEngine
 from countveil.observations import Observations
@@ -32,7 +32,9 @@ MOST_LOSSES = 10
 WAIT_SECONDS = 60.0
 SHIPPING_SECONDS = 10.0
 ALIGNMENT = 16  # bytes
-MOST_GATHERED_WHOLE = 2  # groups: with two it takes fewer steps, with many their sums would all come here
+MOST_AT_ONCE = (
+    2  # groups: two take fewer steps; of many all sums would come here, and what is shared leave as often
+)
 LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
 
 
@@ -56,7 +58,9 @@ class DaskEngine:
 
     def __init__(self, client: Client, threads: int = 1) -> None:
         self.client, self._here = client, ThreadEngine(threads)
-        self._shipments: WeakKeyDictionary[Observations, dict[int | None, Shipment]] = WeakKeyDictionary()
+        self._shipments: WeakKeyDictionary[Observations, dict[tuple[int, ...], Shipment]] = (
+            WeakKeyDictionary()
+        )
         self._shipping = threading.Lock()
         check_workers(client)
 
@@ -66,16 +70,17 @@ class DaskEngine:
         observations: Observations,
         shared: tuple[Any, ...] = (),
         own: Arrays = (),
-        block_rows: int | None = None,
+        blocks: list[slice] | None = None,
+        prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = row_blocks(observations.shape[0], block_rows, observations.shape[1])
+        blocks = blocks or row_blocks(observations.shape[0], None, observations.shape[1])
         lost: BaseException | None = None
         for _ in range(MOST_LOSSES):
             threads = self._threads_of_workers()
             try:
-                shipment = self._shipped(observations, blocks, block_rows, threads)
-                return self._compute(function, shipment, blocks, shared, own)
+                shipment = self._shipped(observations, blocks, threads)
+                return self._compute((function, prepare), shipment, blocks, shared, own)
             except LOSSES as error:
                 if self.client.status != "running":
                     raise
@@ -90,7 +95,7 @@ class DaskEngine:
 
     def _compute(
         self,
-        function: BlockFunction,
+        functions: tuple[BlockFunction, Prepare | None],
         shipment: Shipment,
         blocks: list[slice],
         shared: tuple[Any, ...],
@@ -98,17 +103,20 @@ class DaskEngine:
     ) -> tuple[Arrays, Arrays]:
         """One pass: each group computed where its data are; sums of many are added up on the workers."""
         submit, gather = self.client.submit, self.client.gather
-        everywhere = submit(settled, packed(shared), pure=False)
+        few = len(shipment.groups) <= MOST_AT_ONCE
+        everywhere = packed(shared) if few else submit(settled, packed(shared), pure=False)
         parts = [slice(blocks[g[0]].start, blocks[g[-1]].stop) for g in shipment.groups]
         options: list[dict[str, Any]] = [
             {"workers": worker, "allow_other_workers": True, "pure": False, "priority": -g}
             for g, worker in enumerate(shipment.workers)
         ]
         found = [
-            submit(compute_group, function, data, everywhere, tuple(shortened(x[part]) for x in own), **there)
+            submit(
+                compute_group, functions, data, everywhere, tuple(shortened(x[part]) for x in own), **there
+            )
             for data, part, there in zip(shipment.data, parts, options, strict=True)
         ]
-        if len(found) <= MOST_GATHERED_WHOLE:
+        if few:
             return put_together(((rows, settled(sums)) for rows, sums in gather(found)), parts)
         rows, sums = (
             [submit(itemgetter(n), group, **there) for group, there in zip(found, options, strict=True)]
@@ -126,16 +134,16 @@ class DaskEngine:
         self,
         observations: Observations,
         blocks: list[slice],
-        block_rows: int | None,
         threads: dict[str, int],
     ) -> Shipment:
         """The observations' shipment, with every group on a worker that is there."""
         with self._shipping:
             found = self._shipments.setdefault(observations, {})
-            if block_rows not in found:
+            cuts = tuple(block.stop for block in blocks)
+            if cuts not in found:
                 groups = grouped(len(blocks), sum(threads.values()))
-                found[block_rows] = Shipment(groups, [None] * len(groups), [None] * len(groups))
-            shipment = found[block_rows]
+                found[cuts] = Shipment(groups, [None] * len(groups), [None] * len(groups))
+            shipment = found[cuts]
             for g, future in enumerate(shipment.data):
                 if future is not None and future.status != "finished":
                     shipment.workers[g] = None
@@ -174,12 +182,18 @@ class DaskEngine:
 
 
 def compute_group(
-    function: BlockFunction, group: list[Block], shared: tuple[Any, ...], own: Arrays
+    functions: tuple[BlockFunction, Prepare | None],
+    group: list[Block],
+    shared: tuple[Any, ...],
+    own: Arrays,
 ) -> tuple[Arrays, Arrays]:
     """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
     one_thread_of_blas()
+    function, prepare = functions
     group[:] = [block._replace(entries=settled(block.entries)) for block in group]
     shared, own = settled(shared), settled(tuple(map(lengthened, own)))
+    if prepare is not None:
+        shared = prepare(*shared)
     ends = list(accumulate(block.n_rows for block in group))
     rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
-from countveil.engines.blocks import Arrays, Block, BlockFunction, put_together, row_blocks
+from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 from countveil.observations import Observations
 
 
@@ -30,10 +30,13 @@ class ThreadEngine:
         observations: Observations,
         shared: tuple[Any, ...] = (),
         own: Arrays = (),
-        block_rows: int | None = None,
+        blocks: list[slice] | None = None,
+        prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = row_blocks(observations.shape[0], block_rows, observations.shape[1])
+        blocks = blocks or row_blocks(observations.shape[0], None, observations.shape[1])
+        if prepare is not None:
+            shared = prepare(*shared)
 
         def compute(number: int, rows: slice) -> tuple[Arrays, Arrays]:
             return function(Block(number, observations.block(rows)), *shared, *(x[rows] for x in own))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
 from countveil.inference.allocation import expected_counts
@@ -129,9 +129,8 @@ def fit_rows(
     )
     phi_total, prior = phi.sum(axis=0), row_prior(state, model, batch)
     start = project(batch, phi)
-    theta, _ = engine.over_rows(
-        settle_block, batch, (phi_g, phi, phi_total, expectation), (start, *prior), block_rows=LOCAL_BLOCK
-    )
+    shared, blocks = (phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_BLOCK)
+    theta, _ = engine.over_rows(settle_block, batch, shared, (start, *prior), blocks)
     return pass_over_rows(batch, (theta[0], theta[1]), (phi_g, phi), prior, engine)
 
 

@@ -5,13 +5,14 @@ strong. Here a sweep costs what the tokens cost. It draws also the counts of cel
 collapsed sweep sums out: a chain needs up to about 1 + 2 alpha times the sweeps.
 """
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.factors import sample_gammas
-from countveil.inference.start import mean_count
+from countveil.inference.start import Debiased, mean_count
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs, proposals
 from countveil.kernels.tiles import DENSE_SHARE
@@ -20,10 +21,12 @@ from countveil.observations import Observations
 ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8
 LEAST_REPORTS = 100_000  # positive ones; fewer are soon visited, and tables of columns cost more
+WORK_OF_A_ROW = 200  # what its draws of numbers and of factors cost, in tokens
 MOST_PROPOSALS = 2.0  # for each positive report: about what makes the two sweeps worth the same
 
 
 _pays: WeakKeyDictionary[Observations, bool] = WeakKeyDictionary()
+_blocks: WeakKeyDictionary[Observations, list[slice]] = WeakKeyDictionary()
 
 
 def pays(observations: Observations) -> bool:
@@ -49,6 +52,32 @@ def _estimate(observations: Observations) -> bool:
     return bool(cost < MOST_PROPOSALS * positive or few)
 
 
+def blocks_of(observations: Observations) -> list[slice]:
+    """Runs of rows of about the same work, as told by the data alone: some rows hold most of all tokens."""
+    if observations not in _blocks:
+        n_rows, n_columns = observations.shape
+        many = n_rows >= BLOCKS_OF_MANY_ROWS * ROWS_PER_BLOCK
+        n_blocks = len(row_blocks(n_rows, ROWS_PER_BLOCK if many else None, n_columns))
+        _blocks[observations] = cut(work_of_rows(observations), n_blocks)
+    return _blocks[observations]
+
+
+def work_of_rows(observations: Observations) -> np.ndarray:
+    """(D,) how many tokens are proposed in each row, or entries visited, at a guess; and what any row costs."""
+    alpha, matrix = observations.alpha_d, Debiased(observations)
+    count = np.maximum(matrix.row_sums - observations.shape[1] * matrix.bias_d, 0.0)
+    proposed, visited = count / alpha, np.diff(observations.indptr) + alpha * count
+    return np.rint(np.minimum(proposed, visited)) + WORK_OF_A_ROW
+
+
+def cut(work: np.ndarray, n_blocks: int) -> list[slice]:
+    """At most so many runs, none of them empty, of about the same sum."""
+    total = np.cumsum(work)
+    stops = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks) + 1
+    ends = np.unique(np.append(stops, len(work)))
+    return [slice(int(start), int(stop)) for start, stop in zip([0, *ends], ends, strict=False)]
+
+
 def sweep_rows(
     observations: Observations,
     theta: np.ndarray,
@@ -59,14 +88,22 @@ def sweep_rows(
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns."""
+    (new,), (counts, total) = engine.over_rows(
+        sweep_block,
+        observations,
+        (phi, streams, sweep),
+        (theta, *prior),
+        blocks_of(observations),
+        with_tables,
+    )
+    return new, counts, np.tile(total, (len(phi), 1))
+
+
+def with_tables(phi: np.ndarray, streams: Streams, sweep: int) -> tuple[Any, ...]:
+    """(phi, its totals, tables to draw each topic's columns from, streams, sweep)."""
     aliases = np.empty((*phi.T.shape, 2))
     proposals.fill_aliases(np.ascontiguousarray(phi.T), aliases)
-    many = len(theta) >= BLOCKS_OF_MANY_ROWS * ROWS_PER_BLOCK
-    (new,), (counts, total) = engine.over_rows(
-        sweep_block, observations, (phi, phi.sum(axis=0), aliases, streams, sweep), (theta, *prior),
-        ROWS_PER_BLOCK if many else None,
-    )  # fmt: skip
-    return new, counts, np.tile(total, (len(phi), 1))
+    return phi, phi.sum(axis=0), aliases, streams, sweep
 
 
 def sweep_block(
