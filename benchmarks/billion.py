@@ -1,6 +1,7 @@
 """A billion counts: privatized, written, and fitted from the files; the time and the peak memory of every stage.
 
     python benchmarks/billion.py [--rows 40000] [--columns 28000] [--topics 50] [--folder FOLDER]
+        [--stages privatize gibbs svi]
 
 Counts are made up a file at a time and never held together: topics over words that follow Zipf's law, rows of
 140 tokens in the mean. The stages run in processes of their own, so that each has a peak memory of its own. "own" is
@@ -168,11 +169,11 @@ def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
     return found | {"processor seconds": time.process_time() - before} | memory()
 
 
-def run(case: Case, folder: Path) -> dict[str, dict[str, Any]]:
-    """All stages, one after another, each printed when it is done."""
+def run(case: Case, folder: Path, names: list[str]) -> dict[str, dict[str, Any]]:
+    """Stages, one after another, each printed when it is done."""
     results = {}
     print(f"{case.rows} x {case.columns} = {case.rows * case.columns:.3g} counts, K = {case.topics}")
-    for name in STAGES:
+    for name in names:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             results[name] = pool.submit(stage, name, case, folder).result()
         print(f"\n{name}")
@@ -186,12 +187,14 @@ def main() -> None:
     for name, default in Case._field_defaults.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
     parser.add_argument("--folder", type=Path, help="where to keep the release files [default: nowhere]")
+    parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES))
     options = vars(parser.parse_args())
+    names = options.pop("stages")
     folder = options.pop("folder")
     kept = folder is not None
     home = Path(tempfile.mkdtemp(dir=".", prefix=".billion")) if not kept else folder.parent
     try:
-        run(Case(**options), folder if kept else home / "parts")
+        run(Case(**options), folder if kept else home / "parts", names)
     finally:
         if not kept:
             shutil.rmtree(home)
