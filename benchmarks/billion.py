@@ -189,8 +189,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to keep the release files [default: nowhere]")
     parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES))
     options = vars(parser.parse_args())
-    names = options.pop("stages")
-    folder = options.pop("folder")
+    names, folder = options.pop("stages"), options.pop("folder")
+    if "privatize" not in names and folder is None:
+        parser.error("--folder must be that of an earlier run where --stages leaves out privatize")
     kept = folder is not None
     home = Path(tempfile.mkdtemp(dir=".", prefix=".billion")) if not kept else folder.parent
     try:

@@ -30,7 +30,7 @@ from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.observations import PrivatizedCounts
-from tests.engines.passes import dies_once, multiplied, reports_by_row
+from tests.engines.passes import dies_once, multiplied_elsewhere, reports_by_row
 from tests.joint import assert_same_bits
 
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
@@ -135,8 +135,18 @@ def test_what_is_shared_is_prepared_by_workers(client, block_rows):
     blocks = row_blocks(300, block_rows)
     with ThreadEngine() as here, DaskEngine(client) as there:
         wanted = here.over_rows(reports_by_row, data, (3.0 * phi,), (theta,), blocks)
-        found = there.over_rows(reports_by_row, data, (phi, 3.0), (theta,), blocks, multiplied)
+        shared = phi, 3.0, os.getpid()
+        found = there.over_rows(reports_by_row, data, shared, (theta,), blocks, multiplied_elsewhere)
     assert_same_bits(found, wanted)
+
+
+def test_the_same_data_go_by_one_cut_and_by_another(client):
+    data, phi, theta = some_pass()
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        for cut in (100, 200, 100):
+            given = reports_by_row, data, (phi,), (theta,), [slice(0, cut), slice(cut, 300)]
+            assert_same_bits(there.over_rows(*given), here.over_rows(*given))
+        assert len(there._shipments[data]) == 2
 
 
 def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypatch):
@@ -233,7 +243,7 @@ def test_what_runs_on_a_worker_changes_none_of_its_inputs():
     data, phi, theta = some_pass()
     group = [Block(n, data.block(slice(75 * n, 75 * n + 75))) for n in range(3)]
     before = [a.copy() for a in (phi, theta)]
-    rows, sums = compute_group((reports_by_row, None), group, (phi,), (theta[:225],))
+    rows, sums = compute_group(reports_by_row, None, group, (phi,), (theta[:225],))
     kept = [a.copy() for a in sums]
     twice = added(sums, sums)
     assert_same_bits((phi, theta), tuple(before))
@@ -253,7 +263,7 @@ from countveil.inference.factors import column_exposures_block
 from countveil.observations import PrivatizedCounts
 
 data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
-compute_group((column_exposures_block, None), [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
+compute_group(column_exposures_block, None, [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
 print(sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
 """
 

@@ -127,14 +127,41 @@ def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, m
     assert max(rows) > 5 * min(rows)
 
 
-def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too):
-    rng = np.random.default_rng(5)
-    for alpha, rate in ((0.6, 0.2), (0.05, 1.0)):
-        noise = rng.geometric(1 - alpha, (2000, 50)) - rng.geometric(1 - alpha, (2000, 50))
-        observations = PrivatizedCounts(rng.poisson(rate, (2000, 50)) + noise, alpha)
-        entries = observations.reports.size / 2000
-        wanted = min(50 * rate / alpha, entries + 50 * alpha * rate) + tokens.WORK_OF_A_ROW
-        assert tokens.work_of_rows(observations).mean() == pytest.approx(wanted, rel=0.05)
+@pytest.mark.parametrize(("alpha", "rate", "which"), [(0.6, 0.3, "proposed"), (0.3, 0.9, "visited")])
+def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too, monkeypatch, alpha, rate, which):
+    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 0)
+    rng, shape = np.random.default_rng(5), (400, 1000)
+    counts = rng.random(shape) < rate  # of zeros and ones the estimate is unbiased
+    noise = rng.geometric(1 - alpha, shape) - rng.geometric(1 - alpha, shape)
+    observations = PrivatizedCounts(counts + noise, alpha)
+    entries = observations.reports.size / 400
+    work = {
+        "proposed": 1000 * rate / alpha + entries / tokens.ENTRIES_LISTED,
+        "visited": entries + 1000 * alpha * rate,
+    }
+    assert min(work, key=work.get) == which
+    assert tokens.work_of_rows(observations).mean() == pytest.approx(work[which], rel=0.02)
+
+
+def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
+    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 1)
+    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    rng, rate = np.random.default_rng(4), np.full((300, 40), 0.02)
+    rate[200:220] = 8.0
+    noise = rng.geometric(0.4, rate.shape) - rng.geometric(0.4, rate.shape)
+    observations = PrivatizedCounts(rng.poisson(rate) + noise, 0.6)
+    seen, sweep_block = [], tokens.sweep_block
+
+    def watched(block, *given):
+        seen.append(block.n_rows)
+        return sweep_block(block, *given)
+
+    monkeypatch.setattr(tokens, "sweep_block", watched)
+    model, streams = small_model(rate.shape, 3), Streams.of_chain(7, 0)
+    gibbs.step(gibbs.init(observations, model, streams), observations, model, streams, ThreadEngine(1))
+    assert seen == [block.stop - block.start for block in tokens.blocks_of(observations)]
+    assert len(seen) > 1
+    assert max(seen) > 2 * min(seen)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from countveil.estimators import TopicModel
 from countveil.planning import FromModel, FromPilot, FromPrior
 from countveil.planning.truths import SHAPE
 
@@ -39,6 +40,16 @@ def test_a_model_of_the_pilot_draws_as_many_rows_as_wanted(sparse):
     assert np.linalg.matrix_rank(truth.rates) == 2
     repeated = truth.rates[:30].sum(axis=1)
     assert np.allclose(np.sort(repeated), np.sort(truth.rates[30:60].sum(axis=1)))
+
+
+def test_an_interrupted_fit_of_the_pilot_is_no_truth(monkeypatch):
+    def interrupted(self, data):
+        self.interrupted_ = True
+        return self
+
+    monkeypatch.setattr(TopicModel, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        FromModel(PILOT, 2, **FAST)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -18,6 +18,16 @@ def test_the_naive_fit_is_the_same_model_of_the_reports_as_they_are(topic_fit, r
     assert topic_fit.posterior.attrs["observations"] == "private"
 
 
+def test_an_interrupted_naive_fit_is_no_comparison(topic_fit, release, monkeypatch):
+    def interrupted(self, data):
+        self.interrupted_ = True
+        return self
+
+    monkeypatch.setattr(cv.TopicModel, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        naive_fit(topic_fit, release)
+
+
 def test_a_fit_without_a_seed_is_compared_under_the_seed_that_it_drew(release):
     fit = cv.TopicModel(2, **(QUICK | {"seed": None})).fit(release)
     assert naive_fit(fit, release).seed_ == fit.seed_

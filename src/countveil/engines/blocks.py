@@ -50,10 +50,10 @@ class Engine(Protocol):
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows); own arrays have a row for each row.
 
-        ``blocks`` are runs of rows, else those of ``row_blocks``; draws depend on them, so that they are never chosen
-        for a machine. ``prepare`` makes of the shared arguments what the function gets, wherever it is called: what
-        is sooner made again than sent. Sums are added up by halves (see ``summed``), and do not depend on who
-        computed which blocks.
+        ``blocks`` are runs of rows, one after another and all rows in all, else those of ``row_blocks``; draws depend
+        on them, so that they are never chosen for a machine. ``prepare`` makes of the shared arguments what the
+        function gets, wherever it is called: what is sooner made again than sent. Sums are added up by halves (see
+        ``summed``), and do not depend on who computed which blocks.
         """
         ...
 

@@ -32,8 +32,8 @@ MOST_LOSSES = 10
 WAIT_SECONDS = 60.0
 SHIPPING_SECONDS = 10.0
 ALIGNMENT = 16  # bytes
-MOST_AT_ONCE = (
-    2  # groups: two take fewer steps; of many all sums would come here, and what is shared leave as often
+FEW_GROUPS = (
+    2  # take fewer steps; the sums of many would all come here, and what they share would leave as often
 )
 LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
 
@@ -74,13 +74,14 @@ class DaskEngine:
         prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = blocks or row_blocks(observations.shape[0], None, observations.shape[1])
+        if blocks is None:
+            blocks = row_blocks(observations.shape[0], None, observations.shape[1])
         lost: BaseException | None = None
         for _ in range(MOST_LOSSES):
             threads = self._threads_of_workers()
             try:
                 shipment = self._shipped(observations, blocks, threads)
-                return self._compute((function, prepare), shipment, blocks, shared, own)
+                return self._compute(function, prepare, shipment, blocks, shared, own)
             except LOSSES as error:
                 if self.client.status != "running":
                     raise
@@ -95,7 +96,8 @@ class DaskEngine:
 
     def _compute(
         self,
-        functions: tuple[BlockFunction, Prepare | None],
+        function: BlockFunction,
+        prepare: Prepare | None,
         shipment: Shipment,
         blocks: list[slice],
         shared: tuple[Any, ...],
@@ -103,7 +105,7 @@ class DaskEngine:
     ) -> tuple[Arrays, Arrays]:
         """One pass: each group computed where its data are; sums of many are added up on the workers."""
         submit, gather = self.client.submit, self.client.gather
-        few = len(shipment.groups) <= MOST_AT_ONCE
+        few = len(shipment.groups) <= FEW_GROUPS
         everywhere = packed(shared) if few else submit(settled, packed(shared), pure=False)
         parts = [slice(blocks[g[0]].start, blocks[g[-1]].stop) for g in shipment.groups]
         options: list[dict[str, Any]] = [
@@ -112,7 +114,13 @@ class DaskEngine:
         ]
         found = [
             submit(
-                compute_group, functions, data, everywhere, tuple(shortened(x[part]) for x in own), **there
+                compute_group,
+                function,
+                prepare,
+                data,
+                everywhere,
+                tuple(shortened(x[part]) for x in own),
+                **there,
             )
             for data, part, there in zip(shipment.data, parts, options, strict=True)
         ]
@@ -182,14 +190,14 @@ class DaskEngine:
 
 
 def compute_group(
-    functions: tuple[BlockFunction, Prepare | None],
+    function: BlockFunction,
+    prepare: Prepare | None,
     group: list[Block],
     shared: tuple[Any, ...],
     own: Arrays,
 ) -> tuple[Arrays, Arrays]:
     """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
     one_thread_of_blas()
-    function, prepare = functions
     group[:] = [block._replace(entries=settled(block.entries)) for block in group]
     shared, own = settled(shared), settled(tuple(map(lengthened, own)))
     if prepare is not None:

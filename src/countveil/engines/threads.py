@@ -34,7 +34,8 @@ class ThreadEngine:
         prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
         """(all rows, sums over blocks) of function(block, *shared, *own rows)."""
-        blocks = blocks or row_blocks(observations.shape[0], None, observations.shape[1])
+        if blocks is None:
+            blocks = row_blocks(observations.shape[0], None, observations.shape[1])
         if prepare is not None:
             shared = prepare(*shared)
 

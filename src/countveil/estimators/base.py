@@ -325,3 +325,13 @@ def check_computing(method: str, engine: Any, client: Any = None) -> None:
             "method 'svi' goes with engine None or 'threads', since its batches would travel every time, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
+
+
+def check_whole(model: FactorizationEstimator) -> None:
+    """Go on with an interruption that a fit answered with what it had until then: that is nothing to compare.
+
+    Raises:
+        KeyboardInterrupt: the model's fit was interrupted.
+    """
+    if model.interrupted_:
+        raise KeyboardInterrupt

@@ -18,7 +18,8 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.estimators import BlockModel
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, check_whole, rate_scores
+from countveil.estimators.base import check_whole
+from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.experiments.exhibits import ProgressWatcher
 from countveil.experiments.present import console
 from countveil.files import replacing

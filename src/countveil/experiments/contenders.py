@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.estimators import TopicModel
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import check_whole
 from countveil.evaluation import log_score, mean_absolute_error
 from countveil.inference.start import least_squares
 from countveil.observations import ExactCounts, NaiveCounts
@@ -124,16 +124,6 @@ def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:
     check_whole(model)
     median = model.posterior["posterior"]["phi"].median(("chain", "draw")).to_numpy()
     return Estimate(model.rate().to_numpy(), model.components_, median, time.perf_counter() - started)
-
-
-def check_whole(model: FactorizationEstimator) -> None:
-    """Go on with an interruption that a fit answered with what it had until then: that is no result to compare.
-
-    Raises:
-        KeyboardInterrupt: the model's fit was interrupted.
-    """
-    if model.interrupted_:
-        raise KeyboardInterrupt
 
 
 def _distributions(topics: np.ndarray) -> np.ndarray:

@@ -21,7 +21,8 @@ from countveil.observations import Observations
 ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8
 LEAST_REPORTS = 100_000  # positive ones; fewer are soon visited, and tables of columns cost more
-WORK_OF_A_ROW = 200  # what its draws of numbers and of factors cost, in tokens
+WORK_OF_A_ROW = 80  # what its draws of numbers and of factors cost, in tokens
+ENTRIES_LISTED = 25  # for what a token costs
 MOST_PROPOSALS = 2.0  # for each positive report: about what makes the two sweeps worth the same
 
 
@@ -63,11 +64,12 @@ def blocks_of(observations: Observations) -> list[slice]:
 
 
 def work_of_rows(observations: Observations) -> np.ndarray:
-    """(D,) how many tokens are proposed in each row, or entries visited, at a guess; and what any row costs."""
+    """(D,) what each row costs, in tokens, at a guess: those proposed and reports listed, or entries visited."""
     alpha, matrix = observations.alpha_d, Debiased(observations)
     count = np.maximum(matrix.row_sums - observations.shape[1] * matrix.bias_d, 0.0)
-    proposed, visited = count / alpha, np.diff(observations.indptr) + alpha * count
-    return np.rint(np.minimum(proposed, visited)) + WORK_OF_A_ROW
+    entries = np.diff(observations.indptr)
+    work = np.minimum(count / alpha + entries / ENTRIES_LISTED, entries + alpha * count)
+    return np.rint(work) + WORK_OF_A_ROW  # whole numbers, so that no cut hangs on the last bit of a sum
 
 
 def cut(work: np.ndarray, n_blocks: int) -> list[slice]:

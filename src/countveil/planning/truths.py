@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.estimators import TopicModel
+from countveil.estimators.base import check_whole
 from countveil.observations import ExactCounts
 
 SHAPE = 0.1
@@ -145,7 +146,8 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = TopicModel(n_topics, seed=seed, progress=False, **PILOT_FIT | settings)
-        return model.fit(seen)
+        check_whole(model.fit(seen))
+    return model
 
 
 def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.estimators import BlockModel, TensorModel, TopicModel
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, check_whole
 from countveil.inference.diagnostics import FitWarning
 from countveil.observations import NaiveCounts, Observations
 from countveil.privacy import Release
@@ -47,6 +47,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
 
     Raises:
         ValueError: a fit of true counts, or a naive one; a release of another shape.
+        KeyboardInterrupt: the naive fit was interrupted: what it found until then is no comparison.
     """
     kind = str(fit.posterior.attrs["observations"])
     if kind != "private":
@@ -57,7 +58,8 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)
-        return other.fit(in_shape_of(fit, NaiveCounts(release), fit_labels(fit)))
+        check_whole(other.fit(in_shape_of(fit, NaiveCounts(release), fit_labels(fit))))
+    return other
 
 
 def fit_labels(fit: FactorizationEstimator) -> list[list[str] | None]:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, check_whole
+from countveil.estimators.base import FactorizationEstimator, check_whole
+from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS
 from countveil.experiments.reproduce.style import (
     EXACT_VI,
     KNOWN_PRIOR,

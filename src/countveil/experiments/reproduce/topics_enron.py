@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from countveil.estimators import TopicModel
+from countveil.estimators.base import check_whole
 from countveil.evaluation import npmi, umass
-from countveil.experiments.contenders import FLOORS, check_whole
+from countveil.experiments.contenders import FLOORS
 from countveil.experiments.reproduce import real_counts, style
 from countveil.experiments.reproduce.bench import Bench, Study, Task, digest
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared, untested
