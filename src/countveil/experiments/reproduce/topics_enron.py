@@ -245,9 +245,9 @@ def draw(table: pd.DataFrame, shape: tuple[int, ...], plan: Plan) -> Any:
         rows = table[np.isfinite(table[metric])]
         style.lines(axes, rows, "level", metric, (*METHODS, ZERO) if metric == "mae" else METHODS)
         style.tidy(axes, "epsilon/N (more noise to the left)", label)
+    draws = f"bars span {plan.noise_draws} noise draws" if plan.noise_draws > 1 else "one noise draw"
     figure.suptitle(
-        f"{shape[0]:,} e-mails x {shape[1]:,} words, {plan.n_topics} topics; bars span {plan.noise_draws} noise draws",
-        fontsize=11,
+        f"{shape[0]:,} e-mails x {shape[1]:,} words, {plan.n_topics} topics; {draws}", fontsize=11
     )
     style.legend(figure)
     return figure
