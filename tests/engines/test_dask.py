@@ -174,9 +174,8 @@ def test_blocks_that_are_lost_alone_are_sent_again(client):
 
 
 def test_workers_of_this_machine_keep_the_memory_that_they_free(monkeypatch):
-    monkeypatch.delenv(
-        "MALLOC_TRIM_THRESHOLD_", raising=False
-    )  # Dask's own clusters leave it to this process too
+    # Dask's own clusters leave it to this process too.
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     with ExitStack() as stack:
         workers = started(1, stack)
         assert set(workers.run(os.getenv, "MALLOC_TRIM_THRESHOLD_").values()) == {None}

@@ -10,6 +10,7 @@ from countveil.cli import app
 from countveil.estimators import BlockModel
 from countveil.experiments import communities, heatmaps
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan
+from tests.interruption import interrupted
 
 PLAN = Plan(n_communities=3, tune=20, draws=20, chains=2)
 
@@ -46,10 +47,6 @@ def test_matrices_are_symmetric_and_noise_is_on_every_pair(study):
 
 
 def test_an_interrupted_fit_is_no_result(monkeypatch):
-    def interrupted(self, data):
-        self.interrupted_ = True
-        return self
-
     monkeypatch.setattr(BlockModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         communities.run(networkx.karate_club_graph(), PLAN, lambda _: None)

@@ -12,6 +12,7 @@ from countveil.experiments import contenders, demo, reuters
 from countveil.experiments.contenders import CONTENDERS, LEAST_SQUARES, OURS, TRUE_COUNTS, Estimate, Sampling
 from countveil.experiments.demo import Plan, Watcher, run, score
 from countveil.experiments.exhibits import ProgressWatcher, score_table, summary, words_table
+from tests.interruption import interrupted
 
 TINY = Sampling(n_topics=4, chains=2, tune=5, draws=5)
 
@@ -56,10 +57,6 @@ def test_every_contender_on_every_draw(watched):
 
 
 def test_an_interrupted_fit_is_no_result(corpus, monkeypatch):
-    def interrupted(self, data):
-        self.interrupted_ = True
-        return self
-
     monkeypatch.setattr(TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(corpus, Plan(levels=("1",), noise_draws=1, sampling=TINY, threads=2), Silent())

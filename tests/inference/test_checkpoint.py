@@ -94,6 +94,18 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkey
     assert list(tmp_path.iterdir()) == [checkpoint]
 
 
+def test_a_checkpoint_of_an_older_format_says_so(tmp_path):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    short = {"draws": 3, "tune": 2}
+    model(**short).fit(observations, checkpoint=checkpoint)
+    with np.load(checkpoint, allow_pickle=False) as stored:
+        content = {name: stored[name] for name in stored.files if name != "seconds"}
+    with open(checkpoint, "wb") as file:
+        np.savez(file, **(content | {"format": np.array(2)}))
+    with pytest.raises(ValueError, match="must have format 3, got 2"):
+        model(**short).fit(observations, checkpoint=checkpoint, resume=True)
+
+
 def test_the_time_of_a_resumed_fit_is_that_of_all_its_parts(tmp_path):
     observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
     short = {"draws": 3, "tune": 2}

@@ -6,6 +6,7 @@ from scipy import stats
 from countveil.estimators import TopicModel
 from countveil.planning import FromModel, FromPilot, FromPrior
 from countveil.planning.truths import SHAPE
+from tests.interruption import interrupted
 
 FAST = {"chains": 1, "tune": 5, "draws": 10, "threads": 1}
 RNG = np.random.default_rng(2)
@@ -43,10 +44,6 @@ def test_a_model_of_the_pilot_draws_as_many_rows_as_wanted(sparse):
 
 
 def test_an_interrupted_fit_of_the_pilot_is_no_truth(monkeypatch):
-    def interrupted(self, data):
-        self.interrupted_ = True
-        return self
-
     monkeypatch.setattr(TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         FromModel(PILOT, 2, **FAST)

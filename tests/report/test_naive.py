@@ -6,6 +6,7 @@ from countveil.report import check, load_fit, naive, render
 from countveil.report.loading import observed
 from countveil.report.naive import compare, distributions, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
+from tests.interruption import interrupted
 from tests.report.conftest import QUICK, release_of
 from tests.report.test_page import read
 
@@ -19,10 +20,6 @@ def test_the_naive_fit_is_the_same_model_of_the_reports_as_they_are(topic_fit, r
 
 
 def test_an_interrupted_naive_fit_is_no_comparison(topic_fit, release, monkeypatch):
-    def interrupted(self, data):
-        self.interrupted_ = True
-        return self
-
     monkeypatch.setattr(cv.TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         naive_fit(topic_fit, release)

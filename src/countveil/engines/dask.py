@@ -32,9 +32,8 @@ MOST_LOSSES = 10
 WAIT_SECONDS = 60.0
 SHIPPING_SECONDS = 10.0
 ALIGNMENT = 16  # bytes
-FEW_GROUPS = (
-    2  # take fewer steps; the sums of many would all come here, and what they share would leave as often
-)
+# So many groups take fewer steps; of more all sums would come here, and what they share would leave as often.
+FEW_GROUPS = 2
 LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
 
 

@@ -10,6 +10,7 @@ from countveil.experiments.reproduce.bench import CHECKPOINT, Bench
 from countveil.experiments.reproduce.fits import Sampling, fitted, with_noise
 from countveil.experiments.reproduce.style import NAIVE, OURS, TRUE_COUNTS
 from countveil.inference import gibbs
+from tests.interruption import interrupted
 
 COUNTS = sp.csr_array(np.random.default_rng(1).poisson(0.4, (30, 25)))
 PLAN = topics_enron.QUICK._replace(n_topics=2, noise_draws=1, sampling=Sampling(1, 4, 6), methods=(OURS,))
@@ -20,11 +21,6 @@ def bench(tmp_path, monkeypatch):
     """A place to work at counts that are there."""
     monkeypatch.setattr(real_counts, "texts", lambda *_: COUNTS)
     return Bench("topics-enron", tmp_path)
-
-
-def interrupted(self, *args, **options):
-    self.interrupted_ = True
-    return self
 
 
 def test_an_interrupted_fit_is_no_result(bench, monkeypatch):
