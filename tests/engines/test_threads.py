@@ -82,9 +82,9 @@ def test_a_function_over_rows_gets_blocks_what_is_shared_and_its_own_rows(thread
 def test_what_is_shared_is_prepared_once(threads):
     reports, asked = np.random.default_rng(1).integers(-2, 4, (150, 5)), []
 
-    def prepare(times, one):
+    def prepare(many, times, one):
         asked.append(1)
-        return (times + one,)
+        return (sum(many(int, (times, one))),)
 
     with ThreadEngine(threads) as engine:
         (rows, _), _ = engine.over_rows(

@@ -21,7 +21,8 @@ LEAST_CELLS_PER_BLOCK = 1 << 14  # fewer cost less than it does to call the kern
 
 Arrays = tuple[np.ndarray, ...]
 BlockFunction = Callable[..., tuple[Arrays, Arrays]]
-Prepare = Callable[..., tuple[Any, ...]]
+Map = Callable[..., Iterator[Any]]
+Prepare = Callable[..., tuple[Any, ...]]  # of a Map, and of what all blocks share
 
 
 class Block(NamedTuple):
@@ -52,7 +53,8 @@ class Engine(Protocol):
 
         ``blocks`` are runs of rows, one after another and all rows in all, else those of ``row_blocks``; draws depend
         on them, so that they are never chosen for a machine. ``prepare`` makes of the shared arguments what the
-        function gets, wherever it is called: what is sooner made again than sent. Sums are added up by halves (see
+        function gets, wherever it is called: what is sooner made again than sent. It comes with a ``map`` for parts
+        of it. Sums are added up by halves (see
         ``summed``), and do not depend on who computed which blocks.
         """
         ...

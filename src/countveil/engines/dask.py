@@ -200,7 +200,7 @@ def compute_group(
     group[:] = [block._replace(entries=settled(block.entries)) for block in group]
     shared, own = settled(shared), settled(tuple(map(lengthened, own)))
     if prepare is not None:
-        shared = prepare(*shared)
+        shared = prepare(map, *shared)
     ends = list(accumulate(block.n_rows for block in group))
     rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -37,7 +37,7 @@ class ThreadEngine:
         if blocks is None:
             blocks = row_blocks(observations.shape[0], None, observations.shape[1])
         if prepare is not None:
-            shared = prepare(*shared)
+            shared = prepare(self.map, *shared)
 
         def compute(number: int, rows: slice) -> tuple[Arrays, Arrays]:
             return function(Block(number, observations.block(rows)), *shared, *(x[rows] for x in own))

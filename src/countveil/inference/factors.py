@@ -94,7 +94,7 @@ def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:
 
 
 def offset_scales(model: Factorization, observations: Observations) -> list[np.ndarray | float]:
-    """What each factor's prior rates are multiplied by: reciprocals of the known offsets of its observed axis.
+    """What each factor's prior rates are multiplied by: reciprocals of known offsets of its observed axis, or 1.0.
 
     Raises:
         ValueError: offsets for an axis of a shared factor, or of more than one factor; for the columns of a tensor.
@@ -137,7 +137,8 @@ def draw_rates(
         model.factors, factors, rates, offset_scales(model, observations), strict=True
     ):
         if factor.fixed is None:
-            size, total = factor.rate_sums(factor.prior.shape), factor.rate_sums(scale * value)
+            scaled = value if isinstance(scale, float) else scale * value
+            size, total = factor.rate_sums(factor.prior.shape), factor.rate_sums(scaled)
             rate = factor.prior.draw_rates(rate, size, total, rng)
         found.append(rate)
     return tuple(found)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
+from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.factors import sample_gammas
 from countveil.inference.start import Debiased, mean_count
 from countveil.inference.streams import ROWS, Streams
@@ -22,6 +22,7 @@ ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8
 LEAST_REPORTS = 100_000  # positive ones; fewer are soon visited, and tables of columns cost more
 WORK_OF_A_ROW = 80  # what its draws of numbers and of factors cost, in tokens
+TOPICS_AT_ONCE = 5
 ENTRIES_LISTED = 25  # for what a token costs
 MOST_PROPOSALS = 2.0  # for each positive report: about what makes the two sweeps worth the same
 
@@ -101,10 +102,11 @@ def sweep_rows(
     return new, counts, np.tile(total, (len(phi), 1))
 
 
-def with_tables(phi: np.ndarray, streams: Streams, sweep: int) -> tuple[Any, ...]:
+def with_tables(many: Map, phi: np.ndarray, streams: Streams, sweep: int) -> tuple[Any, ...]:
     """(phi, its totals, tables to draw each topic's columns from, streams, sweep)."""
-    aliases = np.empty((*phi.T.shape, 2))
-    proposals.fill_aliases(np.ascontiguousarray(phi.T), aliases)
+    weights, aliases = np.ascontiguousarray(phi.T), np.empty(phi.T.shape, dtype=np.uint64)
+    topics = row_blocks(len(weights), TOPICS_AT_ONCE)
+    list(many(lambda part: proposals.fill_aliases(weights[part], aliases[part]), topics))
     return phi, phi.sum(axis=0), aliases, streams, sweep
 
 

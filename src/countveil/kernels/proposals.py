@@ -1,11 +1,12 @@
 """True counts of all cells of a block of rows by proposing tokens: the cost grows with the counts, not with the cells.
 
 At noise alpha and rate mu, a cell with report r has a true count of weight mu^y / y! times alpha^y where r is not
-positive, and alpha^-min(y, r) alpha^max(y - r, 0) where it is. So tokens drawn at rate alpha mu in every cell, and more
-of them at rate (1/alpha - alpha) mu where the report is positive, have the right law but for a factor of
-alpha^(2 (y - r)) where a cell got y > r of them. Such a cell keeps its tokens with this probability; else it draws its
-count anew by its own law, and that many of the tokens are kept, whose topics do not depend on how many there are.
-A token is drawn with its topic and its column: no rate is computed, and nothing is left to be allocated.
+positive, and alpha^-min(y, r) alpha^max(y - r, 0) where it is. So tokens drawn at rate mu / alpha in every cell have
+the right law but for a factor of alpha^2 for each token beyond the report. Where the report is not positive these are
+all, and each stays with that chance. Another cell with y > r tokens keeps all of them with chance alpha^(2 (y - r));
+else it draws its count anew by its own law, and that many of the tokens are kept, whose topics do not depend on how
+many there are. A token is drawn with its topic and its column: no rate is computed, and nothing is left to be
+allocated.
 
 Suffixes are shapes, as in ``gibbs``; t is a token.
 """
@@ -22,18 +23,22 @@ from countveil.kernels.uniforms import fill_uniforms, new_source
 NOT_POSITIVE = np.int32(2**31 - 1)
 LARGEST_SEARCHED = 12.0
 TOKENS_AT_ONCE = 1024
+ROWS_AT_ONCE = 256  # a topic's table stays in the cache while it serves them
+HALF, LOWER, PARTS = np.uint64(32), np.uint64(2**32 - 1), 2.0**32  # of a table's word
 
 
 @njit(cache=True, nogil=True)
-def fill_aliases(weight_kv, alias_kv2):
+def fill_aliases(weight_kv, alias_kv):
     """Set up draws of a column v in proportion to weight_kv[k] at a cost that does not grow with their number.
 
-    A uniform column stays with chance alias_kv2[k, v, 0] and goes to column alias_kv2[k, v, 1] else (Walker 1977,
-    set up as by Vose 1991). Rows without weight are left as they are: their topics have no tokens.
+    A uniform column stays with a chance and goes to another else (Walker 1977, set up as by Vose 1991): the lower half
+    of a word is the chance, to 32 bits, the upper half the other column. Topics without weight have no tokens: their
+    tables are left as they are.
     """
     n_topics, n_columns = weight_kv.shape
     # Columns below the mean from the front, the others from the back.
-    todo_v = np.empty(n_columns, dtype=np.int64)
+    todo_v, other_v = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
+    stay_v = np.empty(n_columns)
     for k in range(n_topics):
         total = 0.0
         for v in range(n_columns):
@@ -43,10 +48,8 @@ def fill_aliases(weight_kv, alias_kv2):
         scale = n_columns / total
         below, above = 0, n_columns
         for v in range(n_columns):
-            share = weight_kv[k, v] * scale
-            alias_kv2[k, v, 0] = share
-            alias_kv2[k, v, 1] = v
-            if share < 1.0:
+            stay_v[v], other_v[v] = weight_kv[k, v] * scale, v
+            if stay_v[v] < 1.0:
                 todo_v[below] = v
                 below += 1
             else:
@@ -55,16 +58,16 @@ def fill_aliases(weight_kv, alias_kv2):
         while below > 0 and above < n_columns:
             below -= 1
             small, large = todo_v[below], todo_v[above]
-            alias_kv2[k, small, 1] = large
-            alias_kv2[k, large, 0] -= 1.0 - alias_kv2[k, small, 0]
-            if alias_kv2[k, large, 0] < 1.0:
+            other_v[small] = large
+            stay_v[large] -= 1.0 - stay_v[small]
+            if stay_v[large] < 1.0:
                 above += 1
                 todo_v[below] = large
                 below += 1
-        for i in range(below):  # left over by rounding: they are one but for that
-            alias_kv2[k, todo_v[i], 0] = 1.0
-        for i in range(above, n_columns):
-            alias_kv2[k, todo_v[i], 0] = 1.0
+        # What is left over, by rounding, has itself for the other column.
+        for v in range(n_columns):
+            chance = np.uint64(min(max(stay_v[v], 0.0) * PARTS + 0.5, PARTS - 1.0))
+            alias_kv[k, v] = np.uint64(other_v[v]) << HALF | chance
 
 
 @njit(cache=True, nogil=True)
@@ -102,12 +105,28 @@ def draw_numbers(rate_k, factor, source, uniform_t, number_k, rng):
 
 
 @njit(cache=True, nogil=True)
-def column_of(uniform, k, alias_kv2):
+def column_of(uniform, k, alias_kv):
     """A column in proportion to topic k's weights. No branch: there is nothing to predict."""
-    place = uniform * alias_kv2.shape[1]
-    v = np.int64(place)
-    away = np.float64(place - v >= alias_kv2[k, np.uint64(v), 0])
-    return np.uint64(np.int64(v + away * (alias_kv2[k, np.uint64(v), 1] - v)))
+    place = uniform * alias_kv.shape[1]
+    v = np.uint64(place)
+    word = alias_kv[k, v]
+    goes = np.uint64(np.uint64((place - np.float64(v)) * PARTS) >= word & LOWER)
+    return v + goes * ((word >> HALF) - v)
+
+
+@njit(cache=True, nogil=True)
+def draw_columns(number_ik, alias_kv, source, uniform_t, column_s, next_k):
+    """Columns of the tokens of all rows i, topic by topic; next_k is where the first row's are in column_s."""
+    first = 0
+    for k in range(next_k.size):
+        next_k[k] = first
+        last = first + number_ik[:, k].sum()
+        while first < last:
+            n = min(last - first, TOKENS_AT_ONCE)
+            fill_uniforms(source, n, uniform_t)
+            for t in range(n):
+                column_s[first + t] = column_of(uniform_t[t], k, alias_kv)
+            first += n
 
 
 @njit(cache=True, nogil=True)
@@ -117,60 +136,58 @@ def new_tokens(size):
 
 
 @njit(cache=True, nogil=True)
-def list_tokens(few_k, more_k, alias_kv2, report_v, tokens):
-    """few_k tokens of each topic in any cell and those of more_k that fall on a positive report; returns how many."""
+def list_tokens(number_k, column_s, next_k, chance, report_v, tokens):
+    """A row's tokens: all on a positive report, others by chance; returns how many. next_k moves on to the next row.
+
+    uniform_t has a uniform for each.
+    """
     column_t, topic_t, uniform_t = tokens
-    first, n = 0, 0
-    for k in range(few_k.size):
-        last = first + few_k[k]
-        for t in range(first, last):
-            column_t[n] = column_of(uniform_t[t], k, alias_kv2)
-            topic_t[n] = k
-            n += 1
-        first, last = last, last + more_k[k]
-        for t in range(first, last):
-            v = column_of(uniform_t[t], k, alias_kv2)
+    n, t = 0, 0
+    for k in range(number_k.size):
+        first, next_k[k] = next_k[k], next_k[k] + number_k[k]
+        for s in range(first, next_k[k]):
+            v = column_s[s]
             column_t[n] = v
             topic_t[n] = k
-            n += np.int64(report_v[v] != NOT_POSITIVE)
-        first = last
+            n += np.int64(report_v[v] != NOT_POSITIVE) | np.int64(uniform_t[t] < chance)
+            t += 1
     return n
 
 
 @njit(cache=True, nogil=True)
-def propose_rows(block, theta_dk, phi_vk, phi_total_k, alias_kv2, count_dk, count_vk, rng):
+def propose_rows(block, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of all cells to both sums, given theta and phi. All stored reports are positive."""
     alpha_d = block[4]
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
-    source, batch, tokens = new_source(rng), new_batch(), new_tokens(n_topics)
+    source, batch, tokens = new_source(rng), new_batch(), new_tokens(0)
+    uniform_t, column_s = np.empty(max(n_topics, TOKENS_AT_ONCE)), np.empty(0, dtype=np.uint32)
     report_v, seen_v = np.empty(n_columns, dtype=np.int32), np.zeros(n_columns, dtype=np.int32)
-    few_k, more_k = np.empty(n_topics, dtype=np.int64), np.empty(n_topics, dtype=np.int64)
-    for d in range(n_rows):
-        alpha, rate_k = alpha_d[d], theta_dk[d] * phi_total_k
-        n = draw_numbers(rate_k, alpha, source, tokens[2], few_k, rng)
-        n += draw_numbers(rate_k, 1.0 / alpha - alpha, source, tokens[2], more_k, rng)
-        if n >= tokens[0].size:
-            tokens = new_tokens(max(n_topics, 2 * n + 1))
-        fill_uniforms(source, n, tokens[2])
-        list_positive(block, d, report_v)
-        n = list_tokens(few_k, more_k, alias_kv2, report_v, tokens)
-        for t in range(n):
-            seen_v[tokens[0][t]] += 1
-        fill_uniforms(source, n, tokens[2])
-        settle(
-            n,
-            tokens,
-            alpha,
-            (theta_dk, d, phi_vk),
-            (report_v, seen_v),
-            (count_dk, count_vk),
-            batch,
-            source,
-            rng,
-        )
-        fill_uniforms(source, n, tokens[2])
-        keep(n, tokens, d, (report_v, seen_v), (count_dk, count_vk))
+    number_ik = np.empty((min(n_rows, ROWS_AT_ONCE), n_topics), dtype=np.int64)
+    number_i, next_k = np.empty(len(number_ik), dtype=np.int64), np.empty(n_topics, dtype=np.int64)
+    for first in range(0, n_rows, ROWS_AT_ONCE):
+        rows = min(n_rows - first, ROWS_AT_ONCE)
+        for i in range(rows):
+            d = first + i
+            rate_k = theta_dk[d] * phi_total_k
+            number_i[i] = draw_numbers(rate_k, 1.0 / alpha_d[d], source, uniform_t, number_ik[i], rng)
+        if number_i[:rows].sum() > column_s.size:
+            column_s = np.empty(2 * number_i[:rows].sum(), dtype=np.uint32)
+        if number_i[:rows].max() > tokens[0].size:
+            tokens = new_tokens(2 * number_i[:rows].max())
+        draw_columns(number_ik[:rows], alias_kv, source, uniform_t, column_s, next_k)
+        for i in range(rows):
+            d = first + i
+            list_positive(block, d, report_v)
+            fill_uniforms(source, number_i[i], tokens[2])
+            n = list_tokens(number_ik[i], column_s, next_k, alpha_d[d] ** 2, report_v, tokens)
+            for t in range(n):
+                seen_v[tokens[0][t]] += 1
+            fill_uniforms(source, n, tokens[2])
+            factors, cells, counts = (theta_dk, d, phi_vk), (report_v, seen_v), (count_dk, count_vk)
+            settle(n, tokens, alpha_d[d], factors, cells, counts, batch, source, rng)
+            fill_uniforms(source, n, tokens[2])
+            keep(n, tokens, d, cells, counts)
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +207,7 @@ def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
         report, seen = report_v[v], seen_v[v]
         if seen <= report or report <= 0:
             continue
-        if uniform_t[t] < alpha ** (2.0 * (seen - report)):
+        if uniform_t[t] < (alpha * alpha) ** (seen - report):
             report_v[v] = NOT_POSITIVE
             continue
         report_v[v] = 0
@@ -255,7 +272,7 @@ def keep(n, tokens, d, cells, counts):
 
 
 @njit(cache=True, nogil=True)
-def propose_rest(block, theta_dk, phi_total_k, alias_kv2, count_dk, count_vk, rng):
+def propose_rest(block, theta_dk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of the cells that are not stored alone, given theta and phi."""
     alpha_d = block[4]
     n_rows, n_topics = theta_dk.shape
@@ -270,7 +287,7 @@ def propose_rest(block, theta_dk, phi_total_k, alias_kv2, count_dk, count_vk, rn
                 n = min(number_k[k] - first, TOKENS_AT_ONCE)
                 fill_uniforms(source, n, uniform_t)
                 for t in range(n):
-                    v = column_of(uniform_t[t], k, alias_kv2)
+                    v = column_of(uniform_t[t], k, alias_kv)
                     if report_v[v] == NOT_POSITIVE:
                         count_dk[d, k] += 1.0
                         count_vk[v, k] += 1.0
