@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+observed = []  # what workers of this process see
+
 
 def reports_by_row(block, phi, theta):
     """Some rows and some sums."""
@@ -26,3 +28,16 @@ def multiplied_elsewhere(many, phi, times, here):
     """To be prepared where the blocks are, in another process than the analyst's."""
     assert os.getpid() != here
     return (np.array(list(many(lambda row: times * row, phi))),)
+
+
+def reports_of_here(block, phi, theta):
+    """``reports_by_row`` of entries that are views of what was observed."""
+    assert np.shares_memory(block.entries[2], observed[0].reports)
+    return reports_by_row(block, phi, theta)
+
+
+def sums_like(block, phi, theta):
+    """Sums laid out as the shared array is, with values that hang on the order in which it is added up."""
+    sums = np.zeros_like(phi)
+    sums += phi.sum() + block.number
+    return (theta.copy(),), (sums,)

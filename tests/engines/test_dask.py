@@ -1,13 +1,13 @@
-"""The same bits from a local cluster of two worker processes as from threads, also when one of them is killed."""
+"""The same bits from two workers as from threads, also when the process of one of them is killed."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 
 import numpy as np
+import psutil
 import pytest
 from distributed import Client, LocalCluster
 from typer.testing import CliRunner
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import countveil as cv
 from countveil.cli import app
 from countveil.engines import dask as dask_engine
+from countveil.engines import opening
 from countveil.engines.blocks import Block, row_blocks
 from countveil.engines.dask import (
     DaskEngine,
@@ -30,7 +31,14 @@ from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.observations import PrivatizedCounts
-from tests.engines.passes import dies_once, multiplied_elsewhere, reports_by_row
+from tests.engines.passes import (
+    dies_once,
+    multiplied_elsewhere,
+    observed,
+    reports_by_row,
+    reports_of_here,
+    sums_like,
+)
 from tests.joint import assert_same_bits
 
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
@@ -39,6 +47,17 @@ quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.Fi
 
 @pytest.fixture(scope="module")
 def client():
+    """Of two worker processes."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as found,
+    ):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client_here():
+    """Of two workers in this process."""
     with ExitStack() as stack:
         yield started(2, stack)
 
@@ -173,21 +192,50 @@ def test_blocks_that_are_lost_alone_are_sent_again(client):
         assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
 
 
-def test_workers_of_this_machine_keep_the_memory_that_they_free(monkeypatch):
-    # Dask's own clusters leave it to this process too.
-    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    with ExitStack() as stack:
-        workers = started(1, stack)
-        assert set(workers.run(os.getenv, "MALLOC_TRIM_THRESHOLD_").values()) == {None}
+def test_what_is_shared_keeps_its_layout_in_few_groups(client):
+    """Sums are laid out as what they are made like, and are later added up in the order of their layout."""
+    rng = np.random.default_rng(3)
+    data, theta = PrivatizedCounts(reports((300, 12)), 0.4), rng.random((300, 2))
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        for phi in (rng.random((2, 24)).T[::2], rng.random((12, 4))[:, ::2]):
+            found = [engine.over_rows(sums_like, data, (phi,), (theta,)) for engine in (here, there)]
+            assert_same_bits(found[1], found[0])
+            assert found[1][1][0].strides == found[0][1][0].strides
+        assert len(next(iter(there._shipments[data].values())).groups) == 2
 
 
-def test_ctrl_c_leaves_workers_of_this_terminal_to_finish(client):
-    client.wait_for_workers(2, timeout=30)
-    before = client.run(os.getpid)
-    for pid in before.values():
-        os.kill(pid, signal.SIGINT)
-    time.sleep(0.5)
-    assert client.run(os.getpid) == before
+@quietly
+@pytest.mark.parametrize("method", ["gibbs", "cavi"])
+@pytest.mark.parametrize("by_tokens", [False, True])
+def test_without_a_cluster_one_is_started_in_this_process(method, by_tokens, monkeypatch):
+    monkeypatch.setattr(tokens, "pays", lambda observations: by_tokens)
+    monkeypatch.setattr(opening, "started", lambda n, stack, real=started: made.append(n) or real(n, stack))
+    data, made = PrivatizedCounts(reports((300, 12)), 0.4), []
+    here = draws(cv.TopicModel(3, method=method, **BRIEF).fit(data))
+    there = draws(cv.TopicModel(3, method=method, engine="dask", **BRIEF).fit(data))
+    assert_same_bits(there, here)
+    assert made == [2]
+
+
+@pytest.mark.parametrize("block_rows", [300, 75, 7])
+def test_workers_in_this_process_share_its_data(client_here, block_rows):
+    data, phi, theta = some_pass()
+    blocks = row_blocks(300, block_rows)
+    observed.append(data)
+    try:
+        with ThreadEngine() as here, DaskEngine(client_here) as there:
+            wanted = here.over_rows(reports_by_row, data, (phi,), (theta,), blocks)
+            for _ in range(2):
+                assert_same_bits(there.over_rows(reports_of_here, data, (phi,), (theta,), blocks), wanted)
+    finally:
+        observed.clear()
+
+
+def test_nobody_elsewhere_can_reach_workers_in_this_process(client_here):
+    assert client_here.scheduler.address.startswith("inproc://")
+    assert set(client_here.run(os.getpid).values()) == {os.getpid()}
+    ports = {link.laddr for link in psutil.Process().net_connections() if link.status == "LISTEN"}
+    assert {address.ip for address in ports} <= {"127.0.0.1"}
 
 
 def test_an_error_in_a_block_reaches_the_caller(client):

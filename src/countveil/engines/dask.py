@@ -5,7 +5,6 @@ go out with every pass. Blocks' sums are added up on the workers, by halves as e
 come back. What a lost worker held is sent to another, and the pass is computed again.
 """
 
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -19,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
-from distributed import Client, Future, WorkerPlugin
+from distributed import Client, Future
 from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
@@ -111,17 +110,11 @@ class DaskEngine:
             {"workers": worker, "allow_other_workers": True, "pure": False, "priority": -g}
             for g, worker in enumerate(shipment.workers)
         ]
+        # All before the first goes: from then on Dask's own thread wants the interpreter.
+        rows_of = [tuple(shortened(x[part]) for x in own) for part in parts]
         found = [
-            submit(
-                compute_group,
-                function,
-                prepare,
-                data,
-                everywhere,
-                tuple(shortened(x[part]) for x in own),
-                **there,
-            )
-            for data, part, there in zip(shipment.data, parts, options, strict=True)
+            submit(compute_group, function, prepare, data, everywhere, rows, **there)
+            for data, rows, there in zip(shipment.data, rows_of, options, strict=True)
         ]
         if few:
             return put_together(((rows, settled(sums)) for rows, sums in gather(found)), parts)
@@ -197,7 +190,7 @@ def compute_group(
 ) -> tuple[Arrays, Arrays]:
     """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
     one_thread_of_blas()
-    group[:] = [block._replace(entries=settled(block.entries)) for block in group]
+    group[:] = [block._replace(entries=settled(block.entries, alignment=1)) for block in group]
     shared, own = settled(shared), settled(tuple(map(lengthened, own)))
     if prepare is not None:
         shared = prepare(map, *shared)
@@ -238,14 +231,15 @@ def packed(value: Any) -> Any:
     return mapped(lambda x: x if x.flags.c_contiguous or x.flags.f_contiguous else x.copy(order="K"), value)
 
 
-def settled(value: Any) -> Any:
+def settled(value: Any, alignment: int = ALIGNMENT) -> Any:
     """Nested tuples, with every array in memory that begins where NumPy's own does.
 
     What was received begins anywhere. NumPy may add up such an array in another order, and Numba compiles for it anew.
+    Entries, of which threads have views, need no more than whole items: workers of this process have the views too.
     """
 
     def is_settled(x: np.ndarray) -> bool:
-        return x.ctypes.data % ALIGNMENT == 0 and x.flags.writeable
+        return x.flags.aligned and x.ctypes.data % alignment == 0 and x.flags.writeable
 
     return mapped(lambda x: x if is_settled(x) else x.copy(order="K"), value)
 
@@ -262,14 +256,6 @@ def one_thread_of_blas() -> None:
     """Hold this process to one thread of BLAS, from the first call on; also Numba's, else loaded when first used."""
     import_module("scipy.linalg.cython_blas")
     ThreadpoolController().limit(limits=1, user_api="blas")
-
-
-class HearsNoInterrupts(WorkerPlugin):
-    """For workers of this terminal: Ctrl-C goes to them too, and they have to finish the sweep under way."""
-
-    def setup(self, worker: Any) -> None:
-        """In a worker's process, as it starts."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def check_workers(client: Client) -> None:

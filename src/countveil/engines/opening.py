@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 NAMES = ("threads", "dask")
 CONNECT_SECONDS = 10.0
+OWN_PAGES = "127.0.0.1:0"  # else Dask shows pages about its workers to the whole network
 LARGEST_GRAPH = "1GiB"  # rows of factors go out with their tasks, and Dask warns of 10 MB
-GIVES_MEMORY_BACK = "MALLOC_TRIM_THRESHOLD_"  # after every block, to be fetched anew for the next
 
 
 def check_engine(engine: Any, client: Any = None) -> bool:
@@ -36,8 +36,8 @@ def check_engine(engine: Any, client: Any = None) -> bool:
 def opened(engine: str | None, client: "Client | None", threads: int) -> Iterator[Engine | None]:
     """The engine while a fit lasts; None for threads, which every part of a fit has of its own.
 
-    "dask" without a client is the client that the user made last, or else a cluster of this machine with so many
-    worker processes.
+    "dask" without a client is the client that the user made last, or else a cluster within this process with so many
+    workers.
 
     Raises:
         ValueError: as ``check_engine``; a worker without this version of countveil.
@@ -82,24 +82,23 @@ def connected(address: str | None, stack: ExitStack) -> "Client | None":
 
 
 def started(n_workers: int, stack: ExitStack) -> "Client":
-    """A client of a cluster of this machine's own, one worker process a thread, gone with the stack."""
+    """A client of a cluster of this process's own, one worker a thread, gone with the stack.
+
+    Workers in processes of their own would gain nothing, for the kernels release the interpreter's lock: they would
+    have to be sent the data, and listen on ports that every user of the machine can reach.
+    """
     import dask
     from distributed import Client, LocalCluster
 
-    from countveil.engines.dask import HearsNoInterrupts
-
-    environment = dask.config.get("distributed.nanny.pre-spawn-environ")
-    settings = {
-        "distributed.worker.profile.enabled": False,  # nobody would look
-        "distributed.nanny.pre-spawn-environ": {
-            name: value for name, value in environment.items() if name != GIVES_MEMORY_BACK
-        },
-    }
-    stack.enter_context(dask.config.set(settings))
+    # Nobody would look at profiles.
+    stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
     cluster = LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=False,
+        memory_limit=0,
+        dashboard_address=OWN_PAGES,
+        worker_dashboard_address=OWN_PAGES,
     )
     stack.enter_context(cluster)
-    client = stack.enter_context(Client(cluster, set_as_default=False, direct_to_workers=True))
-    client.register_plugin(HearsNoInterrupts())
-    return client
+    return stack.enter_context(Client(cluster, set_as_default=False))
