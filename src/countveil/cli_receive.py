@@ -1,5 +1,7 @@
 """The command of the receiving end."""
 
+import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -71,16 +73,32 @@ def receive_reports(
 
     asked = load(study)
     made = application(asked, Store(database, asked), Limits(per_minute))
-    typer.echo(
-        f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
-    )
-    uvicorn.run(
+    config = uvicorn.Config(
         made,
-        host=host,
-        port=port,
         access_log=False,
         log_level="warning",
         server_header=False,
         date_header=False,
         limit_concurrency=1000,
     )
+    with taken(host, port) as place:
+        typer.echo(
+            f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
+        )
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[place])
+
+
+def taken(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        OSError: the address is not this machine's, or the port is another's.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise OSError(
+            f"host and port must be free on this machine, got {host} and {port}: {error.strerror}"
+        ) from error

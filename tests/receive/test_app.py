@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import socket
 import threading
 import time
 from http.client import HTTPException
@@ -211,6 +212,11 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path, monkeypatch):
     (tmp_path / "text").write_text("no database " * 50)
     assert "must be a store of reports" in fails("receive", "s.json", "--db", "text")
     assert "TLS" in run("receive", "--help").stdout
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        said = fails("receive", "s.json", "--db", "r.sqlite", "--port", port)
+    assert f"host and port must be free on this machine, got 127.0.0.1 and {port}: Address" in said
+    assert "listening" not in said
 
 
 def test_collect_takes_files_and_stores_together(tmp_path, path):

@@ -118,6 +118,8 @@ class PoissonFactorization(FactorizationEstimator):
         for name, value in (self.fixed or {}).items():
             if name not in shapes:
                 raise ValueError(f"fixed must be for factors among {list(spec.names)}, got {name!r}")
+            if name in (self.priors or {}):
+                raise ValueError(f"fixed must be for factors without a prior in priors, got {name!r}")
             fixed[name] = check_fixed(name, value, shapes[name])
             if name in spec.symmetric:
                 check_transpose(f"fixed symmetric factor {name!r}", fixed[name], shapes[name])
@@ -207,7 +209,7 @@ def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.nd
 
 
 def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """A factor's value: finite, not negative, of its shape; zeros become tiny, so that logarithms exist."""
+    """A factor's value: finite, not negative, not all zero, of its shape; zeros become tiny: logarithms must exist."""
     found = real_numbers(f"fixed factor {name!r}", value)
     if found.shape != shape:
         raise ValueError(f"fixed factor {name!r} must have shape {shape}, got {found.shape}")
@@ -217,6 +219,8 @@ def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(
             f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}"
         )
+    if not found.any():
+        raise ValueError(f"fixed factor {name!r} must have a positive entry, got zeros alone")
     return np.maximum(found, 1e-150)
 
 
