@@ -1,5 +1,6 @@
 """An engine by its name, as users give it: threads, a Dask cluster of this machine, a scheduler's address, a client."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 
 NAMES = ("threads", "dask")
 CONNECT_SECONDS = 10.0
-OWN_PAGES = "127.0.0.1:0"  # else Dask shows pages about its workers to the whole network
+# Of schedulers and workers. Dask shows pages about them to the whole network where it is not told to whom.
+WITHIN = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
 LARGEST_GRAPH = "1GiB"  # rows of factors go out with their tasks, and Dask warns of 10 MB
 
 
@@ -88,17 +90,15 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
     have to be sent the data, and listen on ports that every user of the machine can reach.
     """
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, Scheduler, SpecCluster, Worker
 
     # Nobody would look at profiles.
     stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
-    cluster = LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=False,
-        memory_limit=0,
-        dashboard_address=OWN_PAGES,
-        worker_dashboard_address=OWN_PAGES,
+    worker = {"cls": Worker, "options": WITHIN | {"nthreads": 1, "memory_limit": 0}}
+    cluster = SpecCluster(
+        workers=dict.fromkeys(range(n_workers), worker),
+        scheduler={"cls": Scheduler, "options": WITHIN},
+        silence_logs=logging.WARNING,
     )
     stack.enter_context(cluster)
     return stack.enter_context(Client(cluster, set_as_default=False))
