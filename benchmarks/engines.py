@@ -3,7 +3,7 @@
 The data are the first rows of Enron's 10,000 messages by 10,000 words at epsilon/N = 1, with seeded noise; K = 50. Wall
 time and processor time of all processes together, medians of the sweeps, which take turns; and whether all chains are
 the same bits, also when a worker process is killed in the middle of the last sweep. Beside them what two threads gain
-on this machine by counting alone, which no sampler can beat.
+on this machine by counting alone.
 
     python benchmarks/engines.py FOLDER [ROWS [SWEEPS]]     # FOLDER holds enron_text/enron_ham_10000x10000.npz
 """

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
 
 import numpy as np
@@ -234,8 +235,54 @@ def test_workers_in_this_process_share_its_data(client_here, block_rows):
 def test_nobody_elsewhere_can_reach_workers_in_this_process(client_here):
     assert client_here.scheduler.address.startswith("inproc://")
     assert set(client_here.run(os.getpid).values()) == {os.getpid()}
+    assert sorted(client_here.nthreads().values()) == [1, 1]
     ports = {link.laddr for link in psutil.Process().net_connections() if link.status == "LISTEN"}
     assert {address.ip for address in ports} <= {"127.0.0.1"}
+
+
+def left_in_process():
+    """What a cluster could leave behind: places of modules, sockets, threads."""
+    return (
+        list(sys.path),
+        len(psutil.Process().net_connections()),
+        {thread.name for thread in threading.enumerate()} - {"Dask-Offload_0"},
+    )
+
+
+def test_a_cluster_of_this_process_leaves_nothing_behind():
+    before = left_in_process()
+    with ExitStack() as stack:
+        client = started(3, stack)
+        folders = {place for place in sys.path if "countveil-dask-" in place} - set(before[0])
+        assert folders
+        assert client.submit(sum, [1, 2]).result() == 3
+    assert left_in_process() == before
+    assert not any(map(os.path.exists, folders))
+
+
+@pytest.mark.parametrize("setting", ["REQUIRE_ENCRYPTION", "NOTHING"])
+def test_a_cluster_of_this_process_needs_no_network_and_no_certificates(setting):
+    """In a process of its own: Dask asks for this machine's address once."""
+    program = (
+        "import socket\n"
+        "from contextlib import ExitStack\n"
+        "from countveil.engines.opening import started\n"
+        "class Offline(socket.socket):\n"
+        "    def connect(self, place):\n"
+        "        raise OSError('no network')\n"
+        "socket.socket = Offline\n"
+        "with ExitStack() as stack:\n"
+        "    print(started(1, stack).submit(sum, [1, 2]).result())\n"
+    )
+    environment = os.environ | {f"DASK_DISTRIBUTED__COMM__{setting}": "True"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("3", "")
 
 
 def test_an_error_in_a_block_reaches_the_caller(client):

@@ -55,6 +55,18 @@ def test_true_values_rank_uniformly_among_posterior_draws(by_tokens, monkeypatch
     assert p.min() > FALSE_ALARM / p.size
 
 
+@pytest.mark.parametrize("n_topics", [1, 5, 13])
+def test_every_topic_has_its_own_table(n_topics):
+    phi = np.random.default_rng(2).gamma(0.5, 1.0, (40, n_topics))
+    whole = np.zeros((n_topics, 40), dtype=np.uint64)
+    proposals.fill_aliases(np.ascontiguousarray(phi.T), whole)
+    with ThreadEngine(2) as engine:
+        for many in (map, engine.map):
+            same, total, tables, *rest = tokens.with_tables(many, phi, Streams.of_chain(1, 0), 3)
+            assert_same_bits((same, total, tables), (phi, phi.sum(axis=0), whole))
+            assert rest == [Streams.of_chain(1, 0), 3]
+
+
 @pytest.fixture
 def small_too(monkeypatch):
     """Small data are swept by tokens like large ones."""

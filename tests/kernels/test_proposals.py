@@ -147,6 +147,44 @@ def test_reports_beyond_32_bits_allow_all_their_tokens(report):
     assert chi_square_p(law, np.column_stack([drawn, np.zeros(len(drawn))])) > FALSE_ALARM
 
 
+def test_rows_of_a_block_are_as_different_as_they_like():
+    """More than are proposed for at once, each with a level, rates and reports of its own."""
+    rng, n, columns, repeats = np.random.default_rng(6), 2 * kernels.ROWS_AT_ONCE + 88, 5, 400
+    alpha = rng.choice([0.05, 0.4, 0.9], n)
+    theta = rng.gamma(0.5, 1.0, (n, 3)) * rng.choice([0.1, 1.0, 5.0], (n, 1))
+    theta[[5, kernels.ROWS_AT_ONCE]] = 0.0
+    phi, report = rng.gamma(0.5, 1.0, (columns, 3)), np.maximum(rng.integers(-3, 7, (n, columns)), 0)
+    block = PrivatizedCounts(sp.csr_array(report), alpha).block(slice(0, n))
+    found, tables = np.zeros((repeats, n, 3)), aliases_of(phi.T)
+    for each in found:
+        kernels.propose_rows(block, theta, phi, phi.sum(axis=0), tables, each, np.zeros_like(phi), rng)
+    mu = theta @ phi.T
+    weights = count_weights(report, mu, alpha[:, None])
+    weights /= weights.sum(axis=-1, keepdims=True)
+    y = np.arange(weights.shape[-1])
+    mean, square = weights @ y, weights @ y**2
+    share = theta[:, None] * phi / np.maximum(mu, 1e-300)[:, :, None]
+    expected = (mean[:, :, None] * share).sum(axis=1)
+    spread = mean[:, :, None] * share * (1.0 - share) + (square - mean**2)[:, :, None] * share**2
+    often = expected * repeats > 25.0
+    z = (found.mean(axis=0) - expected)[often] / np.sqrt(spread.sum(axis=1)[often] / repeats)
+    assert z.size > n
+    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / z.size)
+    assert not found[:, theta == 0.0].any()
+
+
+def test_whether_a_cell_keeps_its_tokens_has_nothing_to_do_with_where_others_fell():
+    """The cell before the one with a report has tokens that stay by chance, too."""
+    n, rate, alpha = 200_000, 1.0, 0.5
+    _, counts = rows_drawn([0, 1], np.array([rate]), np.ones((2, 1)), alpha, "all", repeats=n)
+    weights = count_weights(np.array([0, 1]), np.full(2, rate), np.full(2, alpha))
+    weights /= weights.sum(axis=1, keepdims=True)
+    y = np.arange(weights.shape[1])
+    mean, square = weights @ y, weights @ y**2
+    z = (counts[:, 0] / n - mean) / np.sqrt((square - mean**2) / n)
+    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 4)
+
+
 def test_more_cells_are_drawn_anew_than_fit_a_batch():
     columns = 700
     theta, phi = np.array([1.0, 0.5]), np.full((columns, 2), 2.0)

@@ -54,8 +54,7 @@ class Engine(Protocol):
         ``blocks`` are runs of rows, one after another and all rows in all, else those of ``row_blocks``; draws depend
         on them, so that they are never chosen for a machine. ``prepare`` makes of the shared arguments what the
         function gets, wherever it is called: what is sooner made again than sent. It comes with a ``map`` for parts
-        of it. Sums are added up by halves (see
-        ``summed``), and do not depend on who computed which blocks.
+        of it. Sums are added up by halves (see ``summed``), and do not depend on who computed which blocks.
         """
         ...
 

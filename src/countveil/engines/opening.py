@@ -1,8 +1,11 @@
 """An engine by its name, as users give it: threads, a Dask cluster of this machine, a scheduler's address, a client."""
 
 import logging
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from countveil.engines.blocks import Engine
@@ -87,18 +90,30 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
     """A client of a cluster of this process's own, one worker a thread, gone with the stack.
 
     Workers in processes of their own would gain nothing, for the kernels release the interpreter's lock: they would
-    have to be sent the data, and listen on ports that every user of the machine can reach.
+    have to be sent the data, and take tasks at ports that every user of the machine can reach.
     """
     import dask
     from distributed import Client, Scheduler, SpecCluster, Worker
+    from distributed.utils import get_ip
 
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        get_ip()  # which is kept, and warns where there is no network
     # Nobody would look at profiles.
     stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
-    worker = {"cls": Worker, "options": WITHIN | {"nthreads": 1, "memory_limit": 0}}
+    folder = stack.enter_context(TemporaryDirectory(prefix="countveil-dask-"))
+    stack.callback(forget_modules_of, folder)
+    options = WITHIN | {"local_directory": folder}
+    worker = {"cls": Worker, "options": options | {"nthreads": 1, "memory_limit": 0}}
     cluster = SpecCluster(
         workers=dict.fromkeys(range(n_workers), worker),
-        scheduler={"cls": Scheduler, "options": WITHIN},
+        scheduler={"cls": Scheduler, "options": options},
         silence_logs=logging.WARNING,
     )
     stack.enter_context(cluster)
     return stack.enter_context(Client(cluster, set_as_default=False))
+
+
+def forget_modules_of(folder: str) -> None:
+    """Take what Dask put on the path of modules off again: several servers of one process leave some of theirs."""
+    sys.path[:] = [place for place in sys.path if not place.startswith(folder)]

@@ -86,7 +86,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         seed: whole number; the same seed gives the same draws with any number of threads. None takes one from
             the operating system and keeps it in ``seed_``.
         threads: how many cores to use; None takes all that are available. Does not change the result.
-        engine: who computes: None or "threads", "dask" (the client made last, else so many worker processes here),
+        engine: who computes: None or "threads", "dask" (the client made last, else so many workers in this process),
             or the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".
         progress: show a progress bar; None shows it in a terminal or notebook only.
 

@@ -45,10 +45,9 @@ def fill_aliases(weight_kv, alias_kv):
             total += weight_kv[k, v]
         if not total > 0.0:
             continue
-        scale = n_columns / total
         below, above = 0, n_columns
         for v in range(n_columns):
-            stay_v[v], other_v[v] = weight_kv[k, v] * scale, v
+            stay_v[v], other_v[v] = weight_kv[k, v] / total * n_columns, v
             if stay_v[v] < 1.0:
                 todo_v[below] = v
                 below += 1
