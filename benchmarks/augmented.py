@@ -17,11 +17,11 @@ import arviz_stats
 import numpy as np
 from sweeps import matrix_model
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.start import mean_count
 from countveil.inference.streams import Streams
-from countveil.observations import PrivatizedCounts
 
 ROWS, COLUMNS, TOPICS = 100, 80, 5
 ALPHAS = {"e^-2": math.exp(-2), "e^-1": math.exp(-1), "0.7": 0.7, "0.9": 0.9}

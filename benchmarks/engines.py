@@ -24,13 +24,13 @@ from numba import njit
 from sweeps import matrix_model
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.blocks import Engine
 from countveil.engines.dask import DaskEngine
 from countveil.engines.opening import opened
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.observations import PrivatizedCounts
 
 ALPHA = np.exp(-1.0)
 TOPICS, WORKERS, ROWS_AT_ONCE = 50, 2, 500

@@ -31,7 +31,7 @@ def corpus(path: str | None) -> np.ndarray:
         from countveil.experiments.reuters import load_reuters
 
         return load_reuters().counts
-    from countveil.io import read_counts
+    from countveil.data.io import read_counts
 
     values = read_counts(path).values
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values).astype(np.int64)

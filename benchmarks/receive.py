@@ -24,7 +24,7 @@ from countveil.receive import store
 from countveil.receive.database import is_url
 
 LEVEL = PrivacyLevel(1, 10)
-COMMAND = "import sys; from countveil.cli import app; app(sys.argv[1:])"
+COMMAND = "import sys; from countveil.cli.app import app; app(sys.argv[1:])"
 
 
 def main() -> None:

@@ -13,12 +13,12 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.observations import PrivatizedCounts
 
 SIZE, TOPICS, SEED = 1000, 50, 20190601
 ALPHA = np.exp(-1.0)

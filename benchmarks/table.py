@@ -19,10 +19,10 @@ import numpy as np
 from sweeps import ALPHA, TOPICS, big_data, matrix_model
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
 from countveil.inference.streams import Streams
-from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 
 ROUNDS, STEPS, BURN_IN = 5, 3, 20
 THEIR_ITERATIONS = 2

@@ -18,11 +18,11 @@ import scipy.sparse as sp
 from sweeps import matrix_model
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.start import mean_count
 from countveil.inference.streams import Streams
-from countveil.observations import PrivatizedCounts
 
 LEVELS, RATES, ROWS_AT_ONCE = (1.0, 2.0, 3.0), 300, 500
 

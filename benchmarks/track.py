@@ -17,8 +17,8 @@ from table import Chain
 from threadpoolctl import threadpool_limits
 
 import countveil as cv
+from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
-from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 
 ROUNDS = 15
 

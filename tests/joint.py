@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
@@ -13,7 +14,6 @@ from countveil.kernels import laws
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.observations import Observations, PrivatizedCounts
 
 SERIAL = ThreadEngine(1)
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1

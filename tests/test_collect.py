@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.collect import COLUMNS, collect, report_files
-from countveil.observations import observations_of
+from countveil.data.observations import observations_of
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy.report import Report
-from tests.test_cli import fails, run
+from tests.commands import fails, run
 
 LEVELS = [PrivacyLevel(1, 2), PrivacyLevel(1, 10), PrivacyLevel(4, 1)]
 WORDS = ["surprise", "party", "five", "times", "veil"]

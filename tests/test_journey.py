@@ -10,7 +10,7 @@ import pytest
 
 import countveil as cv
 from countveil.privacy import study
-from tests.test_cli import SHORT, run
+from tests.commands import SHORT, run
 
 SOURCE = Path(__file__).parents[1] / "src"
 WORDS = ["surprise", "party", "cake", "budget", "meeting", "report"]

@@ -14,7 +14,8 @@ from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
 import countveil as cv
-from countveil.cli import app
+from countveil.cli.app import app
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines import dask as dask_engine
 from countveil.engines import opening
 from countveil.engines.blocks import Block, row_blocks
@@ -31,7 +32,6 @@ from countveil.engines.dask import (
 from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
-from countveil.observations import PrivatizedCounts
 from tests.engines.passes import (
     dies_once,
     multiplied_elsewhere,
@@ -354,7 +354,7 @@ from threadpoolctl import threadpool_info
 from countveil.engines.blocks import Block
 from countveil.engines.dask import compute_group
 from countveil.inference.factors import column_exposures_block
-from countveil.observations import PrivatizedCounts
+from countveil.data.observations import PrivatizedCounts
 
 data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
 compute_group(column_exposures_block, None, [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))

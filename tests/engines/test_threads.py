@@ -4,9 +4,9 @@ import time
 import numpy as np
 import pytest
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine, available_threads
-from countveil.observations import PrivatizedCounts
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

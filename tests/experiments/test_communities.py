@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from countveil.cli import app
+from countveil.cli.app import app
 from countveil.estimators import BlockModel
 from countveil.experiments import communities, heatmaps
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan

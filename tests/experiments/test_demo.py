@@ -5,7 +5,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import countveil as cv
-from countveil.cli import app
+from countveil.cli.app import app
 from countveil.estimators import TopicModel
 from countveil.evaluation import log_score
 from countveil.experiments import contenders, demo, reuters

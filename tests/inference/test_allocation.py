@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from countveil.data.observations import ExactCounts
 from countveil.inference import gibbs
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.streams import Streams
-from countveil.observations import ExactCounts
 from tests.factorizations import CASES, as_matrix, model_of
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors
 

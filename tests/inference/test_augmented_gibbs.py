@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.priors import GammaPrior
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
     FALSE_ALARM,
     SERIAL,

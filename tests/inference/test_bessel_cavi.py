@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.distributions import Bessel
 from countveil.engines.threads import ThreadEngine
 from countveil.estimators import TensorModel
@@ -13,7 +14,6 @@ from countveil.inference import bessel_cavi, cavi
 from countveil.inference.start import least_squares_start, mean_count
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
     SERIAL,
     arrays_of,

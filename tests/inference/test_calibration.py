@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import NaiveCounts, PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.priors import GammaPrior
-from countveil.observations import NaiveCounts, PrivatizedCounts
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, mu_of, rank_p_values, small_model
 
 SIZE = (7, 5)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import cavi, methods, run
 from countveil.inference.streams import Streams
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import SERIAL, assert_same_bits, draw_reports, matrix_model, mu_of, planted, small_model
 
 STREAMS = Streams.of_chain(1, 0)

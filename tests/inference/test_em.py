@@ -3,11 +3,11 @@ import pytest
 from scipy import stats
 
 import countveil as cv
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
 from countveil.inference import em, gibbs, held_out, methods, run
 from countveil.inference.run import Schedule
 from countveil.inference.streams import Streams
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
     FALSE_ALARM,

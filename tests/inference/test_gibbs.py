@@ -8,12 +8,12 @@ both ways if the step is right in every part: the law of the count, allocation, 
 import numpy as np
 import pytest
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import factors, gibbs
 from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
 from countveil.models.priors import GammaPrior
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
     SERIAL,
     arrays_of,

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.inference.identify import identify
 from countveil.inference.methods import Fitted
 from countveil.inference.posterior import data_tree, flat_draws, label_free, mean_rate, top_entries
 from countveil.inference.run import Draws, Schedule
 from countveil.models.layout import Layout
-from countveil.observations import PrivatizedCounts
 from tests.joint import arrays_of, assert_same_bits, small_model
 
 C, S, D, V, K = 2, 5, 6, 7, 3

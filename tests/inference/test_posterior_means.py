@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from countveil.observations import PrivatizedCounts
+from countveil.data.observations import PrivatizedCounts
 from tests.joint import (
     batch_error,
     bound,

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.project import MOST_DRAWS, SWEEPS_PER_DRAW, project_rows
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import FALSE_ALARM
 
 

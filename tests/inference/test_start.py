@@ -8,9 +8,9 @@ from scipy import stats
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import start
 from countveil.inference.start import Debiased, least_squares, least_squares_start, mean_count, start_factors
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, draw_reports, planted
 

@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import augmented as kernels
-from countveil.observations import PrivatizedCounts
 from tests import reference
 from tests.joint import FALSE_ALARM, draw_reports, exposures_of
 

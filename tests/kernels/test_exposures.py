@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.factors import row_blocks
 from countveil.kernels import exposures as kernels
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import dense_exposures, draw_reports, exposures_of
 
 ROWS, COLUMNS, K = 9, 7, 4

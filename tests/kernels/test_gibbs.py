@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.factors import row_blocks
 from countveil.kernels import gibbs as kernels
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import (
     FALSE_ALARM,
     count_moments,

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import proposals as kernels
 from countveil.kernels.uniforms import new_source
-from countveil.observations import PrivatizedCounts
 from tests.joint import FALSE_ALARM, count_weights
 
 REPEATS = 4000

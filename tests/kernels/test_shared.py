@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.inference.factors import make_links
 from countveil.kernels import shared as kernels
-from countveil.observations import PrivatizedCounts
 from tests.joint import FALSE_ALARM, dense_exposures
 
 DRAWS = 5_000

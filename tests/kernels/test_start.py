@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.kernels import start as kernels
 from countveil.kernels.gibbs import MASKED
-from countveil.observations import PrivatizedCounts
 
 ROWS, COLUMNS, K = 9, 7, 5
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.kernels import tiles as kernels
-from countveil.observations import ExactCounts, PrivatizedCounts
 from tests.joint import dense_exposures, draw_reports
 
 ROWS, K = 30, 4

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import variational as kernels
-from countveil.observations import PrivatizedCounts
 from tests.joint import count_moments, dense_exposures, draw_reports, exposures_of, truncated_logpmf
 
 ROWS, COLUMNS, K = 7, 6, 5

@@ -14,8 +14,8 @@ from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
 from countveil.privacy import PrivacyLevel, study
 from countveil.privacy.errors import RefusedError
+from tests.commands import fails, run
 from tests.page.scripts import HERE
-from tests.test_cli import fails, run
 
 ODD = "<b>\"&'</b></script><script>alert(1)</script>{{data}} {epsilon}"
 

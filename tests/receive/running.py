@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from countveil.receive import path_of
 
-COMMAND = "import sys; from countveil.cli import app; app(sys.argv[1:])"
+COMMAND = "import sys; from countveil.cli.app import app; app(sys.argv[1:])"
 
 
 def free_port():

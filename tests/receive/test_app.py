@@ -14,8 +14,8 @@ from starlette import testclient
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.receive import app, path_of, store
 from countveil.receive.store import Store
+from tests.commands import fails, run
 from tests.receive.running import Running
-from tests.test_cli import fails, run
 
 LEVEL = PrivacyLevel(1, 10)
 

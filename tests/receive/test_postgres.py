@@ -14,9 +14,9 @@ from countveil.privacy.errors import RefusedError
 from countveil.receive import store
 from countveil.receive.postgres import Postgres
 from countveil.receive.store import NEW, SAME, Store
+from tests.commands import fails
 from tests.receive.running import Running
 from tests.receive.servers import Server
-from tests.test_cli import fails
 
 LEVEL = PrivacyLevel(1, 10)
 STUDY = study.new("Mail", "To learn.", "a@b.org", [LEVEL], [("word", ["party", "surprise"])])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from countveil.observations import Observations
+from countveil.data.observations import Observations
 
 MOST_ROWS_PER_BLOCK = 256
 LEAST_ROWS_PER_BLOCK = 64

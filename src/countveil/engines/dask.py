@@ -22,10 +22,10 @@ from distributed import Client, Future
 from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 from countveil.engines.placing import grouped, placed
 from countveil.engines.threads import ThreadEngine
-from countveil.observations import Observations
 
 MOST_LOSSES = 10
 WAIT_SECONDS = 60.0

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
-from countveil.observations import Observations
 
 
 def available_threads() -> int:

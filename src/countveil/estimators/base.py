@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
+from countveil.data.observations import Observations, PrivatizedCounts, observations_of
+from countveil.data.release_files import ReleaseFiles
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
@@ -35,9 +37,7 @@ from countveil.models.factorization import Factorization, factorization, typical
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
 from countveil.models.spec import Spec, axis_sizes
-from countveil.observations import Observations, PrivatizedCounts, observations_of
 from countveil.privacy import Release
-from countveil.release_files import ReleaseFiles
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -7,6 +7,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.data.networks import is_graph
+from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
+from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.estimators.topics import check_interval
@@ -15,9 +18,6 @@ from countveil.kernels.gibbs import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
-from countveil.networks import is_graph
-from countveil.observations import ExactCounts, Observations, PrivatizedCounts
-from countveil.release_files import ReleaseFiles
 
 
 class BlockModel(FactorizationEstimator):
@@ -186,10 +186,10 @@ def check_above_diagonal(observations: Observations) -> None:
         if found[bad] == MASKED:
             raise ValueError(
                 f"an undirected network must mask each pair on both sides of the diagonal, got ({i}, {j}) masked and "
-                f"({j}, {i}) reported (countveil.networks.links_among masks both with directed=False)"
+                f"({j}, {i}) reported (countveil.data.networks.links_among masks both with directed=False)"
             )
         raise ValueError(
             "an undirected network must report each pair once, above the diagonal: got different reports at "
-            f"({i}, {j}) and ({j}, {i}); release the upper triangle (countveil.networks.above_diagonal), or set "
+            f"({i}, {j}) and ({j}, {i}); release the upper triangle (countveil.data.networks.above_diagonal), or set "
             "directed=True"
         )

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from countveil.matrices import unwrap
+from countveil.data.matrices import unwrap
 
 FORMATS = ("csr", "csc", "coo")  # of sparse matrices that scikit-learn can look into for what is not finite
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from countveil.data.observations import Observations
+from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import RESERVED, Layout, default_layout
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import Spec, parse_spec
-from countveil.observations import Observations
-from countveil.release_files import ReleaseFiles
 
 
 class PoissonFactorization(FactorizationEstimator):

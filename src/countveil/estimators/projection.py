@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 
+from countveil.data.observations import Observations
 from countveil.inference.project import MOST_DRAWS, project_rows
-from countveil.observations import Observations
 
 
 class RowProjection(TransformerMixin):

@@ -10,17 +10,17 @@ import numpy as np
 import xarray as xr
 from sklearn.exceptions import NotFittedError
 
+from countveil.data.matrices import check_mask
+from countveil.data.observations import Observations
 from countveil.estimators.checks import check_integer
 from countveil.files import replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
-from countveil.matrices import check_mask
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.portable import model_of
 from countveil.models.spec import Spec
-from countveil.observations import Observations
 
 
 class Results:

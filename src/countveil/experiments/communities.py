@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.data.networks import graph_counts, privatize_graph
+from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import BlockModel
 from countveil.estimators.base import check_whole
 from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
@@ -24,8 +26,6 @@ from countveil.experiments.exhibits import ProgressWatcher
 from countveil.experiments.present import console
 from countveil.files import replacing
 from countveil.inference.start import least_squares
-from countveil.networks import graph_counts, privatize_graph
-from countveil.observations import ExactCounts, NaiveCounts
 from countveil.privacy import PrivacyLevel, Release
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.factors import (
@@ -15,7 +16,6 @@ from countveil.inference.factors import (
 from countveil.kernels import variational as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 
 class Pass(NamedTuple):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
@@ -29,7 +30,6 @@ from countveil.inference.start import start_factors
 from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 
 class State(NamedTuple):

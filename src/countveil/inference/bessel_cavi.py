@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.allocation import expected_counts
@@ -33,7 +34,6 @@ from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 Center = Literal["mode", "mean"]
 

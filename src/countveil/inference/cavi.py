@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.ascent import update_all
@@ -21,7 +22,6 @@ from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factor, Factorization
-from countveil.observations import Observations
 
 SMALLEST = 1e-150
 EXPECTATIONS = ("geometric", "arithmetic")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.files import replacing
-from countveil.observations import Observations
 
 FORMAT = 3
 

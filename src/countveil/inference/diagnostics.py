@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.data.observations import Observations
 from countveil.kernels.gibbs import MASKED
-from countveil.observations import Observations
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1

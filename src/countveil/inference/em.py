@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
@@ -21,7 +22,6 @@ from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gibbs import MASKED
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 SMALLEST = 1e-150
 ROUNDING = 1e-12

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
@@ -17,7 +18,6 @@ from countveil.kernels.shared import update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
-from countveil.observations import Observations
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))

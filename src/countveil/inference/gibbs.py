@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import tokens
 from countveil.inference.allocation import sampled_counts
@@ -28,7 +29,6 @@ from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 
 class State(NamedTuple):

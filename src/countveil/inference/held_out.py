@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import em
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 SHARE = 0.05
 MOST_FOLDS = 5

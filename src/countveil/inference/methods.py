@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import Observations
+from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blocks import Engine
 from countveil.inference import em, gibbs, run, svi
 from countveil.inference.cavi import State as VariationalState
@@ -20,8 +22,6 @@ from countveil.inference.progress import progress_bar
 from countveil.inference.run import Ascent, Checkpoint, Draws, Schedule
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
-from countveil.release_files import ReleaseFiles
 
 SAMPLERS = {"gibbs": "gibbs", "augmented-gibbs": "augmented_gibbs"}
 OPTIMISERS = {"cavi": "cavi", "bessel-cavi": "bessel_cavi", "svi": "svi", "em": "em"}

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.data.observations import Observations
+from countveil.data.release_files import ReleaseFiles
 from countveil.inference.identify import identify
 from countveil.inference.methods import Fitted
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.observations import Observations
-from countveil.release_files import ReleaseFiles
 
 DRAWS_AT_ONCE = 32
 

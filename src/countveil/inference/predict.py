@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import gammaln, logsumexp
 
+from countveil.data.observations import Observations
 from countveil.inference.held_out import report_scores
-from countveil.observations import Observations
 
 Matrices = Iterable[tuple[np.ndarray, np.ndarray]]  # (theta (D, K), phi (V, K)) of each draw
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import MOST_ROWS_PER_BLOCK, row_blocks
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
-from countveil.observations import Observations
 
 MOST_DRAWS = 100
 SWEEPS_PER_DRAW = 10

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import checkpoint, em, gibbs
 from countveil.inference.progress import progress_bar
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 SCORE_EVERY = 10
 EM_ITERATIONS = 10

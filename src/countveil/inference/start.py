@@ -4,12 +4,12 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import row_blocks
 from countveil.kernels import start as kernels
 from countveil.kernels.gibbs import MASKED
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 ITERATIONS = 20
 MULTIPLICATIVE_ITERATIONS = 100

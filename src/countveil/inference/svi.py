@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
@@ -32,7 +33,6 @@ from countveil.inference.start import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
 from countveil.models.factorization import Factorization
-from countveil.observations import Observations
 
 DELAY = 1.0
 FORGETTING = 0.7

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.factors import sample_gammas
 from countveil.inference.start import Debiased, mean_count
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs, proposals
 from countveil.kernels.tiles import DENSE_SHARE
-from countveil.observations import Observations
 
 ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import TopicModel
 from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.experiments.contenders import (
@@ -24,7 +25,6 @@ from countveil.experiments.contenders import (
 )
 from countveil.experiments.demo import Watcher
 from countveil.inference.diagnostics import FitWarning
-from countveil.observations import ExactCounts, NaiveCounts
 from countveil.planning.truths import MAX_CELLS, Source, Truth
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.level import short

@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.data.observations import ExactCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
-from countveil.observations import ExactCounts
 
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics a row, few words a topic."""

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import rate_array
 from countveil.inference.predict import count_laws
-from countveil.observations import Observations
 from countveil.plotting import style
 
 MOST_DRAWS = 200

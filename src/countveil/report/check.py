@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import evenly, mean_rate
 from countveil.inference.predict import simulated_reports
-from countveil.observations import Observations
 
 CELLS_IN_ALL = 20_000_000
 CELLS_AT_ONCE = 2_000_000

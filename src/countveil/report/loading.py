@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
+from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.estimators import BlockModel, PoissonFactorization, TensorModel, TopicModel
 from countveil.estimators.base import FactorizationEstimator
-from countveil.observations import Observations, PrivatizedCounts
 from countveil.privacy import Release
 
 Data = TypeVar("Data", bound=Observations)

@@ -8,10 +8,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.data.observations import NaiveCounts, Observations
 from countveil.estimators import BlockModel, TensorModel, TopicModel
 from countveil.estimators.base import FactorizationEstimator, check_whole
 from countveil.inference.diagnostics import FitWarning
-from countveil.observations import NaiveCounts, Observations
 from countveil.privacy import Release
 from countveil.report.check import dense, mean_of_rows, selected
 from countveil.report.loading import in_shape_of

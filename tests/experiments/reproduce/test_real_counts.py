@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from countveil.experiments.reproduce import communities_enron, enron_network, real_counts, topics_enron
 from countveil.experiments.reproduce.bench import Bench
 from countveil.experiments.reproduce.fits import Sampling
+from tests.commands import fails, run
 from tests.experiments.reproduce.mailbox import OWNERS, enron
-from tests.test_cli import fails, run
 
 RNG = np.random.default_rng(1)
 COUNTS = RNG.poisson(RNG.gamma(0.5, 1.0, (40, 2)) @ RNG.dirichlet(np.full(30, 0.5), 2) * 80)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.estimators.base import FactorizationEstimator, check_whole
 from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS
 from countveil.experiments.reproduce.style import (
@@ -19,7 +20,6 @@ from countveil.experiments.reproduce.style import (
     TRUE_COUNTS,
 )
 from countveil.inference.start import least_squares
-from countveil.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 
 REFILLS = 10  # of hidden cells by fitted values, for least squares
 OPTIONS: dict[str, dict[str, Any]] = {

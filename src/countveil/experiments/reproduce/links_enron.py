@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
+from countveil.data.networks import links_among
 from countveil.experiments.reproduce import enron_network, real_counts
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared
 from countveil.experiments.reproduce.enron_network import Plan
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
-from countveil.networks import links_among
 
 ABOUT = "prediction of links held out between Enron's busiest senders and receivers"
 NEEDS = "Enron's network"

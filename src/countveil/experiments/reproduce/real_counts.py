@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.io import read_counts
 from countveil.experiments.reproduce import maildir
 from countveil.experiments.reproduce.bench import Bench
-from countveil.io import read_counts
 
 NETWORK = ("enron_network/enron161.npz", "enron161.npz", "enron_network.mtx", "enron_network.csv")
 TEXT_LARGE = (

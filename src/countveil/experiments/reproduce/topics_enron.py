@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 from countveil.evaluation import npmi, umass
@@ -23,7 +24,6 @@ from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling, dis
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.start import least_squares
-from countveil.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 
 ABOUT = "topics of Enron's e-mails from noisy counts"
 NEEDS = "Enron's texts"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.estimators import PoissonFactorization
 from countveil.experiments.reproduce import style
@@ -27,7 +28,6 @@ from countveil.inference import augmented_gibbs, bessel_cavi, cavi, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.observations import PrivatizedCounts
 
 ABOUT = "speed and error of variational inference against MCMC"
 NEEDS = ""

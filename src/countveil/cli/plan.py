@@ -1,0 +1,156 @@
+"""The command that plans a study: how much noise it can bear, before anybody is asked for anything."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from countveil.cli.shell import plainly
+
+if TYPE_CHECKING:
+    from countveil.planning.truths import Source
+    from countveil.privacy import PrivacyLevel
+    from countveil.privacy.study import Study
+
+DEFAULT_LEVELS = ("1:1", "1:2", "1:3")
+TRUTHS = ("model", "pilot")
+
+
+@plainly
+def plan_study(
+    pilot: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, a record a row."
+        ),
+    ] = None,
+    topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
+    study: Annotated[
+        Path | None, typer.Option(help="A study file: its levels and the number of its words.")
+    ] = None,
+    words: Annotated[
+        int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")
+    ] = None,
+    total: Annotated[
+        float | None,
+        typer.Option(help="Expected sum of one person's counts, without a pilot [default: 100]."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N:EPSILON", help="A level to try [default: the study's, or 1:1, 1:2, 1:3]. Repeatable."
+        ),
+    ] = None,
+    rows: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="A number of participants to try [default: half the pilot, all, twice]. Repeatable."
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE:VALUE", help="Say how many participants it takes: topic_error:0.3. Repeatable."
+        ),
+    ] = None,
+    truth: Annotated[
+        str,
+        typer.Option(help="True counts from a model of the pilot, or the pilot's own rows: model or pilot."),
+    ] = "model",
+    method: Annotated[str, typer.Option(help="gibbs, or em: faster, without intervals.")] = "gibbs",
+    replicates: Annotated[int, typer.Option(min=2, help="Simulated studies of each kind.")] = 3,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
+        "countveil-plan"
+    ),
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation, noise included.")] = 1,
+) -> None:
+    """How much noise can a study bear, and how many participants does it need? By simulation.
+
+    Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of
+    the rates, recovery of the topics, width of the intervals, where the naive way would mislead. Without a pilot
+    the truth is drawn from the model's prior, whose words are more even than those of real text: a pilot is
+    better. Nothing is released: the pilot is fitted without noise, so it must be public or your own.
+
+    Writes plan.csv (means and standard errors), fits.csv, plan.png and plan.svg, replacing those of an earlier plan.
+
+    Example: `countveil plan pilot.npz --topics 20 --level 1:1 --level 1:3 --target topic_error:0.4`
+    """
+    from countveil.engines.threads import available_threads
+    from countveil.planning import Grid
+    from countveil.planning.answers import read_target
+    from countveil.planning.present import present
+    from countveil.privacy.study import load
+
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
+    asked = None if study is None else load(study)
+    targets = [read_target(text) for text in target or []]
+    levels = read_levels(level, asked)
+    settings = fit_settings(method)
+    source, sizes = find_source(pilot, topics, asked, words, total, truth, seed)
+    grid = Grid(levels, rows or sizes, replicates, seed, threads or available_threads())
+    present(grid, source, targets, output, **settings)
+
+
+def read_levels(level: list[str] | None, asked: "Study | None") -> "list[PrivacyLevel]":
+    """The levels named, or the study's, or the default ones."""
+    from countveil.cli.studies import read_level
+
+    if level:
+        return [read_level(text) for text in level]
+    return list(asked.levels) if asked is not None else [read_level(text) for text in DEFAULT_LEVELS]
+
+
+def fit_settings(method: str) -> dict[str, object]:
+    """Arguments of TopicModel for a method by name."""
+    if method == "gibbs":
+        return {}
+    if method == "em":
+        return {"method": "em"}
+    raise ValueError(f"method must be gibbs or em, got {method!r}")
+
+
+def find_source(
+    pilot: Path | None,
+    topics: int,
+    asked: "Study | None",
+    words: int | None,
+    total: float | None,
+    truth: str,
+    seed: int,
+) -> "tuple[Source, list[int]]":
+    """Where true counts come from, and the numbers of rows to try by default."""
+    from countveil.planning import FromModel, FromPilot, FromPrior
+
+    if truth not in TRUTHS:
+        raise ValueError(f"truth must be one of {', '.join(TRUTHS)}, got {truth!r}")
+    if asked is not None and len(asked.axes) != 1:
+        raise ValueError(f"a study to plan must have one axis of counts, got {len(asked.axes)}")
+    if pilot is None:
+        if truth == "pilot":
+            raise ValueError("truth 'pilot' must come with a pilot corpus, got none")
+        n_words = words if asked is None else asked.cells
+        if n_words is None or (words is not None and words != n_words):
+            raise ValueError(f"words must be told by a pilot, --study or --words, once, got {words}")
+        return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
+    if words is not None or total is not None:
+        raise ValueError("words and total must be left to the pilot, got one of them beside it")
+    counts = read_pilot(pilot, asked)
+    n = int(counts.shape[0])
+    if truth == "pilot":
+        return FromPilot(counts, topics, seed), sorted({max(2, n // 4), max(2, n // 2), n})
+    return FromModel(counts, topics, seed), sorted({max(2, n // 2), n, 2 * n})
+
+
+def read_pilot(path: Path, asked: "Study | None") -> Any:
+    """A pilot's counts, as many a row as the study has."""
+    from countveil.data.io import read_counts
+
+    counts = read_counts(path).values
+    if asked is not None and counts.shape[1] != asked.cells:
+        raise ValueError(f"{path} must have the study's {asked.cells} columns, got {counts.shape[1]}")
+    return counts

@@ -1,0 +1,104 @@
+"""The command of the receiving end."""
+
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.shell import plainly
+
+
+def add_receive(app: typer.Typer) -> None:
+    """Adds the command to the command line."""
+    app.command("receive")(receive_reports)
+
+
+@plainly
+def receive_reports(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    database: Annotated[
+        str,
+        typer.Option(
+            "--db",
+            help="The SQLite file to store reports in, made if there is none; or a URL, postgresql://...",
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
+    per_minute: Annotated[
+        int, typer.Option(min=0, help="Requests a minute that one address may make; 0: any number.")
+    ] = 60,
+) -> None:
+    """Receive reports of a study by POST, and store each participant's once.
+
+    Each is checked as `countveil collect` checks it, and is on disk before it is answered. The same bytes again
+    get the same answer; another report of the same participant is refused. Nothing that was stored can be asked
+    for, and neither addresses nor times are kept. The path is that of the study's address, or /reports. Needs
+    the extra `receive` (Starlette and uvicorn).
+
+    Afterwards, or meanwhile: `countveil collect study.json reports.sqlite -o release.npz`
+
+    PostgreSQL (the extra `postgres`): a database, or a schema of one, for each study, as in `--db
+    postgresql://countveil@db.example.org/study`, which `collect` takes too. Other users of the machine can read a
+    password in a command: leave it to ~/.pgpass, PGPASSWORD or a service file. The user may create tables the
+    first time; later INSERT and SELECT are enough. A server that does not wait for its disk (fsync off) is refused.
+
+    TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate before it,
+    which hands on X-Forwarded-For, so that the rate is that of each participant. With Caddy, which gets the
+    certificate itself:
+
+    caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
+
+    With nginx, in a server block that has ssl_certificate and ssl_certificate_key (and client_max_body_size, where
+    reports are larger than 1 MB):
+
+    location = /reports { proxy_pass http://127.0.0.1:8765;
+    proxy_set_header X-Forwarded-For $remote_addr; access_log off; }
+
+    Example: `countveil receive study.json --db reports.sqlite`
+    """
+    try:
+        import uvicorn
+
+        from countveil.receive.app import Limits, application
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"countveil receive needs the extra receive: pip install 'countveil[receive]' ({error})"
+        ) from None
+    from countveil.privacy.study import load
+    from countveil.receive import path_of
+    from countveil.receive.store import Store, name_of
+
+    asked = load(study)
+    made = application(asked, Store(database, asked), Limits(per_minute))
+    config = uvicorn.Config(
+        made,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        limit_concurrency=1000,
+    )
+    with taken(host, port) as place:
+        typer.echo(
+            f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
+        )
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[place])
+
+
+def taken(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        OSError: the address is not this machine's, or the port is another's.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise OSError(
+            f"host and port must be free on this machine, got {host} and {port}: {error.strerror}"
+        ) from error

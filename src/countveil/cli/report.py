@@ -1,0 +1,54 @@
+"""``countveil report``: a page about a fit, for people who read results."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.shell import Force, check_free, plainly
+
+
+@plainly
+def report(
+    fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
+    release: Annotated[
+        Path | None,
+        typer.Option(help="The release that was fitted, to say what noise explains and to check the fit."),
+    ] = None,
+    members: Annotated[
+        int, typer.Option("--members", min=1, help="Words (actors, entries) to list of each topic.")
+    ] = 8,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    naive: Annotated[
+        bool,
+        typer.Option(
+            "--naive",
+            help="Say how the fit differs from one that takes the reports for true counts: makes that fit too, which "
+            "takes as long; needs --release.",
+        ),
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Write a page about a fit: what was promised, the data, topics or communities, checks, and whether to trust it.
+
+    One HTML file that loads nothing and runs no script, for a browser, a phone or a printer. It holds labels and
+    what the fit says of everybody together, so share it as you would share the fit.
+
+    Example: `countveil report survey.nc -o survey.html --release survey.npz`
+    """
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"output must end in .html, got {output.name}")
+    check_free(output, force, fit, release)
+    if release is not None and not release.is_file():
+        raise FileNotFoundError(f"no release at {release}")
+    from countveil.privacy import Release
+    from countveil.report import load_fit, write_report
+
+    if naive and release is None:
+        raise ValueError("naive must come with the release that was fitted, got no --release")
+    found = load_fit(fit)
+    data = None if release is None else Release.load(release)
+    write_report(found, output, data, members=members, title=title, naive=naive)
+    typer.echo(found.diagnostics().verdict)
+    typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

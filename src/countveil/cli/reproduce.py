@@ -1,0 +1,58 @@
+"""The command that runs the papers' experiments again and says which of their claims hold."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.shell import plainly
+
+
+@plainly
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(help="A case study, or all: see below for the names.", show_default=False)
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of Enron's counts or raw mails; the synthetic case studies need none."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller data and shorter chains: minutes, not hours.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
+        "countveil-reproduction"
+    ),
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Noise draws or data sets at most; a later run with more goes on from there."
+        ),
+    ] = None,
+    sweeps: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Sweeps of a chain at most: tells sooner, and less surely, than the papers'."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of samplers and of simulated noise.")] = 1,
+) -> None:
+    """Run an experiment of the papers again, and say whether what they claim holds.
+
+    Names: theorems, skellam, true-counts, theta-given-phi, topics-synthetic, blocks-synthetic, communities-enron,
+    links-enron, variational, topics-enron, blocks-semisynthetic, topics-semisynthetic, sensitivity; or all.
+
+    Writes NAME.png, NAME.svg, NAME.csv (the numbers) and NAME-verdicts.csv, replacing those of an earlier run. Every
+    fit is kept in the folder fits as soon as it is done: a run that was interrupted goes on from there. Exit status 0
+    whatever the verdicts are.
+
+    Example: `countveil reproduce all --quick --data enron`
+    """
+    from countveil.experiments.reproduce import NAMES
+    from countveil.experiments.reproduce.runner import present
+
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
+    if data is not None and not data.is_dir():
+        raise NotADirectoryError(f"{data} must be a folder of counts, got something else")
+    present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats, sweeps)

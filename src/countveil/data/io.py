@@ -1,0 +1,286 @@
+"""Counts and vocabularies from files, for the command line.
+
+Counts are private: no message here shows one. It names the file, the place and the rule.
+"""
+
+import csv
+import math
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse as sp
+
+from countveil.data.tables import cells_of_coordinates
+from countveil.privacy._counts import reads_as_number
+
+FLOAT_EXACT = 2**53
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+UNREADABLE = (ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, zipfile.BadZipFile)
+
+
+class CountTable(NamedTuple):
+    """Counts as a file holds them, with the names of rows and columns where it has them."""
+
+    values: Any  # (D, V) NumPy array or scipy.sparse matrix
+    row_labels: list[str] | None
+    column_labels: list[str] | None
+
+
+def read_counts(
+    path: str | Path,
+    header: bool = True,
+    row_labels: str | None = None,
+    vocabulary: str | Path | None = None,
+) -> CountTable:
+    """Read a matrix of counts, one record a row, by the file's extension.
+
+    .npz: a matrix written by scipy.sparse.save_npz; .npy: an array written by numpy.save; .mtx: MatrixMarket;
+    .txt or .txt.gz: a UCI bag of words (docword: documents, words, entries, then "document word count" from 1);
+    .csv: a header row of column labels, then one row a record. Nothing is ever unpickled. ``vocabulary`` is a file
+    that names the columns, one a line (``read_vocabulary``). Estimators take what comes back in ``ExactCounts`` or
+    ``PrivatizedCounts`` with its labels.
+
+    A header must hold no number, since it would be published: a .csv without one must be read with
+    ``header=False`` and has no column labels. Row labels are in the column whose header cell is
+    ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, or a
+            vocabulary of another length.
+    """
+    path = Path(path)
+    reader = _READERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
+    if reader is None:
+        known = ", ".join(_READERS)
+        raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"no counts at {path}")
+    if reader is _read_csv:
+        table = _read_csv(path, header, row_labels)
+    elif header and row_labels is None:
+        table = reader(path)
+    else:
+        raise ValueError(f"header and row labels must be told of a .csv only, got {path}")
+    if table.values.ndim != 2:
+        raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
+    if vocabulary is None:
+        return table
+    words = read_vocabulary(vocabulary)
+    if len(words) != table.values.shape[1]:
+        raise ValueError(
+            f"{vocabulary} must name the {table.values.shape[1]} columns of {path}, got {len(words)} words"
+        )
+    return table._replace(column_labels=words)
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Read the words that name the columns, one a line, in their order.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: not UTF-8 text, no line, or an empty line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no vocabulary at {path}")
+    words = [line.strip() for line in _text(path).splitlines()]
+    if not words:
+        raise ValueError(f"{path} must hold one word a line, got an empty file")
+    if "" in words:
+        raise ValueError(f"{path} must hold one word a line, got an empty line {words.index('') + 1}")
+    return words
+
+
+def _read_sparse(path: Path) -> CountTable:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            is_release = "meta.json" in archive.namelist()
+    except UNREADABLE:
+        is_release = False
+    if is_release:
+        raise ValueError(f"{path} must hold counts, got a release, which is privatized already")
+    return _unlabelled(path, sp.load_npz, "a matrix written by scipy.sparse.save_npz")
+
+
+def _read_dense(path: Path) -> CountTable:
+    return _unlabelled(path, lambda file: np.load(file, allow_pickle=False), "an array written by numpy.save")
+
+
+def _read_matrix_market(path: Path) -> CountTable:
+    return _unlabelled(path, scipy.io.mmread, "a MatrixMarket matrix")
+
+
+def _read_bag_of_words(path: Path) -> CountTable:
+    """Documents, words and entries, a line each; then a line for each entry, numbered from 1."""
+    what = "a UCI bag of words: three lines of one number each, then three whole numbers a line"
+    try:
+        sizes = pd.read_csv(path, header=None, nrows=3, dtype=np.int64, sep=r"\s+")
+        if sizes.shape != (3, 1):
+            raise ValueError
+        n_rows, n_columns, n_entries = (int(size) for size in sizes[0])
+        names = ["row", "column", "count"]
+        table = pd.read_csv(path, header=None, skiprows=3, names=names, dtype=np.int64, sep=r"\s+")
+        if not isinstance(table.index, pd.RangeIndex):  # a fourth number in each line
+            raise ValueError
+    except UNREADABLE:
+        raise ValueError(f"{path} must hold {what}, got something else") from None
+    if len(table) != n_entries:
+        raise ValueError(f"{path} must hold the {n_entries} entries that it announces, got {len(table)}")
+    where = [table["row"].to_numpy() - 1, table["column"].to_numpy() - 1]
+    try:
+        cells = cells_of_coordinates(where, table["count"].to_numpy(), (n_rows, n_columns), show=False)
+    except ValueError as error:
+        raise ValueError(f"{path} must number its entries by document and word: {error}") from error
+    return CountTable(sp.csr_array(cells.to_sparse()), None, None)
+
+
+def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable:
+    try:
+        values = load(path)
+        if not hasattr(values, "ndim"):
+            raise ValueError(f"{type(values).__name__} instead of an array")
+    except UNREADABLE as error:
+        raise ValueError(f"{path} must hold {what}, got {type(error).__name__}: {error}") from error
+    return CountTable(values, None, None)
+
+
+def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
+    """Cells become integers one by one, so that large counts stay exact."""
+    rows = _csv_rows(path, header)
+    names = [cell.strip() for cell in rows[0]] if header else None
+    body = rows[1:] if header else rows
+    labels = _label_column(path, names, body, row_labels)
+    kept = [column for column in range(len(rows[0])) if column != labels]
+    if not kept:
+        raise ValueError(f"{path} must hold at least one column of counts, got row labels only")
+    if names is not None:
+        _check_header(path, [names[column] for column in kept])
+    values = [
+        [_count(path, row[column], number, names[column] if names else column + 1) for column in kept]
+        for number, row in enumerate(body, start=1)
+    ]
+    return CountTable(
+        np.array(values, dtype=np.int64),
+        None if labels is None else [row[labels].strip() for row in body],
+        None if names is None else [names[column] for column in kept],
+    )
+
+
+def _csv_rows(path: Path, header: bool) -> list[list[str]]:
+    """The cells of every row, header included, as many in each."""
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    for separator, name in SEPARATORS.items():
+        if len(lines) > 1 and "," not in lines[0] and all(separator in line for line in lines):
+            raise ValueError(
+                f"{path} must separate its cells by commas, got {name}; save it again with commas as separators"
+            )
+    try:
+        rows = [row for row in csv.reader(lines) if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} must be comma-separated text, got {error}") from error
+    if len(rows) < 1 + header:
+        wanted = "a header row and a row of counts or more" if header else "a row of counts or more"
+        raise ValueError(f"{path} must hold {wanted}, got {len(rows)} rows")
+    for number, row in enumerate(rows[header:], start=1):
+        if len(row) != len(rows[0]):
+            raise ValueError(
+                f"{path} must have {len(rows[0])} cells in every row, got {len(row)} in row {number}"
+            )
+    return rows
+
+
+def _label_column(
+    path: Path, names: list[str] | None, body: list[list[str]], wanted: str | None
+) -> int | None:
+    """Where the row labels are; a first column of which some cells only are numbers may be either: refused."""
+    if wanted is not None:
+        if names is None:
+            raise ValueError(f"row labels must be named by a header cell, got {path} read without a header")
+        if names.count(wanted.strip()) != 1:
+            raise ValueError(f"{path} must have one column {wanted!r}, got {names.count(wanted.strip())}")
+        return names.index(wanted.strip())
+    if names is not None and names[0] == "":
+        return 0
+    numbers = sum(reads_as_number(row[0]) for row in body)
+    if numbers == 0:
+        return 0 if any(row[0].strip() for row in body) else None
+    if numbers < len(body):
+        raise ValueError(
+            f"{path} must have row labels or counts in its first column, got {numbers} numbers in {len(body)} "
+            "rows; if they are labels, name the column with --row-labels, or leave its header cell empty"
+        )
+    return None
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    """Column labels are published as they are, so a record must never be taken for them."""
+    numbers = sum(reads_as_number(name) for name in names)
+    if numbers:
+        raise ValueError(
+            f"{path} must have names, not numbers, in its header row, got {numbers} numbers (not shown: they "
+            "may be counts); if the first row is a record, add a header row above it or pass --no-header; if "
+            "it is a header, put a letter before each number, as in y1990"
+        )
+    if "" in names:
+        raise ValueError(
+            f"{path} must name every column of counts in its header row, got an empty cell; name it, or pass "
+            "--no-header if the first row is a record"
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _count(path: Path, cell: str, row: int, column: str | int) -> int:
+    """A cell as a whole number; whether it may be a count is checked where the noise is added."""
+    try:
+        value = int(cell)
+    except ValueError:
+        value = _whole(path, cell, row, column)
+    if not -(2**63) <= value < 2**63:
+        raise _bad(path, "a number above 2**63", row, column)
+    return value
+
+
+def _whole(path: Path, cell: str, row: int, column: str | int) -> int:
+    if not _is_number(cell):
+        raise _bad(path, "an empty cell" if not cell.strip() else "something that is no number", row, column)
+    value = float(cell)
+    if not math.isfinite(value) or value != math.floor(value):
+        raise _bad(path, "a value that is not whole", row, column)
+    if abs(value) > FLOAT_EXACT:
+        raise _bad(path, "a decimal number above 2**53, which may have lost digits", row, column)
+    return int(value)
+
+
+def _bad(path: Path, what: str, row: int, column: str | int) -> ValueError:
+    rule = "must hold non-negative whole numbers"
+    return ValueError(f"{path} {rule}, got {what} in row {row}, column {column!r}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text, got other bytes at {error.start}") from error
+
+
+_READERS: dict[str, Callable[..., CountTable]] = {
+    ".npz": _read_sparse,
+    ".npy": _read_dense,
+    ".mtx": _read_matrix_market,
+    ".txt": _read_bag_of_words,
+    ".txt.gz": _read_bag_of_words,
+    ".csv": _read_csv,
+}

@@ -1,0 +1,162 @@
+"""Networks as networkx holds them: counts between actors, for owners and for analysts.
+
+networkx itself is never imported: whatever has its graphs' attributes is a graph.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from countveil.data.matrices import whole_values
+from countveil.privacy import PrivacyLevel, Release, privatize
+
+
+def is_graph(data: Any) -> bool:
+    """Whether this is a networkx graph of any kind."""
+    return all(hasattr(data, name) for name in ("nodes", "edges", "is_directed", "is_multigraph"))
+
+
+def graph_matrix(
+    graph: Any, weight: str | None = "weight", nodes: Sequence[Hashable] | None = None, *, show: bool = False
+) -> tuple[sp.csr_array, list[str]]:
+    """(n, n) counts between actors, and their names.
+
+    An edge counts by its attribute ``weight``, or once where it has none (or weight is None); parallel edges add up. An
+    undirected graph fills the upper triangle only, each pair once.
+
+    Raises:
+        TypeError: not a graph.
+        ValueError: nodes that are not all of the graph's, names that are the same as text, weights that are
+            not whole; weights are shown only if ``show``.
+    """
+    if not is_graph(graph):
+        raise TypeError(f"graph must be a networkx graph, got {type(graph).__name__}")
+    order = list(graph.nodes) if nodes is None else list(nodes)
+    place = {node: i for i, node in enumerate(order)}
+    if len(place) != len(order) or set(place) != set(graph.nodes):
+        raise ValueError(
+            f"nodes must name each of the graph's {graph.number_of_nodes()} nodes once, got {len(order)} names"
+        )
+    if not order:
+        raise ValueError("graph must have at least one node, got none")
+    names = [str(node) for node in order]
+    if len(set(names)) != len(names):
+        raise ValueError("nodes must differ from each other as text, got one twice")
+    edges = list(graph.edges(data=weight, default=1)) if weight is not None else list(graph.edges(data=False))
+    rows = np.array([place[edge[0]] for edge in edges], dtype=np.int64)
+    columns = np.array([place[edge[1]] for edge in edges], dtype=np.int64)
+    counts = np.ones(len(edges), dtype=np.int64)
+    if weight is not None and edges:
+        counts = edge_weights([edge[2] for edge in edges], weight, show)
+    if not graph.is_directed():
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+    matrix = sp.coo_array((counts, (rows, columns)), shape=(len(order), len(order))).tocsr()
+    return matrix, names
+
+
+def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
+    """Weights as whole numbers."""
+    weights = np.asarray(values)
+    if weights.ndim != 1 or weights.dtype.kind not in "iuf":
+        raise ValueError(f"edge attribute {weight!r} must hold numbers, got something else")
+    return whole_values(weights, None, show)
+
+
+def graph_counts(
+    graph: Any, weight: str | None = "weight", nodes: Sequence[Hashable] | None = None
+) -> pd.DataFrame:
+    """The owner's table of true counts between actors, (n, n) int64 with the actors' names on both axes.
+
+    Edges as in ``privatize_graph``; an undirected graph fills the upper triangle only.
+
+    Raises:
+        TypeError: not a graph.
+        ValueError: as ``privatize_graph``.
+    """
+    matrix, names = graph_matrix(graph, weight, nodes)
+    if (matrix.data < 0).any():
+        raise ValueError("counts must be non-negative, got a negative weight of an edge")
+    return pd.DataFrame(matrix.toarray(), index=pd.Index(names), columns=pd.Index(names))
+
+
+def privatize_graph(
+    graph: Any,
+    level: PrivacyLevel | Sequence[PrivacyLevel],
+    *,
+    weight: str | None = "weight",
+    nodes: Sequence[Hashable] | None = None,
+    truncate: bool | None = None,
+) -> Release:
+    """Add exact noise to the counts between all actors of a networkx graph, those without an edge included.
+
+    An edge counts by its attribute ``weight``, or once where it has none; parallel edges add up. The noise is that of
+    ``privatize``, and so is ``level``: one for all, or one for each actor's row. In an undirected graph each pair is
+    reported once, above the diagonal, and nothing is below it: fit it with ``BlockModel(directed=False)``. The actors'
+    names are published as they are.
+
+    Args:
+        nodes: the order of the actors; the graph's own by default.
+        truncate: True for max(0, report), False or None for signed reports.
+
+    Raises:
+        TypeError: not a graph, not a level.
+        ValueError: nodes that are not all of the graph's, names that are the same as text, weights that are negative
+            or not whole; no message shows one.
+    """
+    table = graph_counts(graph, weight, nodes)
+    release = privatize(table, level, truncate, row_labels=table.index, column_labels=table.columns)
+    return release if graph.is_directed() else above_diagonal(release)
+
+
+def above_diagonal(release: Release) -> Release:
+    """The release of an undirected network with zeros below the diagonal, where its reports are noise alone.
+
+    Raises:
+        ValueError: a release that is not square.
+    """
+    if len(release.shape) != 2 or release.shape[0] != release.shape[1]:
+        raise ValueError(f"release must be square, one row and one column per actor, got {release.shape}")
+    reports = release.reports
+    kept = sp.csr_array(sp.triu(reports)) if sp.issparse(reports) else np.triu(np.asarray(reports))
+    return Release(kept, release.levels, release.truncated, release.labels, release.simulated)
+
+
+def links_among(
+    actors: int | Sequence[Hashable],
+    senders: Sequence[Hashable],
+    receivers: Sequence[Hashable] | None = None,
+    *,
+    directed: bool = True,
+) -> np.ndarray:
+    """(n, n) booleans, True for every link from one of the senders to one of the receivers: a mask to hold out.
+
+    Fit with it as the data's ``mask``, and compare ``rate()`` with what was held out. Source: the link prediction of
+    Schein, Wu, Schofield, Zhou and Wallach (2019), section 5.
+
+    Args:
+        actors: the names of all actors in order, or how many there are.
+        senders, receivers: names, or numbers where ``actors`` is a number; receivers are the senders by default.
+        directed: whether the link back stays; an undirected network holds out both.
+
+    Raises:
+        ValueError: somebody who is not among the actors, or a name that is there twice.
+    """
+    names = list(range(actors)) if isinstance(actors, int | np.integer) else list(actors)
+    place = {name: i for i, name in enumerate(names)}
+    if len(place) != len(names):
+        raise ValueError("actors must differ from each other, got one twice")
+
+    def places(who: str, given: Sequence[Hashable]) -> list[int]:
+        unknown = next((name for name in given if name not in place), None)
+        if unknown is not None:
+            raise ValueError(f"{who} must be among the {len(names)} actors, got {unknown!r}")
+        return [place[name] for name in given]
+
+    mask = np.zeros((len(names), len(names)), dtype=bool)
+    mask[
+        np.ix_(places("senders", senders), places("receivers", senders if receivers is None else receivers))
+    ] = True
+    return mask if directed else mask | mask.T

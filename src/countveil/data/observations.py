@@ -1,0 +1,375 @@
+"""What inference sees: stored entries and exposures, of private, exact or naively treated counts.
+
+By equation 3.1 of the mathematics, everything a Poisson factorization needs of its data is a latent count on
+each positive report and an exposure on every cell: 1 where the report is positive, 1 - alpha where it is not,
+0 where it is masked. A row's commonest exposure is its baseline; only the cells that differ are stored.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.data.inputs import PlainInputs, PrivateInputs
+from countveil.data.matrices import (
+    as_matrices,
+    check_alpha,
+    check_exact_cells,
+    check_labels,
+    check_mask,
+    check_matrix,
+    check_mode_labels,
+    check_offset,
+    kept,
+    positive_part,
+    unwrap,
+    whole_numbers,
+)
+from countveil.data.tables import split_labels
+from countveil.kernels.gibbs import MASKED
+from countveil.privacy import Release
+
+
+class Observations:
+    """A matrix of reports with noise levels, held by rows.
+
+    Attributes (D rows, V columns, E stored entries):
+        shape: (D, V).
+        indptr, columns, reports: compressed rows of the stored entries, int64, int32 and the narrowest of int16,
+            int32 and int64 that holds all; a report of -1 marks a masked cell. A release's own are shared.
+        alpha_d: (D,) noise level of every cell that is not stored.
+        exposure_d: (D,) exposure of every cell that is not stored.
+        alpha_e: (E,) noise level of each stored entry where alpha varies within a row; empty otherwise.
+        prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
+            offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
+            gamma priors have their rates scaled by these.
+        row_labels, column_labels: lists of str, or None.
+        simulated: whether a release says that its noise was simulated, and protects nobody.
+    """
+
+    kind: ClassVar[str] = "private"
+    simulated = False
+
+    def __init__(
+        self,
+        reports: Any,
+        alpha: Any,
+        mask: Any = None,
+        *,
+        row_labels: Sequence[str] | None = None,
+        column_labels: Sequence[str] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
+        row_offset: Any = None,
+        column_offset: Any = None,
+    ) -> None:
+        reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
+        reports, mask, alpha, self.mode_shape = as_matrices(reports, mask, alpha)
+        self.shape: tuple[int, int] = check_matrix(reports)
+        self.mode_labels = check_mode_labels(labels, self.mode_shape)
+        if self.mode_labels:
+            row_labels = self.mode_labels[0]
+        self.prior_scale_d = 1.0 / check_offset("row_offset", row_offset, self.shape[0])
+        self.prior_scale_v = 1.0 / check_offset("column_offset", column_offset, self.shape[1])
+        self.row_labels = check_labels("row_labels", row_labels, self.shape[0])
+        self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
+        hidden = check_mask(mask, self.shape)
+        alpha = check_alpha(alpha, self.shape)
+        values = whole_numbers(reports, hidden, show=self.kind != "exact")
+        check_exact_cells(values, alpha)
+        self._store(values, alpha, hidden)
+
+    def _store(self, values: Any, alpha: np.ndarray, hidden: np.ndarray | None) -> None:
+        n_rows = self.shape[0]
+        self.alpha_e = np.empty(0)
+        if alpha.ndim == 2:
+            dense = values.toarray() if sp.issparse(values) else values
+            stored = sp.csr_array(np.ones(self.shape, dtype=np.int8))
+            entries = np.maximum(dense, 0).ravel()
+            self.alpha_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
+            self.alpha_e = alpha.ravel().copy()
+            if hidden is not None:
+                entries[hidden.ravel()] = MASKED
+        else:
+            self.alpha_d, self.exposure_d = alpha.copy(), 1.0 - alpha
+            stored = positive_part(values)
+            if hidden is not None:
+                stored = sp.csr_array(stored - sp.csr_array(hidden.astype(stored.dtype)))
+            stored.sort_indices()
+            entries = stored.data
+        largest = int(entries.max(initial=0))
+        self.indptr = stored.indptr.astype(np.int64)
+        self.columns = kept(stored.indices, np.int32)
+        self.reports = kept(entries, report_type(largest))
+
+    @property
+    def labels(self) -> tuple[list[str] | None, ...]:
+        """Labels of every axis."""
+        if self.mode_labels:
+            return tuple(self.mode_labels)
+        return (self.row_labels, self.column_labels, *[None] * (len(self.mode_shape) - 2))
+
+    def folded(
+        self, shape: Sequence[int] | None = None, labels: Sequence[Sequence[str] | None] | None = None
+    ) -> Self:
+        """The same cells as a tensor: each row's columns are its cells along all other axes, in C order.
+
+        Args:
+            shape: length of every axis, rows first; by default told by the columns' names, which have to be those that
+                ``count_table`` gives: one part for each axis, joined by " | ".
+            labels: a list or None for every axis, rows first; rows keep theirs where it is None.
+
+        Raises:
+            ValueError: a tensor already, a shape of another number of cells, labels that do not fit, or no shape
+                and columns that do not tell it.
+        """
+        if len(self.mode_shape) > 2:
+            raise ValueError(f"only a matrix can be folded, got {len(self.mode_shape)} axes")
+        if shape is None:
+            found = split_labels(self.column_labels)
+            shape = (self.shape[0], *map(len, found))
+            labels = [self.row_labels, *found] if labels is None else labels
+        sizes = tuple(int(size) for size in shape)
+        if len(sizes) < 2 or sizes[0] != self.shape[0] or math.prod(sizes[1:]) != self.shape[1]:
+            raise ValueError(
+                f"shape must start with the {self.shape[0]} rows and have lengths whose product is the "
+                f"{self.shape[1]} columns, got {sizes}"
+            )
+        names = check_mode_labels([None] * len(sizes) if labels is None else labels, sizes)
+        tensor = self._copy()
+        tensor.row_labels = self.row_labels if names[0] is None else names[0]
+        tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
+        return tensor
+
+    def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Self:
+        """The same cells with these axes for rows and those for columns; axis 0 is among the rows.
+
+        Offsets stay with the axes that they were given for.
+        """
+        if rows == (0,) and columns == tuple(range(1, len(self.mode_shape))):
+            return self
+        owners = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        where = (owners, *np.unravel_index(self.columns, self.mode_shape[1:]))
+        sizes = [[self.mode_shape[a] for a in axes] for axes in (rows, columns)]
+        row, column = (
+            np.ravel_multi_index([where[a] for a in axes], size)
+            if axes
+            else np.zeros(owners.size, dtype=np.int64)
+            for axes, size in zip((rows, columns), sizes, strict=True)
+        )
+        order = np.lexsort((column, row))
+        found = self._copy()
+        found.shape = (math.prod(sizes[0]), math.prod(sizes[1]))
+        counts = np.bincount(row, minlength=found.shape[0])
+        found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        found.columns, found.reports = column[order].astype(np.int32), self.reports[order]
+        found.alpha_e = self.alpha_e[order] if self.alpha_e.size else self.alpha_e
+        owner = np.unravel_index(np.arange(found.shape[0]), sizes[0])[rows.index(0)]
+        found.alpha_d, found.exposure_d = self.alpha_d[owner], self.exposure_d[owner]
+        return found
+
+    @property
+    def n_masked(self) -> int:
+        """How many cells are masked."""
+        return int(np.count_nonzero(self.reports == MASKED))
+
+    def block(self, rows: slice) -> tuple[np.ndarray, ...]:
+        """The stored entries of a run of rows, as the kernels take them."""
+        start, stop = self.indptr[rows.start], self.indptr[rows.stop]
+        return (
+            self.indptr[rows.start : rows.stop + 1] - start,
+            self.columns[start:stop],
+            self.reports[start:stop],
+            self.alpha_e[start:stop] if self.alpha_e.size else self.alpha_e,
+            self.alpha_d[rows],
+            self.exposure_d[rows],
+        )
+
+    @property
+    def cell_alpha(self) -> np.ndarray:
+        """The noise level of every cell, as an array that broadcasts against (D, V)."""
+        return self.alpha_e.reshape(self.shape) if self.alpha_e.size else self.alpha_d[:, None]
+
+    @cached_property
+    def fully_exposed(self) -> Self:
+        """The same cells as a chain with auxiliary noise sees them: exposure 1 but where they are masked."""
+        exposed = self._copy()
+        exposed.alpha_e = np.empty(0)
+        exposed.alpha_d, exposed.exposure_d = np.zeros(self.shape[0]), np.ones(self.shape[0])
+        return exposed
+
+    def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, "Observations"]]:
+        """(first row, observations) of each part that is held in memory at once: here the whole."""
+        yield 0, self
+
+    @property
+    def n_parts(self) -> int:
+        """How many ``parts`` there are."""
+        return 1
+
+    def hide(self, rows: np.ndarray, columns: np.ndarray) -> Self:
+        """These observations with the given cells masked as well: they leave the likelihood altogether."""
+        keys, wanted = self._keys(), np.unique(self._key(rows, columns))
+        place = np.searchsorted(keys, wanted)
+        known = (place < keys.size) & (
+            keys[np.minimum(place, max(keys.size - 1, 0))] == wanted if keys.size else False
+        )
+        reports = self.reports.copy()
+        reports[place[known]] = MASKED
+        fresh = wanted[~known]
+        order = np.argsort(np.concatenate([keys, fresh]), kind="stable")
+        keys = np.concatenate([keys, fresh])[order]
+        hidden = self._copy()
+        hidden.reports = np.concatenate([reports, np.full(fresh.size, MASKED, dtype=reports.dtype)])[order]
+        hidden.columns = (keys % self.shape[1]).astype(np.int32)
+        counts = np.bincount(keys // self.shape[1], minlength=self.shape[0])
+        hidden.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return hidden
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The given rows, in that order, as observations of their own."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        taken = self._copy()
+        taken.shape = (len(rows), self.shape[1])
+        taken.mode_shape = (len(rows), *self.mode_shape[1:])
+        taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]
+        taken.alpha_e = self.alpha_e[entries] if self.alpha_e.size else self.alpha_e
+        taken.alpha_d, taken.exposure_d = self.alpha_d[rows], self.exposure_d[rows]
+        taken.prior_scale_d = self.prior_scale_d[rows]
+        taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
+        if self.mode_labels:
+            taken.mode_labels = [taken.row_labels, *self.mode_labels[1:]]
+        return taken
+
+    def cells(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(max(report, 0), alpha) of the given cells; a report of -1 where the cell is masked."""
+        keys, wanted = self._keys(), self._key(rows, columns)
+        if keys.size == 0:
+            return np.zeros(wanted.size, dtype=np.int64), self.alpha_d[rows]
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        known = keys[place] == wanted
+        reports = np.where(known, self.reports[place], 0).astype(np.int64)
+        return reports, self.alpha_e[place] if self.alpha_e.size else self.alpha_d[rows]
+
+    def _copy(self) -> Self:
+        """A shallow copy, to be changed."""
+        other = copy(self)
+        other.__dict__.pop("fully_exposed", None)
+        return other
+
+    def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
+
+    def _keys(self) -> np.ndarray:
+        return self._key(np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.columns)
+
+    def __repr__(self) -> str:
+        """Sizes and noise only, never a report."""
+        alphas = self.alpha_e if self.alpha_e.size else self.alpha_d
+        low, high = float(alphas.min()), float(alphas.max())
+        noise = f"alpha={low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
+        masked = f", {self.n_masked} masked" if self.n_masked else ""
+        simulated = ", simulated noise" if self.simulated else ""
+        return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{simulated})"
+
+
+class PrivatizedCounts(PrivateInputs, Observations):
+    """Reports of counts under two-sided geometric noise, for an analyst who was handed arrays.
+
+    The true counts are latent. Signed reports and reports truncated at zero give the same inference: a
+    non-positive report says only that it is not positive (mathematics, equation 2.5).
+
+    Args:
+        reports: (D, V) whole numbers, or more axes for a tensor; dense array, scipy.sparse (its zeros are
+            non-positive reports), pandas DataFrame (labels kept), numpy.ma array (its mask is taken as ``mask``),
+            AnnData object (its X and names), or ``CountTable``. For lists of cells, long tables, graphs and releases
+            see ``from_coordinates``, ``from_frame``, ``from_graph``, ``from_anndata``, ``from_release``.
+        alpha: noise level in [0, 1); a number, one per row (D,) or (D, 1), one per column (1, V), or one per
+            cell; rows are the first axis.
+        mask: (D, V) booleans, True where a cell is held out or missing; it leaves the likelihood altogether.
+        row_labels, column_labels: names that travel to the posterior.
+        labels: the same for any number of axes: a list or None for each.
+        row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
+            length or a population; the rates and theta and phi of the posterior include them.
+
+    Raises:
+        ValueError: a shape, label count or alpha that does not fit; reports that are fractional or NaN outside
+            the mask; a negative report where alpha = 0; no rows or no columns.
+    """
+
+
+class ExactCounts(PlainInputs, Observations):
+    """True counts, seen without noise: the reference that a private analysis is measured against.
+
+    Args:
+        counts: (D, V) non-negative whole numbers, in any form that ``PrivatizedCounts`` takes.
+        mask, and all options by name: as for ``PrivatizedCounts``.
+
+    Raises:
+        ValueError: as ``PrivatizedCounts``, and for a negative count.
+    """
+
+    kind: ClassVar[str] = "exact"
+
+    def __init__(self, counts: Any, mask: Any = None, **options: Any) -> None:
+        super().__init__(counts, 0.0, mask, **options)
+
+
+class NaiveCounts(PlainInputs, Observations):
+    """Noisy reports truncated at zero and then treated as if they were true: what not to do, for comparison.
+
+    Args:
+        reports: (D, V) whole numbers or a ``Release``; its noise level is ignored.
+        mask, and all options by name: as for ``PrivatizedCounts``.
+    """
+
+    kind: ClassVar[str] = "naive"
+
+    def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
+        if isinstance(reports, Release):
+            options = release_labels(reports) | options
+            reports = reports.reports
+        names, mode_labels = ("row_labels", "column_labels"), options.pop("labels", None)
+        reports, mask, *found = unwrap(reports, mask, *(options.pop(name, None) for name in names))
+        reports, mask, _, shape = as_matrices(reports, mask, 0.0)
+        values = positive_part(whole_numbers(reports, check_mask(mask, check_matrix(reports))))
+        super().__init__(values, 0.0, mask, **dict(zip(names, found, strict=True)), **options)
+        self.mode_shape, self.mode_labels = shape, check_mode_labels(mode_labels, shape)
+        if self.mode_labels:
+            self.row_labels = self.mode_labels[0]
+
+
+def report_type(largest: int) -> type:
+    """The narrowest type for reports up to ``largest``: few, since kernels are compiled for each."""
+    return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
+
+
+def observations_of(data: Any) -> Observations:
+    """What inference sees of a ``Release`` or of observations; anything else has no noise level and is refused."""
+    if isinstance(data, Observations):
+        return data
+    if isinstance(data, Release):
+        return released(data)
+    raise TypeError(
+        "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
+        f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
+    )
+
+
+def released(release: Release, **options: Any) -> PrivatizedCounts:
+    """The reports of a release, with options of ``PrivatizedCounts`` beside what it says itself."""
+    found = PrivatizedCounts(release.reports, release.alpha, **release_labels(release), **options)
+    found.simulated = release.simulated
+    return found
+
+
+def release_labels(release: Release) -> dict[str, Any]:
+    """The labels of a release, as keyword arguments."""
+    if len(release.shape) > 2:
+        return {"labels": release.labels}
+    return {"row_labels": release.row_labels, "column_labels": release.column_labels}

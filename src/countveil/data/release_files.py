@@ -1,0 +1,146 @@
+"""Releases that stay on disk."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.data.matrices import check_labels
+from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
+from countveil.privacy import Release
+
+
+class ReleaseFiles:
+    """Releases on disk that are together one: for data that do not fit in memory.
+
+    ``svi`` reads one file at a time. All other methods work on ``unpacked`` reports, block by block, and find
+    the same, bit for bit, as with the reports in memory.
+
+    Args:
+        paths: release files of the same words, each with the reports of some documents; or a folder, for all
+            files in it that end in .npz, in the order of their names.
+        scratch: a folder for the unpacked reports, of 6 bytes each, while they are used; None takes that of the
+            first file.
+
+    Raises:
+        FileNotFoundError: a file that is not there.
+        ValueError: no paths, or a file that is damaged, has not two axes, or whose words are not those of the first.
+    """
+
+    kind: ClassVar[str] = "private"
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.paths = listed(paths)
+        if not self.paths:
+            raise ValueError("paths must name at least one release, got none")
+        self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
+        self._starts, self._largest, alphas, self.simulated = [0], 0, [], False
+        labels: list[str] | None = []
+        for path in self.paths:
+            release = Release.load(path)
+            if len(release.shape) != 2:
+                raise ValueError(
+                    f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
+                )
+            if path is self.paths[0]:
+                first = release
+            elif release.schema_hash != first.schema_hash:
+                raise ValueError(
+                    f"paths must hold the same words, got {path} with others than {self.paths[0]}"
+                )
+            labels = (
+                None if labels is None or release.row_labels is None else labels + list(release.row_labels)
+            )
+            self._starts.append(self._starts[-1] + release.shape[0])
+            self._largest = max(self._largest, int(release.reports.max()))
+            self.simulated |= release.simulated
+            alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
+        self.shape, self._schema = (self._starts[-1], first.shape[1]), first.schema_hash
+        self.row_labels, self.column_labels = (
+            labels,
+            check_labels("words", first.column_labels, self.shape[1]),
+        )
+        self.alpha_d, self.alpha_e = np.concatenate(alphas), np.empty(0)
+
+    def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
+        """(first row, observations) of each file, in the given order of files.
+
+        Raises:
+            ValueError: a file that was damaged since, or now has other rows, words or levels or larger reports.
+        """
+        for i in range(len(self.paths)) if order is None else order:
+            yield self._starts[i], observations_of(self._loaded(i))
+
+    @property
+    def n_parts(self) -> int:
+        """How many files there are."""
+        return len(self.paths)
+
+    def unpacked(self) -> PrivatizedCounts:
+        """All reports as observations whose entries lie in a nameless scratch file instead of in memory.
+
+        Every file is checked once more as it is read. The scratch file goes away with the observations. The
+        operating system keeps as much of it in memory as there is room for.
+
+        Raises:
+            OSError: the scratch folder cannot be written to, or is full.
+            ValueError: as ``parts``.
+        """
+        nothing = sp.csr_array(self.shape, dtype=np.int16)
+        found = PrivatizedCounts(
+            nothing, self.alpha_d, row_labels=self.row_labels, column_labels=self.column_labels
+        )
+        found.simulated = self.simulated
+        dtype = report_type(self._largest)
+        with self._scratch_file() as columns, self._scratch_file() as reports:
+            lengths = [np.zeros(1, dtype=np.int64)]
+            for _, part in self.parts():
+                lengths.append(np.diff(part.indptr))
+                part.columns.tofile(columns)
+                part.reports.astype(dtype, copy=False).tofile(reports)
+            found.indptr = np.cumsum(np.concatenate(lengths))
+            size = int(found.indptr[-1])
+            found.columns, found.reports = mapped(columns, np.int32, size), mapped(reports, dtype, size)
+        return found
+
+    def _loaded(self, i: int) -> Release:
+        """File i; what was made for it when it was first read has room for it still."""
+        release, levels = Release.load(self.paths[i]), self.alpha_d[self._starts[i] : self._starts[i + 1]]
+        for name, same in (
+            ("words", release.schema_hash == self._schema),
+            ("rows", release.shape[0] == levels.size),
+            ("levels", np.array_equal(np.broadcast_to(release.alpha, release.shape[0]), levels)),
+            ("reports", release.reports.max() <= self._largest),
+        ):
+            if not same:
+                raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other {name}")
+        return release
+
+    def _scratch_file(self) -> Any:
+        return tempfile.TemporaryFile(dir=self.scratch, prefix=".countveil")
+
+
+def listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The paths, or those of the releases in a folder."""
+    if not isinstance(paths, str | os.PathLike):
+        return [Path(path) for path in paths]
+    folder = Path(paths)
+    if not folder.is_dir():
+        return [folder]
+    return sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+
+
+def mapped(file: BinaryIO, dtype: Any, size: int) -> np.ndarray:
+    """So many values of a file as an array, read when they are used; changes would not reach the file."""
+    file.flush()
+    if size == 0:
+        return np.empty(0, dtype=dtype)
+    return np.asarray(np.memmap(file, dtype=dtype, mode="c", shape=(size,)))

@@ -1,0 +1,75 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from tests.cli.test_studies import ASKED
+from tests.commands import fails, run
+
+SMALL = ["--topics", "2", "--replicates", "2", "--threads", "1", "-o", "out"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a pilot and a study of its four words in it."""
+    (tmp_path / "word.txt").write_text("surprise\nparty\nfive\ntimes\n")
+    sp.save_npz(tmp_path / "pilot.npz", sp.csr_array(np.random.default_rng(1).poisson(3.0, (12, 4))))
+    monkeypatch.chdir(tmp_path)
+    run("study", "new", "word.txt", "-o", "s.json", *ASKED)
+    return tmp_path
+
+
+def test_a_study_without_a_pilot(here):
+    said = run("plan", "--study", "s.json", "--total", "20", "--rows", "10", "--rows", "20", *SMALL,
+               "--target", "mae:0.01").stdout  # fmt: skip
+    assert "drawn from the model's prior: 2 topics over 4 words, rows of 20 on average" in said
+    assert "Nothing here is a release." in " ".join(said.split())
+    assert "10:1, 20 rows: NAIVE MISLEADS" in said
+    assert "How many participants for mae 0.01?" in said
+    assert "10:1: not reached with 20 participants" in said
+    table = pd.read_csv("out/plan.csv")
+    assert set(table["level"]) == {"no noise", "10:1"}
+    assert len(pd.read_csv("out/fits.csv")) == 24
+    assert (here / "out" / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert "</svg>" in (here / "out" / "plan.svg").read_text()
+
+
+def test_the_same_seed_draws_the_same_figure_and_table(here):
+    asked = ["plan", "pilot.npz", "--method", "em", "--rows", "6", "--level", "1:1"]
+    run(*asked, *SMALL)
+    first = {name: (here / "out" / name).read_bytes() for name in ("plan.svg", "plan.png")}
+    run(*asked, *SMALL)
+    assert {name: (here / "out" / name).read_bytes() for name in first} == first
+
+
+def test_a_pilot_by_its_model_or_its_own_rows(here):
+    said = run("plan", "pilot.npz", "--study", "s.json", "--method", "em", *SMALL).stdout
+    assert "from a model with 2 topics of the pilot's 12 rows x 4 words" in said
+    assert pd.read_csv("out/plan.csv")["rows"].unique().tolist() == [6, 12, 24]
+    said = run("plan", "pilot.npz", "--truth", "pilot", "--rows", "12", "--level", "1:2", *SMALL).stdout
+    assert "the pilot's own 12 rows x 4 words under simulated noise" in said
+    assert pd.read_csv("out/plan.csv")["mae_of_rates"].isna().all()
+
+
+def test_what_cannot_be_planned_is_refused_in_one_line(here):
+    assert "words must be told by a pilot, --study or --words, once" in fails("plan", *SMALL)
+    assert "once, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
+    assert "words and total must be left to the pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
+    assert "truth 'pilot' must come with a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
+    assert "truth must be one of model, pilot, got 'me'" in fails(
+        "plan", "--words", "5", "--truth", "me", *SMALL
+    )
+    assert "method must be gibbs or em, got 'cavi'" in fails(
+        "plan", "--words", "5", "--method", "cavi", *SMALL
+    )
+    assert "target must be MEASURE:VALUE" in fails("plan", "--words", "5", "--target", "good", *SMALL)
+    assert "level must be N:EPSILON" in fails("plan", "--words", "5", "--level", "1", *SMALL)
+    assert "no counts at none.npz" in fails("plan", "none.npz", *SMALL)
+    sp.save_npz("other.npz", sp.csr_array(np.ones((3, 5), dtype=int)))
+    assert "must have the study's 4 columns, got 5" in fails("plan", "other.npz", "--study", "s.json", *SMALL)
+    run("study", "new", "word.txt", "word.txt", "-o", "two.json", *ASKED, "--categories")
+    assert "must have one axis of counts, got 2" in fails("plan", "--study", "two.json", *SMALL)
+    np.save("zero.npy", np.zeros((3, 4), dtype=int))
+    assert "a pilot must hold a count above zero" in fails("plan", "zero.npy", *SMALL)
+    assert not (here / "out").exists()
+    assert "word.txt must be a directory" in fails("plan", "pilot.npz", *SMALL, "-o", "word.txt")

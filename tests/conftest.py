@@ -1,0 +1,35 @@
+"""What all tests share: compiled kernels that are those of the sources as they are now.
+
+Numba keeps what it compiled beside each source, and looks at that file's date alone: a kernel that calls a changed one
+in another file would be run as it was. Here it keeps it in a folder that is named after the contents of all sources
+with kernels, so that nothing stale is ever found, and nothing is compiled twice.
+"""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def digest_of_kernels() -> str:
+    """A digest of every source that Numba compiles."""
+    found = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        content = path.read_bytes()
+        if b"numba" in content:
+            found.update(str(path.relative_to(ROOT)).encode() + b"\0" + content)
+    return found.hexdigest()[:16]
+
+
+def pytest_configure(config) -> None:
+    """Name the folder before anything imports Numba; processes that tests start inherit it."""
+    caches = ROOT / "build" / "numba"
+    here = caches / digest_of_kernels()
+    os.environ["NUMBA_CACHE_DIR"] = str(here)
+    if not hasattr(config, "workerinput"):
+        for other in caches.glob("*"):
+            if other != here:
+                shutil.rmtree(other, ignore_errors=True)
+        here.mkdir(parents=True, exist_ok=True)
