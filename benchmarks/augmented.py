@@ -42,7 +42,7 @@ def run(
     """(seconds of the kept sweeps, trace (S, Q) of the label-free quantities)."""
     model = matrix_model(observations.shape, TOPICS, 0.5, None, mean_count(observations))
     engine, streams = ThreadEngine(1), Streams.of_chain(7, chain)
-    state = algorithm.init(observations, model, streams)
+    state = algorithm.init(observations, model, streams, engine)
     trace, seconds = [], 0.0
     for sweep in range(tune + draws):
         started = time.thread_time()

@@ -131,9 +131,9 @@ def sweeps(case: Case, folder: Path) -> dict[str, Any]:
         "seconds to unpack (of processors)": lap(),
     }
     streams = Streams.of_chain(1, 0)
-    state = gibbs.init(given.data, given.model, streams)
-    found["seconds to start (of processors)"] = lap()
     with ThreadEngine(case.threads) as engine:
+        state = gibbs.init(given.data, given.model, streams, engine)
+        found["seconds to start (of processors)"] = lap()
         seconds = []
         for _ in range(case.sweeps):
             state, _info = gibbs.step(state, given.data, given.model, streams, engine)

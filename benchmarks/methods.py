@@ -138,9 +138,11 @@ def big(threads: int = 2) -> None:
         (bessel_cavi, (0, 5, 20, 50)),
     ):
         with ThreadEngine(threads) as engine:
-            algorithm.step(algorithm.init(data, model, Streams.of_chain(0, 0)), data, model, None, engine)
+            algorithm.step(
+                algorithm.init(data, model, Streams.of_chain(0, 0), engine), data, model, None, engine
+            )
             started = time.perf_counter()
-            state = algorithm.init(data, model, Streams.of_chain(1, 0))
+            state = algorithm.init(data, model, Streams.of_chain(1, 0), engine)
             for iteration in range(max(marks) + 1):
                 if iteration in marks:
                     spent = time.perf_counter() - started
@@ -199,7 +201,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
     model, streams = matrix_model(data.shape, n_topics, 0.1, None, mean_count(data)), Streams.of_chain(1, 0)
     with ThreadEngine(2) as engine:
         started = time.perf_counter()
-        state = svi.init(data, model, streams, data.shape[0])
+        state = svi.init(data, model, streams, engine, data.shape[0])
         for turn in range(2):
             for batch in methods.batches(data, 256, np.random.default_rng(turn)):
                 state, _ = svi.step(state, batch, model, data.shape[0], engine)
@@ -210,7 +212,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
         for name, options in (("em", {}), ("cavi", {}), ("cavi", {"expectation": "arithmetic"})):
             algorithm = {"em": em, "cavi": cavi}[name]
             started = time.perf_counter()
-            state = algorithm.init(data, model, streams)
+            state = algorithm.init(data, model, streams, engine)
             for iteration in range(1, 41):
                 state, _ = algorithm.step(state, data, model, streams, engine, **options)
                 if iteration in (5, 10, 20, 40):

@@ -52,7 +52,7 @@ def sweeps(folder: Path) -> None:
             sizes = {"i": 161, "j": 161, "c": n, "d": n}
             model = factorization(spec, sizes, typical_priors(spec, sizes, 0.1, None, float(counts.mean())))
             streams, engine = Streams.of_chain(1, 0), ThreadEngine(1)
-            state, times = gibbs.init(data, model, streams), []
+            state, times = gibbs.init(data, model, streams, engine), []
             for _ in range(220):
                 started = time.process_time()
                 state, _ = gibbs.step(state, data, model, streams, engine)

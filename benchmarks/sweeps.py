@@ -72,7 +72,7 @@ def main() -> int:
     with threadpool_limits(limits=1):
         yardstick = seconds_of_three_products()
         started = time.perf_counter()
-        start = gibbs.init(observations, model, streams)
+        start = gibbs.init(observations, model, streams, engine)
         start_seconds = time.perf_counter() - started
         gibbs.step(start, observations, model, streams, engine)  # compiles, or loads what was compiled
         state = start

@@ -39,7 +39,7 @@ class Chain:
         self.clock = seconds if threads == 1 else waiting
         self.model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
         self.streams, self.engine = Streams.of_chain(1, 0), ThreadEngine(threads)
-        self.state = algorithm.init(observations, self.model, self.streams)
+        self.state = algorithm.init(observations, self.model, self.streams, self.engine)
         for _ in range(BURN_IN if algorithm is gibbs else 2):
             self.step()
 

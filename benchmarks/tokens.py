@@ -51,7 +51,7 @@ def main(path: str, n_topics: int = 20, sweeps: int = 1000) -> None:
         observations = PrivatizedCounts(reports(counts, math.exp(-level), rng), math.exp(-level))
         model = matrix_model(observations.shape, n_topics, 0.1, None, mean_count(observations))
         streams, engine, chosen = Streams.of_chain(3, 0), ThreadEngine(1), tokens.pays(observations)
-        first = gibbs.init(observations, model, streams)
+        first = gibbs.init(observations, model, streams, engine)
         states, seconds, traces = (
             {True: first, False: first},
             {True: [], False: []},

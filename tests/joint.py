@@ -93,7 +93,7 @@ def run_chain(
 ) -> Iterator[gibbs.State]:
     """The states of a chain after each sweep from its own start."""
     streams = Streams.of_chain(seed, chain)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, SERIAL)
     for _ in range(sweeps):
         state, _ = step(state, observations, model, streams, SERIAL)
         yield state

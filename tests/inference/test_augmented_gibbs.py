@@ -139,7 +139,7 @@ def test_the_joint_law_shows_a_planted_fault(learned, step):
 def rates_of(algorithm, observations, model, sweeps, chain, thin=1):
     """(S, D V) rates after every thin-th sweep, a fifth of them thrown away first."""
     streams = Streams.of_chain(31, chain)
-    state, kept = algorithm.init(observations, model, streams), []
+    state, kept = algorithm.init(observations, model, streams, SERIAL), []
     for sweep in range(sweeps + sweeps // 5):
         state, _ = algorithm.step(state, observations, model, streams, SERIAL)
         if sweep >= sweeps // 5 and sweep % thin == 0:
@@ -185,7 +185,7 @@ def ranks(level, runs, draws=31, tune=100, thin=10, seed=100):
         truth, _ = draw_factors(model, rng)
         reports = draw_reports(mu_of(truth), ALPHA[:, None], rng)
         observations, streams = PrivatizedCounts(reports, level, MASK), Streams.of_chain(seed + run, 0)
-        state, kept = augmented_gibbs.init(observations, model, streams), []
+        state, kept = augmented_gibbs.init(observations, model, streams, SERIAL), []
         for sweep in range(tune + draws * thin):
             state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
             if sweep >= tune and sweep % thin == 0:
@@ -207,7 +207,7 @@ def test_calibration_shows_a_wrong_noise_level():
 
 def test_the_start_draws_noise_rates_from_their_prior():
     observations = PrivatizedCounts(np.zeros((400, 300), dtype=int), np.repeat([0.0, 0.5, 0.8, 0.9], 100))
-    state = augmented_gibbs.init(observations, small_model((400, 300)), Streams.of_chain(1, 0))
+    state = augmented_gibbs.init(observations, small_model((400, 300)), Streams.of_chain(1, 0), SERIAL)
     assert state.noise.shape == (400, 300, 2)
     assert (state.noise[:100] == 0.0).all()
     means = state.noise[100:].reshape(3, -1).mean(axis=1)
@@ -217,7 +217,7 @@ def test_the_start_draws_noise_rates_from_their_prior():
 def test_a_step_leaves_the_old_state_alone():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
     streams, model = Streams.of_chain(1, 0), small_model((30, 20), learned=True)
-    state = augmented_gibbs.init(observations, model, streams)
+    state = augmented_gibbs.init(observations, model, streams, SERIAL)
     before = tuple(arrays_of(state))
     after, info = augmented_gibbs.step(state, observations, model, streams, SERIAL)
     assert_same_bits(before, state)
@@ -230,7 +230,7 @@ def test_log_likelihood_is_that_of_the_reports_seen():
     reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
     observations = PrivatizedCounts(reports, ALPHA, MASK)
     model = small_model(SIZE)
-    state = augmented_gibbs.init(observations, model, Streams.of_chain(1, 0))
+    state = augmented_gibbs.init(observations, model, Streams.of_chain(1, 0), SERIAL)
     cells = truncated_logpmf(reports, mu_of(state.factors), ALPHA[:, None])
     found = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
     assert found == pytest.approx(cells[~MASK].sum(), rel=1e-12)
@@ -239,7 +239,7 @@ def test_log_likelihood_is_that_of_the_reports_seen():
 def test_exact_counts_have_no_noise():
     observations = ExactCounts(np.random.default_rng(4).poisson(3.0, (20, 10)))
     model, streams = small_model((20, 10)), Streams.of_chain(2, 0)
-    state = augmented_gibbs.init(observations, model, streams)
+    state = augmented_gibbs.init(observations, model, streams, SERIAL)
     for _ in range(3):
         state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
     assert (state.noise == 0.0).all()
@@ -249,7 +249,7 @@ def test_exact_counts_have_no_noise():
 def test_the_engine_does_not_change_a_bit(threads):
     _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
     streams, model = Streams.of_chain(5, 0), small_model((600, 50), 3, learned=True)
-    start, finals = augmented_gibbs.init(observations, model, streams), []
+    start, finals = augmented_gibbs.init(observations, model, streams, SERIAL), []
     with ThreadEngine(threads) as pool:
         for engine in (SERIAL, pool):
             state = start

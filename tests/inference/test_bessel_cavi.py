@@ -112,7 +112,7 @@ def test_an_iteration_equals_its_formulas(kind, center):
     mu = rng.gamma(1.0, 1.0, (SIZE[0], 3)) @ rng.gamma(1.0, 1.0, (SIZE[1], 3)).T
     reports = draw_reports(mu, alpha, rng)
     observations, streams = PrivatizedCounts(reports, given, MASK), Streams.of_chain(1, 0)
-    state = bessel_cavi.init(observations, model, streams, center=center)
+    state = bessel_cavi.init(observations, model, streams, SERIAL, center=center)
     for _ in range(3):
         exact = update_in_numpy(state, reports, alpha, MASK, model, center)
         state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
@@ -129,7 +129,7 @@ def test_without_noise_it_is_exact_coordinate_ascent():
         np.random.default_rng(4).poisson(2.0, (30, 12)), np.zeros((30, 12), dtype=bool)
     )
     model, streams = small_model((30, 12), 3, learned=True), Streams.of_chain(2, 0)
-    one, other = (algorithm.init(observations, model, streams) for algorithm in (bessel_cavi, cavi))
+    one, other = (algorithm.init(observations, model, streams, SERIAL) for algorithm in (bessel_cavi, cavi))
     for _ in range(5):
         one, _ = bessel_cavi.step(one, observations, model, streams, SERIAL)
         other, _ = cavi.step(other, observations, model, streams, SERIAL)
@@ -143,7 +143,7 @@ def test_it_recovers_planted_structure(alpha, center):
     mu, _, observations, _ = planted(200, 100, 4, alpha, seed=3)
     model, streams = matrix_model(mu.shape, 4, 0.1, None, mean_count(observations)), Streams.of_chain(1, 0)
     theta, phi = least_squares_start(observations, 4, streams.generator(0, START))
-    state, scores = bessel_cavi.init(observations, model, streams, center=center), []
+    state, scores = bessel_cavi.init(observations, model, streams, SERIAL, center=center), []
     for _ in range(30):
         state, info = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
         scores.append(info.objective)
@@ -156,7 +156,7 @@ def test_it_recovers_planted_structure(alpha, center):
 def test_the_objective_is_the_likelihood_of_the_means_that_the_step_began_with():
     _, _, observations, reports = planted(30, 20, 2, 0.5, seed=3, tokens=100.0)
     model, streams = small_model((30, 20), learned=True), Streams.of_chain(1, 0)
-    state = bessel_cavi.init(observations, model, streams)
+    state = bessel_cavi.init(observations, model, streams, SERIAL)
     before = tuple(arrays_of(state))
     after, info = bessel_cavi.step(state, observations, model, streams, SERIAL)
     assert_same_bits(before, state)
@@ -169,7 +169,7 @@ def test_the_objective_is_the_likelihood_of_the_means_that_the_step_began_with()
 def test_the_engine_does_not_change_a_bit(threads):
     _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
     streams, model = Streams.of_chain(5, 0), small_model((600, 50), 3, learned=True)
-    start, finals = bessel_cavi.init(observations, model, streams), []
+    start, finals = bessel_cavi.init(observations, model, streams, SERIAL), []
     with ThreadEngine(threads) as pool:
         for engine in (SERIAL, pool):
             state = start
@@ -185,7 +185,7 @@ def test_signed_and_truncated_reports_are_one():
     model, streams, finals = small_model(SIZE), Streams.of_chain(1, 0), []
     for seen in (reports, np.maximum(reports, 0)):
         observations = PrivatizedCounts(seen, ALPHA, MASK)
-        state = bessel_cavi.init(observations, model, streams)
+        state = bessel_cavi.init(observations, model, streams, SERIAL)
         for _ in range(3):
             state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL)
         finals.append(state)
@@ -195,7 +195,7 @@ def test_signed_and_truncated_reports_are_one():
 def test_the_centre_has_two_names():
     observations = PrivatizedCounts(np.ones((3, 2), dtype=int), 0.5)
     with pytest.raises(ValueError, match=r"center must be 'mode' or 'mean', got 'median'$"):
-        bessel_cavi.init(observations, small_model((3, 2)), Streams.of_chain(1, 0), center="median")
+        bessel_cavi.init(observations, small_model((3, 2)), Streams.of_chain(1, 0), SERIAL, center="median")
 
 
 def test_reports_without_a_positive_one_leave_nothing_to_divide_by():

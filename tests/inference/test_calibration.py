@@ -40,7 +40,7 @@ def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
             PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         )
         streams, kept = Streams.of_chain(seed + run, 0), []
-        state = algorithm.init(observations, model, streams)
+        state = algorithm.init(observations, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
             state, _ = algorithm.step(state, observations, model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:

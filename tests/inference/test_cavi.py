@@ -22,7 +22,7 @@ def problem(seed):
 
 
 def climb(observations, model, steps, expectation="geometric"):
-    state, objectives = cavi.init(observations, model, STREAMS), []
+    state, objectives = cavi.init(observations, model, STREAMS, SERIAL), []
     for _ in range(steps):
         state, info = cavi.step(state, observations, model, STREAMS, SERIAL, expectation)
         objectives.append(info.objective)

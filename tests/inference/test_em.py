@@ -25,7 +25,7 @@ STREAMS = Streams.of_chain(1, 0)
 
 
 def climb(observations, model, steps, streams=STREAMS):
-    state, objectives = em.init(observations, model, streams), []
+    state, objectives = em.init(observations, model, streams, SERIAL), []
     for _ in range(steps):
         state, info = em.step(state, observations, model, streams, SERIAL)
         objectives.append(info.objective)
@@ -56,7 +56,7 @@ def test_its_objective_is_the_log_likelihood():
 def test_without_noise_it_is_multiplicative_kl_nmf():
     counts = np.random.default_rng(1).poisson(2.0, (8, 6))
     observations, model = ExactCounts(counts), small_model(counts.shape)
-    state = em.init(observations, model, STREAMS)
+    state = em.init(observations, model, STREAMS, SERIAL)
     theta, phi = state.factors
     ratio = counts / (theta @ phi.T)
     new_theta = theta * (ratio @ phi) / phi.sum(axis=0)
@@ -69,7 +69,7 @@ def test_without_noise_it_is_multiplicative_kl_nmf():
 @pytest.mark.parametrize("seed", range(5))
 def test_at_a_fixed_penalty_the_penalised_likelihood_never_decreases(seed):
     observations, model = problem(seed)
-    state, objectives = em.init(observations, model, STREAMS)._replace(penalty=0.3), []
+    state, objectives = em.init(observations, model, STREAMS, SERIAL)._replace(penalty=0.3), []
     for _ in range(60):
         new, info = em.step(state, observations, model, STREAMS, SERIAL)
         objectives.append(info.objective - 0.3 * mu_of(state.factors).sum())
@@ -109,7 +109,7 @@ def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     observations = PrivatizedCounts(reports, np.exp(-0.5), mask)
     model = small_model(observations.shape, 6)
     algorithm = em.HeldTotal(observations, model)
-    state = algorithm.init(observations, model, STREAMS)
+    state = algorithm.init(observations, model, STREAMS, SERIAL)
     plain = em.step(state, observations, model, STREAMS, SERIAL)[0]
     for _ in range(80):
         state, _ = algorithm.step(state, observations, model, STREAMS, SERIAL)
@@ -212,6 +212,6 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     monkeypatch.setattr(gibbs, "step", watched)
     options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
     fit = cv.TopicModel(3, start="em", **options).fit(observations)
-    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0))
+    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
     point = em.from_point(start.factors, observations, fit.model_, SERIAL, run.EM_ITERATIONS)
     assert_same_bits(seen[0].factors, point.factors)

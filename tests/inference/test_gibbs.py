@@ -154,7 +154,7 @@ def test_the_joint_law_shows_a_planted_fault(learned, step):
 def test_a_step_leaves_the_old_state_alone():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
     streams, model = Streams.of_chain(1, 0), small_model((30, 20), learned=True)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, SERIAL)
     before = tuple(arrays_of(state))
     after, info = gibbs.step(state, observations, model, streams, SERIAL)
     assert_same_bits(before, state)
@@ -174,7 +174,7 @@ def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
     _, _, observations, _ = planted(600, 2100, 3, 0.5, seed=4, tokens=2000.0)
     assert len(row_blocks(600, None, 2100)) == 4
     streams, model = Streams.of_chain(5, 0), small_model((600, 2100), 3, learned=True)
-    start = gibbs.init(observations, model, streams)
+    start = gibbs.init(observations, model, streams, SERIAL)
     finals = []
     for engine in (SERIAL, ThreadEngine(threads)):
         state = start
@@ -201,7 +201,7 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 2, 0.5, seed=4)
     streams, model = RecordedStreams(), small_model((600, 2100), learned=True)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, SERIAL)
     for _ in range(2):
         state, _ = gibbs.step(state, observations, model, streams, SERIAL)
     phi = 1 << 32
@@ -233,7 +233,7 @@ def test_log_likelihood_leaves_masked_cells_out():
     reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
     streams, model = Streams.of_chain(1, 0), small_model(SIZE)
     observations = PrivatizedCounts(reports, ALPHA, MASK)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, SERIAL)
     found = [
         gibbs.log_likelihood(state.factors, seen, model, SERIAL)
         for seen in (

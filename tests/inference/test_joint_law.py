@@ -86,7 +86,7 @@ def test_a_symmetric_factor_stays_so(algorithm):
     rng, pi = np.random.default_rng(4), model.spec.names.index("pi")
     reports = draw_reports(rates_of(model, draw_factors(model, rng)[0]), alpha_of(case), rng)
     observations = observe(model, case, reports, mask_of(case))
-    state = algorithm.init(observations, model, streams)
+    state = algorithm.init(observations, model, streams, SERIAL)
     for _ in range(3):
         state, _ = algorithm.step(state, observations, model, streams, SERIAL)
         blocks = (state.means if algorithm is cavi else state.factors)[pi]

@@ -46,7 +46,7 @@ def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
     density = np.outer(weights, weights) * likelihood
     exact = (mu * density).sum() / density.sum()
     streams, model = Streams.of_chain(3, 0), small_model((1, 1), 1)
-    state = module.init(observations, model, streams)
+    state = module.init(observations, model, streams, SERIAL)
     trace = []
     for _ in range(20000):
         state, _ = module.step(state, observations, model, streams, SERIAL)

@@ -12,7 +12,7 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import start
 from countveil.inference.start import Debiased, least_squares, least_squares_start, mean_count, start_factors
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
-from tests.joint import FALSE_ALARM, draw_reports, planted
+from tests.joint import FALSE_ALARM, SERIAL, draw_reports, planted
 
 
 def dense_target(observations):
@@ -211,5 +211,5 @@ def test_networks_do_not_start_with_one_community_for_all(name, shift):
     observations = observe(model, case, reports, ~seen)
     flat = np.abs(mu - mu[seen].mean())[seen].mean()
     for seed in range(6):
-        rates = rates_of(model, start_factors(observations, model, np.random.default_rng(seed)))
+        rates = rates_of(model, start_factors(observations, model, np.random.default_rng(seed), SERIAL))
         assert np.abs(rates - mu)[seen].mean() < 0.5 * flat

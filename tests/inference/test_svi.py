@@ -21,7 +21,7 @@ def scene(updates, learned=False):
     """(observations, model, a state that has learned from so many batches)."""
     observations = planted(60, 30, 3, 0.5, seed=1)[2]
     model = small_model(observations.shape, 3, learned=learned)
-    state = svi.init(observations, model, Streams.of_chain(1, 0), 60)
+    state = svi.init(observations, model, Streams.of_chain(1, 0), SERIAL, 60)
     return observations, model, state._replace(updates=updates)
 
 

@@ -170,7 +170,13 @@ def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
 
     monkeypatch.setattr(tokens, "sweep_block", watched)
     model, streams = small_model(rate.shape, 3), Streams.of_chain(7, 0)
-    gibbs.step(gibbs.init(observations, model, streams), observations, model, streams, ThreadEngine(1))
+    gibbs.step(
+        gibbs.init(observations, model, streams, ThreadEngine(1)),
+        observations,
+        model,
+        streams,
+        ThreadEngine(1),
+    )
     assert seen == [block.stop - block.start for block in tokens.blocks_of(observations)]
     assert len(seen) > 1
     assert max(seen) > 2 * min(seen)
@@ -199,7 +205,7 @@ def test_threads_change_nothing(small_too, rows):
     model, found = small_model(observations.shape, 3), []
     for threads in (1, 3):
         streams = Streams.of_chain(7, 0)
-        state = gibbs.init(observations, model, streams)
+        state = gibbs.init(observations, model, streams, ThreadEngine(1))
         with ThreadEngine(threads) as engine:
             for _ in range(2):
                 state, _ = gibbs.step(state, observations, model, streams, engine)
@@ -212,7 +218,7 @@ def test_every_sweep_and_block_has_a_stream_of_its_own(small_too, rows, blocks):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
     assert tokens.pays(observations)
     streams, model = joint.RecordedStreams(), small_model(observations.shape, 3)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, ThreadEngine(1))
     for _ in range(2):
         state, _ = gibbs.step(state, observations, model, streams, ThreadEngine(1))
     asked = [each for each in streams.asked if each[1] == ROWS]
@@ -223,7 +229,7 @@ def test_both_ways_have_room_whatever_the_rates(small_too, monkeypatch):
     observations: Observations = sparse(0.6)
     monkeypatch.setattr(proposals, "propose_rows", None)
     model, streams = small_model(observations.shape), Streams.of_chain(8, 0)
-    state = gibbs.init(observations, model, streams)
+    state = gibbs.init(observations, model, streams, ThreadEngine(1))
     far = state._replace(factors=tuple(100.0 * x for x in state.factors))
     with ThreadEngine(1) as engine:
         new, _ = gibbs.step(far, observations, model, streams, engine)

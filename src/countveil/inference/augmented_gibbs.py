@@ -41,10 +41,10 @@ class State(NamedTuple):
     noise: np.ndarray  # (D, V, 2) lambda_1 of the noise added and lambda_2 of the noise taken away
 
 
-def init(observations: Observations, model: Factorization, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """A chain's state at the least-squares start, its noise rates from their prior Gamma(1, scale alpha/(1-alpha))."""
     rng = streams.generator(0, START)
-    factors = start_factors(observations, model, rng)
+    factors = start_factors(observations, model, rng, engine)
     alpha = observations.cell_alpha
     noise = rng.standard_exponential((*observations.shape, 2)) * (alpha / (1.0 - alpha))[..., None]
     return State(factors, model.initial_rates(), 0, noise)

@@ -24,7 +24,6 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.engines.threads import ThreadEngine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, update_after_allocation
@@ -60,11 +59,16 @@ class Info(NamedTuple):
 
 
 def init(
-    observations: Observations, model: Factorization, streams: Streams, *, center: Center = "mode"
+    observations: Observations,
+    model: Factorization,
+    streams: Streams,
+    engine: Engine,
+    *,
+    center: Center = "mode",
 ) -> State:
     """Q one update on from the least-squares start, and from noise rates of their prior's mean."""
-    start = start_factors(observations, model, streams.generator(0, START))
-    return from_point(start, observations, model, ThreadEngine(), center=center)
+    start = start_factors(observations, model, streams.generator(0, START), engine)
+    return from_point(start, observations, model, engine, center=center)
 
 
 def from_point(

@@ -16,7 +16,6 @@ from scipy.special import digamma, gammaln
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
-from countveil.engines.threads import ThreadEngine
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.start import start_factors
@@ -50,10 +49,10 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(observations: Observations, model: Factorization, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """Q one update on from the least-squares start."""
-    start = start_factors(observations, model, streams.generator(0, START))
-    return from_point(start, observations, model, ThreadEngine())
+    start = start_factors(observations, model, streams.generator(0, START), engine)
+    return from_point(start, observations, model, engine)
 
 
 def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:

@@ -41,9 +41,9 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(observations: Observations, model: Factorization, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """The least-squares start."""
-    return State(start_factors(observations, model, streams.generator(0, START)), 0)
+    return State(start_factors(observations, model, streams.generator(0, START), engine), 0)
 
 
 def from_point(
@@ -149,9 +149,11 @@ class HeldTotal:
         theta, phi = self.model.matrices(state.factors)
         return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
 
-    def init(self, observations: Observations, model: Factorization, streams: Streams) -> State:
+    def init(
+        self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+    ) -> State:
         """The least-squares start, brought to size."""
-        state = init(observations, model, streams)
+        state = init(observations, model, streams, engine)
         if not self.noisy:
             return state
         excess, row = total_rate(model, state.factors) / self.target(state), model.row_factor

@@ -45,10 +45,10 @@ class Info(NamedTuple):
     total_rate: float  # sum of the rates of all cells
 
 
-def init(observations: Observations, model: Factorization, streams: Streams) -> State:
+def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """A chain's state at the least-squares start, from its own random beginning."""
     rng = streams.generator(0, START)
-    return State(start_factors(observations, model, rng), model.initial_rates(), 0)
+    return State(start_factors(observations, model, rng, engine), model.initial_rates(), 0)
 
 
 def step(

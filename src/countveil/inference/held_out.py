@@ -41,11 +41,11 @@ class Folds:
         self.best_iteration, self.best = 0, -np.inf
 
     def init(
-        self, observations: Observations, model: Factorization, streams: Streams
+        self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
     ) -> tuple[em.State, ...]:
         """The start of each fold."""
         pairs = zip(self.algorithms, self.folds, strict=True)
-        return tuple(algorithm.init(fold.training, model, streams) for algorithm, fold in pairs)
+        return tuple(algorithm.init(fold.training, model, streams, engine) for algorithm, fold in pairs)
 
     def step(
         self,

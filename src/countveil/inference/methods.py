@@ -167,7 +167,8 @@ def fit_svi(data: Observations | ReleaseFiles, model: Factorization, settings: S
     """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
     streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
     started = time.perf_counter()
-    state = svi.init(next(data.parts())[1], model, streams, n_rows)
+    with settings.opened_engine() as engine:
+        state = svi.init(next(data.parts())[1], model, streams, engine, n_rows)
     turns = [streams.generator(turn + 1, START) for turn in range(settings.passes)]
     return learn_rows(data, model, settings, state, turns, n_rows, started)
 
@@ -215,7 +216,8 @@ def go_on_svi(
     streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
     first = next(data.parts())[1]
     if stream is None:
-        state = svi.init(first, model, streams, total_rows)
+        with settings.opened_engine() as engine:
+            state = svi.init(first, model, streams, engine, total_rows)
     else:
         whole = model.with_rows(first.shape[0])
         state = svi.grow(stream.state, whole, first, stream.total_rows, total_rows)

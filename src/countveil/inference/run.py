@@ -128,7 +128,7 @@ class Chain:
         """Sweep to the end of the schedule, or until ``stop`` is set; each sweep leaves a snapshot."""
         algorithm, observations, model = self.algorithm, self.observations, self.model
         if self.snapshot is None:
-            state = algorithm.init(observations, model, self.streams)
+            state = algorithm.init(observations, model, self.streams, engine)
             if self.start == "em":
                 point = em.from_point(state.factors, observations, model, engine, EM_ITERATIONS)
                 state = state._replace(factors=point.factors)
@@ -299,7 +299,7 @@ def ascend(
         engine_or_threads(engine, threads) as blocks_engine,
     ):
         task = bar.add_task("starting", total=max_iter, score="")
-        state = algorithm.init(observations, model, streams)
+        state = algorithm.init(observations, model, streams, blocks_engine)
         try:
             while len(objectives) < max_iter and not converged:
                 state, info = algorithm.step(state, observations, model, streams, blocks_engine)

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
-from countveil.engines.blocks import row_blocks
+from countveil.engines.blocks import Engine, row_blocks
 from countveil.kernels import start as kernels
 from countveil.kernels.gibbs import MASKED
 from countveil.models.contraction import Side
@@ -165,7 +165,7 @@ def least_squares_start(
 
 
 def start_factors(
-    observations: Observations, model: Factorization, rng: np.random.Generator
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> tuple[np.ndarray, ...]:
     """Positive factors near a least-squares fit; fixed ones as they are."""
     row = model.row_factor

@@ -21,7 +21,6 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
-from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import Pass, pass_over_rows
@@ -54,18 +53,20 @@ class State(NamedTuple):
     updates: int
 
 
-def init(observations: Observations, model: Factorization, streams: Streams, total_rows: int) -> State:
+def init(
+    observations: Observations, model: Factorization, streams: Streams, engine: Engine, total_rows: int
+) -> State:
     """Global parameters one update on from a least-squares start on (at most 10,000 of) the first rows."""
     rng = streams.generator(0, START)
     n_rows = observations.shape[0]
     if n_rows > START_ROWS:
         observations = observations.take(np.sort(rng.choice(n_rows, START_ROWS, replace=False)))
     batch_model = model.with_rows(observations.shape[0])
-    factors = start_factors(observations, batch_model, rng)
+    factors = start_factors(observations, batch_model, rng, engine)
     state = State(factors, tuple(np.ones_like(factor) for factor in factors), initial_hypers(model), 0)
     theta, phi = batch_model.matrices(factors)
     prior = row_prior(state, batch_model, observations)
-    found = pass_over_rows(observations, (theta, theta), (phi, phi), prior, ThreadEngine())
+    found = pass_over_rows(observations, (theta, theta), (phi, phi), prior, engine)
     return learn(state, found, factors, batch_model, observations, total_rows, 1.0)
 
 

@@ -140,10 +140,14 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
     algorithm, marks = ALGORITHMS[name], sorted({*(2**j for j in range(20) if 2**j < n), n})
     streams, found = Streams.of_chain(1, 0), []
     with ThreadEngine(1) as engine:
-        warm = algorithm.init(observations, model, streams)
+        warm = algorithm.init(observations, model, streams, engine)
         algorithm.step(warm, observations, model, streams, engine)
         spent, started = 0.0, time.process_time()
-        state, total, draws = algorithm.init(observations, model, streams), np.zeros(data.rate.shape), 0
+        state, total, draws = (
+            algorithm.init(observations, model, streams, engine),
+            np.zeros(data.rate.shape),
+            0,
+        )
         for i in range(1, n + 1):
             state = algorithm.step(state, observations, model, streams, engine)[0]
             sampled = name in SAMPLERS
