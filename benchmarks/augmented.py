@@ -19,7 +19,7 @@ from sweeps import matrix_model
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.start import mean_count
 from countveil.inference.streams import Streams
 
@@ -52,7 +52,7 @@ def run(
             seconds += ended - started
             theta, phi = state.factors
             rates = (theta @ phi.T).ravel()[::8]
-            score = gibbs.log_likelihood(state.factors, observations, model, engine)
+            score = scoring.log_likelihood(state.factors, observations, model, engine)
             trace.append(np.concatenate([[score, info.total_rate], rates]))
     return seconds, np.array(trace)
 

@@ -92,7 +92,7 @@ def main(folder: str, n_rows: int = 10_000, n_sweeps: int = 5) -> int:
     model = matrix_model(observations.shape, TOPICS, 0.1, None, counts.sum() / np.prod(counts.shape))
     factors = tuple(rng.gamma(1.0, 0.02, factor.shape) for factor in model.factors)
     streams = Streams.of_chain(1, 0)
-    start = gibbs.State(factors, model.initial_rates(), 0)
+    start = gibbs.State(factors, model.initial_hypers(), 0)
     with (
         threadpool_limits(1),
         ThreadEngine(1) as one,

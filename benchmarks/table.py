@@ -185,7 +185,7 @@ def repeated(observations: Observations, times: int) -> Observations:
     found.indptr = np.append(starts.ravel(), times * observations.indptr[-1])
     found.columns = np.tile(observations.columns.astype(np.uint16), times)
     found.reports = np.tile(np.minimum(observations.reports, 255).astype(np.uint8), times)
-    found.alpha_d = np.tile(observations.alpha_d, times)
+    found.level_d = np.tile(observations.level_d, times)
     found.exposure_d = np.tile(observations.exposure_d, times)
     found.prior_scale_d = np.tile(observations.prior_scale_d, times)
     return found
@@ -197,7 +197,7 @@ def sweep_seconds(observations: Observations, n_topics: int, sweeps: int) -> flo
     model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
     engine, streams = ThreadEngine(1), Streams.of_chain(1, 0)
     factors = rng.gamma(0.3, 1.0, (n_rows, n_topics)), rng.gamma(0.3, 1.0, (n_columns, n_topics))
-    state, taken = gibbs.State(factors, model.initial_rates(), 0), []
+    state, taken = gibbs.State(factors, model.initial_hypers(), 0), []
     for _ in range(sweeps):
 
         def step() -> None:

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs, tokens
+from countveil.inference import gibbs, scoring, tokens
 from countveil.inference.start import mean_count
 from countveil.inference.streams import Streams
 
@@ -67,7 +67,7 @@ def main(path: str, n_topics: int = 20, sweeps: int = 1000) -> None:
                     seconds[way].append(spent)
                     theta, phi = states[way].factors
                     score = (
-                        gibbs.log_likelihood(states[way].factors, observations, model, engine)
+                        scoring.log_likelihood(states[way].factors, observations, model, engine)
                         if sweeps >= 100
                         else 0.0
                     )

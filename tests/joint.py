@@ -10,7 +10,7 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.kernels import laws
+from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
@@ -30,8 +30,8 @@ def draw_factors(
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
     """(factors, prior rates) from the prior, as a sampler's state has them; known factors as they are."""
     rates = tuple(
-        rng.exponential(factor.prior.rate, factor.rate_shape) if factor.prior.learned else rate
-        for factor, rate in zip(model.factors, model.initial_rates(), strict=True)
+        rng.exponential(factor.prior.rate, factor.component_shape) if factor.prior.learned else rate
+        for factor, rate in zip(model.factors, model.initial_hypers(), strict=True)
     )
     factors = []
     for factor, rate in zip(model.factors, rates, strict=True):
@@ -135,7 +135,7 @@ def exposures_of(observations: Observations) -> np.ndarray:
     exposures = np.repeat(o.exposure_d[:, None], o.shape[1], axis=1)
     for d in range(o.shape[0]):
         for e in range(o.indptr[d], o.indptr[d + 1]):
-            alpha = o.alpha_e[e] if o.alpha_e.size else o.alpha_d[d]
+            alpha = o.level_e[e] if o.level_e.size else o.level_d[d]
             report = o.reports[e]
             exposures[d, o.columns[e]] = 1.0 if report > 0 else (0.0 if report < 0 else 1.0 - alpha)
     return exposures

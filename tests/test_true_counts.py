@@ -8,7 +8,7 @@ from scipy import sparse, stats
 import countveil as cv
 import countveil.true_counts
 from countveil.distributions import Skellam
-from countveil.kernels import laws
+from countveil.noise.two_sided_geometric import poisson as laws
 from tests import reference
 
 REPORTS = np.array([[-2, 0, 3, 7], [1, 40, -(10**7), 300]])

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from countveil.distributions._checks import check_alpha
+from countveil.noise.two_sided_geometric import formulas
+from countveil.noise.two_sided_geometric.formulas import exposure
 
 try:
     import jax
@@ -89,7 +91,7 @@ def _partial_sum(above: Array, r: Array, x: Array) -> Array:
 
 
 def _weight_sums(r: Array, rate: Array, alpha: Array) -> tuple[Array, Array, Array, Array]:
-    """(log scale, below, at, above): ``countveil.kernels.laws.weight_sums`` without branches, all shapes equal."""
+    """(log scale, below, at, above): the compiled ``weight_sums`` without branches, all shapes equal."""
     lower, upper = rate / alpha, rate * alpha
     rising, falling = lower < r, upper > r + 1.0
     anchor = jnp.where(rising, lower, jnp.where(falling, upper, rate))
@@ -101,7 +103,7 @@ def _weight_sums(r: Array, rate: Array, alpha: Array) -> tuple[Array, Array, Arr
     below = jnp.where(rising, 1.0 - at * (1.0 + side_lower), at * side_lower)
     above = jnp.where(falling, 1.0 - at * (1.0 + side_upper), at * side_upper)
     tilt = r * jnp.log(alpha)
-    scale = jnp.where(rising, lower * (1.0 - alpha) + tilt, -rate * (1.0 - alpha) - tilt)
+    scale = jnp.where(rising, lower * exposure(alpha) + tilt, -rate * exposure(alpha) - tilt)
     return jnp.where(rising | falling, scale, logpmf), below, at, above
 
 
@@ -121,11 +123,11 @@ def _greatest(rate: Array) -> float:
 def _log_prob(r: Array, rate: Array, alpha: Array) -> Array:
     """log P(r | rate, alpha) for floating-point arrays of one shape (mathematics, equations 2.2 and 2.5)."""
     rate = jnp.minimum(rate, _greatest(rate))
-    log_constant = jnp.log1p(-alpha) - jnp.log1p(alpha)
+    log_constant = formulas.log_normaliser_of(alpha, jnp.log1p)
     scale, below, at, above = _safe_weight_sums(r, rate, alpha)
     noisy = log_constant + scale + jnp.log(below + at + above)
     exact = _poisson_logpmf(jnp.maximum(r, 1.0), rate)
-    not_positive = log_constant + xlogy(jnp.abs(r), alpha) - (1.0 - alpha) * rate
+    not_positive = log_constant + xlogy(jnp.abs(r), alpha) - exposure(alpha) * rate
     return jnp.where(r > 0.0, jnp.where(alpha > 0.0, noisy, exact), not_positive)
 
 
@@ -244,7 +246,7 @@ class PrivatizedPoisson(Distribution):
         r, rate, alpha = jnp.broadcast_arrays(*arrays)
         if not self.truncated:
             return _compiled_log_prob(r, rate, alpha)
-        censored = -(1.0 - alpha) * rate - jnp.log1p(alpha)
+        censored = formulas.censored_log_probability(rate, alpha, jnp.log1p)
         return jnp.where(r > 0.0, _compiled_log_prob(r, rate, alpha), censored)
 
     @property
@@ -253,14 +255,14 @@ class PrivatizedPoisson(Distribution):
         rate, alpha = jnp.broadcast_arrays(jnp.asarray(self.rate, float), self.alpha)
         if not self.truncated:
             return rate
-        return rate + jnp.exp(-(1.0 - alpha) * rate) * alpha / (1.0 - alpha**2)
+        return formulas.mean_of_truncated(rate, alpha, jnp.exp)
 
     @property
     def variance(self) -> Array:
         """Var[r] = rate + 2 alpha / (1 - alpha)^2; truncated, what max(r, 0) keeps of it."""
         rate, alpha = jnp.broadcast_arrays(jnp.asarray(self.rate, float), self.alpha)
-        noise = 2.0 * alpha / (1.0 - alpha) ** 2
+        noise = formulas.variance(alpha)
         if not self.truncated:
             return rate + noise
-        lost = jnp.exp(-(1.0 - alpha) * rate) * alpha / (1.0 - alpha) ** 2
+        lost = 0.5 * jnp.exp(-exposure(alpha) * rate) * noise
         return rate + rate**2 + noise - lost - self.mean**2

@@ -15,7 +15,8 @@ from typing import Any
 from numba import njit, vectorize
 
 from countveil.distributions._checks import check_alpha
-from countveil.kernels import laws
+from countveil.noise.two_sided_geometric import poisson as laws
+from countveil.noise.two_sided_geometric.formulas import censored_log_probability, exposure
 
 try:
     import pymc
@@ -117,7 +118,7 @@ else:
 def _logp(value: Any, rate: Any, alpha: Any, truncated: bool) -> Any:
     score = score_reports(value, rate, alpha)
     if truncated:
-        score = pt.switch(value > 0, score, -(1.0 - alpha) * rate - pt.log1p(alpha))
+        score = pt.switch(value > 0, score, censored_log_probability(rate, alpha, pt.log1p))
         score = pt.switch(value < 0, -math.inf, score)
     rule = "rate must be non-negative, alpha must be in [0, 1)"
     return check_parameters(score, rate >= 0, alpha >= 0, alpha < 1, msg=rule)
@@ -125,8 +126,8 @@ def _logp(value: Any, rate: Any, alpha: Any, truncated: bool) -> Any:
 
 def _draw(rate: Any, alpha: Any, size: Any, truncated: bool) -> Any:
     counts = pymc.Poisson.dist(rate, size=size)
-    there = pymc.Geometric.dist(1.0 - alpha, size=size)
-    back = pymc.Geometric.dist(1.0 - alpha, size=size)
+    there = pymc.Geometric.dist(exposure(alpha), size=size)
+    back = pymc.Geometric.dist(exposure(alpha), size=size)
     reports = counts + there - back
     return pt.maximum(reports, 0) if truncated else reports
 

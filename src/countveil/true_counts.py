@@ -21,7 +21,8 @@ from countveil.distributions._checks import (
     refuse,
 )
 from countveil.distributions.skellam import Skellam
-from countveil.kernels import augmented, laws
+from countveil.kernels import augmented
+from countveil.noise.two_sided_geometric import poisson
 
 Reports: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -29,7 +30,7 @@ Reports: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 @njit(cache=True, nogil=True)
 def _sample_each(reports: Any, rate: Any, alpha: Any, rng: np.random.Generator, counts: Any) -> None:
     for i in range(counts.size):
-        counts[i] = laws.sample_count(reports[i], rate[i], alpha[i], rng)
+        counts[i] = poisson.sample_count(reports[i], rate[i], alpha[i], rng)
 
 
 @njit(cache=True, nogil=True)
@@ -42,17 +43,17 @@ def _split_each(
 
 @vectorize(cache=True)
 def _expected_count(r: Any, rate: Any, alpha: Any) -> Any:
-    return laws.expected_count(r, rate, alpha)
+    return poisson.expected_count(r, rate, alpha)
 
 
 @vectorize(cache=True)
 def _report_logpmf(r: Any, rate: Any, alpha: Any) -> Any:
-    return laws.report_logpmf(r, rate, alpha)
+    return poisson.report_logpmf(r, rate, alpha)
 
 
 @vectorize(cache=True)
 def _truncated_logpmf(r: Any, rate: Any, alpha: Any) -> Any:
-    return laws.report_logpmf(r, rate, alpha) if r > 0 else laws.censored_logpmf(rate, alpha)
+    return poisson.report_logpmf(r, rate, alpha) if r > 0 else poisson.censored_logpmf(rate, alpha)
 
 
 def sample_true_counts(

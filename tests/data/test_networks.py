@@ -114,7 +114,7 @@ def test_observations_of_a_graph():
     reports = network(nx.DiGraph)
     reports.add_edge("dee", "ann", weight=-2)
     private = PrivatizedCounts.from_graph(reports, 0.5)
-    assert private.alpha_d.tolist() == [0.5] * 4
+    assert private.level_d.tolist() == [0.5] * 4
     np.testing.assert_array_equal(private.reports, DIRECTED[DIRECTED > 0])
 
 

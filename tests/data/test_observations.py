@@ -16,7 +16,7 @@ from countveil.simulation import simulate_release
 from tests.joint import dense_exposures, exposures_of
 
 REPORTS = np.array([[3, 0, -2, 1], [0, 5, 0, -1], [-4, 0, 0, 0], [7, 1, 2, 40]])
-PARTS = ("indptr", "columns", "reports", "alpha_e", "alpha_d", "exposure_d")
+PARTS = ("indptr", "columns", "reports", "level_e", "level_d", "exposure_d")
 
 
 def assert_same(one, other):
@@ -127,7 +127,7 @@ def test_every_form_of_the_same_alpha_is_seen_alike(form):
 
 def test_a_vector_of_alphas_belongs_to_rows_even_if_the_matrix_is_square():
     found = PrivatizedCounts(np.maximum(REPORTS, 0), ALPHA)
-    np.testing.assert_array_equal(found.alpha_d, ALPHA)
+    np.testing.assert_array_equal(found.level_d, ALPHA)
     np.testing.assert_array_equal(found.exposure_d, 1.0 - ALPHA)
 
 
@@ -235,7 +235,7 @@ def test_a_release_brings_its_noise_level_and_its_labels(truncate):
     labels = {"row_labels": list("abc"), "column_labels": list("wxyz")}
     release = simulate_release(counts, levels, np.random.default_rng(2), truncate, **labels)
     found = observations_of(release)
-    np.testing.assert_array_equal(found.alpha_d, np.exp([-1.0, -0.5, -3.0]))
+    np.testing.assert_array_equal(found.level_d, np.exp([-1.0, -0.5, -3.0]))
     assert_same(found, PrivatizedCounts(release.reports, release.alpha))
     assert found.row_labels == list("abc")
     assert found.column_labels == list("wxyz")
@@ -380,8 +380,8 @@ def test_one_alpha_per_column_is_the_same_as_one_per_cell():
     reports, alpha = rng.integers(-2, 6, (4, 3)), np.array([[0.1, 0.5, 0.9]])
     by_column = PrivatizedCounts(reports, alpha)
     by_cell = PrivatizedCounts(reports, np.repeat(alpha, 4, axis=0))
-    np.testing.assert_array_equal(by_column.alpha_e, by_cell.alpha_e)
-    np.testing.assert_array_equal(by_column.alpha_e.reshape(4, 3)[2], alpha[0])
+    np.testing.assert_array_equal(by_column.level_e, by_cell.level_e)
+    np.testing.assert_array_equal(by_column.level_e.reshape(4, 3)[2], alpha[0])
 
 
 def test_a_release_is_held_once():

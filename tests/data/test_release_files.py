@@ -32,7 +32,7 @@ def written(folder, n_rows=700, n_columns=40, rows_per_file=150, level=LEVEL, la
 
 
 def same_arrays(a, b):
-    for name in ("indptr", "columns", "reports", "alpha_d", "exposure_d", "alpha_e"):
+    for name in ("indptr", "columns", "reports", "level_d", "exposure_d", "level_e"):
         one, two = getattr(a, name), getattr(b, name)
         assert one.dtype == two.dtype, name
         np.testing.assert_array_equal(one, two, err_msg=name)

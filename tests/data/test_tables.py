@@ -32,7 +32,7 @@ CELLS = EVENTS.value_counts().rename("report").reset_index()
 
 def assert_same_cells(one, other):
     assert one.mode_shape == other.mode_shape
-    for name in ("indptr", "columns", "reports", "alpha_e", "alpha_d", "exposure_d"):
+    for name in ("indptr", "columns", "reports", "level_e", "level_d", "exposure_d"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 

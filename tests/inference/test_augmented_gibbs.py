@@ -5,7 +5,7 @@ import pytest
 
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.streams import Streams
 from countveil.models.priors import GammaPrior
 from tests.joint import (
@@ -40,7 +40,7 @@ def statistics(state, reports, mask):
     log_noise = np.where(mask[..., None], 0.0, np.log(np.maximum(state.noise, 1e-300)))[1:]
     return [
         *(f.mean() for f in (log_theta, log_phi, log_theta**2, log_phi**2, log_mu, log_mu**2, np.log1p(mu))),
-        *(log_mu[0].mean(), log_mu[5].mean(), *(np.log(rate).mean() for rate in state.rates)),
+        *(log_mu[0].mean(), log_mu[5].mean(), *(np.log(rate).mean() for rate in state.hypers)),
         *((np.log1p(seen) * log_mu).mean(), ((seen > 0) * log_mu)[5].mean()),
         *log_noise.mean(axis=(0, 1)),
         *(log_noise[..., 0] * log_mu[1:]).mean(keepdims=True)[0],
@@ -96,7 +96,7 @@ def noise_rates_swapped(state, *rest):
 
 
 def noise_as_if_weaker(state, observations, *rest):
-    observations.alpha_d = observations.alpha_d**1.3
+    observations.level_d = observations.level_d**1.3
     return augmented_gibbs.step(state, observations, *rest)
 
 
@@ -105,9 +105,9 @@ def gamma_shape_too_large(state, observations, model, *rest):
 
 
 def gamma_rate_too_large(state, *rest):
-    theta_rate, phi_rate = state.rates
-    new, info = augmented_gibbs.step(state._replace(rates=(theta_rate, 1.5 * phi_rate)), *rest)
-    return new._replace(rates=state.rates), info
+    theta_rate, phi_rate = state.hypers
+    new, info = augmented_gibbs.step(state._replace(hypers=(theta_rate, 1.5 * phi_rate)), *rest)
+    return new._replace(hypers=state.hypers), info
 
 
 class OneEntryFewer(GammaPrior):
@@ -174,7 +174,7 @@ def test_the_collapsed_sampler_agrees_on_every_rate(alpha):
 
 def quantities(factors, observations, model):
     """Functions of the parameters that do not depend on the order of components; two are of unseen cells."""
-    mu, score = mu_of(factors), gibbs.log_likelihood(factors, observations, model, SERIAL)
+    mu, score = mu_of(factors), scoring.log_likelihood(factors, observations, model, SERIAL)
     return [mu[0, 0], mu[3, 2], mu[5, 4], mu[1, 0], mu[5, 1], mu.sum(), mu.max(), score]
 
 
@@ -232,7 +232,7 @@ def test_log_likelihood_is_that_of_the_reports_seen():
     model = small_model(SIZE)
     state = augmented_gibbs.init(observations, model, Streams.of_chain(1, 0), SERIAL)
     cells = truncated_logpmf(reports, mu_of(state.factors), ALPHA[:, None])
-    found = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
+    found = scoring.log_likelihood(state.factors, observations, model, SERIAL)
     assert found == pytest.approx(cells[~MASK].sum(), rel=1e-12)
 
 
@@ -255,6 +255,6 @@ def test_the_engine_does_not_change_a_bit(threads):
             state = start
             for _ in range(3):
                 state, info = augmented_gibbs.step(state, observations, model, streams, engine)
-            score = gibbs.log_likelihood(state.factors, observations, model, engine)
+            score = scoring.log_likelihood(state.factors, observations, model, engine)
             finals.append((*state, info.total_rate, score))
     assert_same_bits(*finals)

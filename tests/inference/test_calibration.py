@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import NaiveCounts, PrivatizedCounts
-from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.streams import Streams
 from countveil.models.priors import GammaPrior
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, mu_of, rank_p_values, small_model
@@ -20,13 +20,13 @@ LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
 def quantities(state, observations, model):
     """Functions of the parameters that do not depend on the order of components; two are of unseen cells."""
     mu = mu_of(state.factors)
-    log_likelihood = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
+    log_likelihood = scoring.log_likelihood(state.factors, observations, model, SERIAL)
     return [mu[0, 0], mu[3, 2], mu[6, 4], mu[2, 3], mu[5, 0], mu.sum(), mu.max(), log_likelihood]
 
 
 def quantities_with_rates(state, observations, model):
     """Those, and what the data say of learned rates: theta's times phi's (each alone changes too slowly)."""
-    log_rates = np.log(state.rates[0] * state.rates[1])
+    log_rates = np.log(state.hypers[0] * state.hypers[1])
     return [*quantities(state, observations, model), log_rates.sum(), log_rates.min(), log_rates.max()]
 
 

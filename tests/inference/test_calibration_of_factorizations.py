@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from countveil.inference import gibbs
+from countveil.inference import gibbs, scoring
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values
@@ -15,7 +15,7 @@ def quantities(state, observations, model, mask):
     """Functions of the parameters that do not depend on the order of components; some are of unseen cells."""
     mu = rates_of(model, state.factors)
     flat, hidden = mu.ravel(), mu[mask]
-    log_likelihood = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
+    log_likelihood = scoring.log_likelihood(state.factors, observations, model, SERIAL)
     return [flat[1], flat[-1], mu[-1].sum(), hidden[0], hidden[-1], mu.sum(), mu.max(), log_likelihood]
 
 

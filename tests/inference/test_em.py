@@ -5,8 +5,8 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import em, gibbs, held_out, methods, run
-from countveil.inference.run import Schedule
+from countveil.inference import em, gibbs, held_out, methods, run, scoring
+from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
@@ -47,7 +47,7 @@ def test_the_likelihood_never_decreases(seed):
 def test_its_objective_is_the_log_likelihood():
     observations, model = problem(5)
     state, objectives = climb(observations, model, 3)
-    expected = gibbs.log_likelihood(state.factors, observations, model, SERIAL)
+    expected = scoring.log_likelihood(state.factors, observations, model, SERIAL)
     after = em.step(state, observations, model, STREAMS, SERIAL)[1].objective
     np.testing.assert_allclose(after, expected, rtol=1e-12)
     assert objectives[-1] < after

@@ -7,7 +7,8 @@ import pytest
 
 from countveil.engines import blocks
 from countveil.inference import augmented_gibbs, cavi, factors, gibbs, run, start
-from countveil.inference.run import Checkpoint, Schedule
+from countveil.inference.algorithm import Checkpoint
+from countveil.inference.draws import Schedule
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import assert_same_bits, draw_factors, draw_reports, run_chain
 

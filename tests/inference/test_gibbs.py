@@ -11,7 +11,7 @@ import pytest
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import factors, gibbs
+from countveil.inference import factors, gibbs, scoring
 from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
 from countveil.models.priors import GammaPrior
 from tests.joint import (
@@ -54,9 +54,9 @@ def statistics(state, observations, model, reports, mask):
         (np.log1p(seen) * log_mu).mean(),
         ((seen > 0) * log_mu)[5].mean(),
         np.log1p(mu).mean(),
-        np.log(state.rates[0]).mean(),
-        np.log(state.rates[1]).mean(),
-        np.log1p(np.abs(gibbs.log_likelihood(state.factors, observations, model, SERIAL))),
+        np.log(state.hypers[0]).mean(),
+        np.log(state.hypers[1]).mean(),
+        np.log1p(np.abs(scoring.log_likelihood(state.factors, observations, model, SERIAL))),
     ]
 
 
@@ -111,7 +111,7 @@ def no_exposure_where_not_positive(state, observations, *rest):
 
 
 def counts_drawn_as_if_with_less_noise(state, observations, *rest):
-    observations.alpha_d = observations.alpha_d**1.5
+    observations.level_d = observations.level_d**1.5
     return gibbs.step(state, observations, *rest)
 
 
@@ -120,9 +120,9 @@ def gamma_shape_too_large(state, observations, model, *rest):
 
 
 def gamma_rate_too_large(state, *rest):
-    theta_rate, phi_rate = state.rates
-    new, info = gibbs.step(state._replace(rates=(theta_rate, 1.5 * phi_rate)), *rest)
-    return new._replace(rates=state.rates), info
+    theta_rate, phi_rate = state.hypers
+    new, info = gibbs.step(state._replace(hypers=(theta_rate, 1.5 * phi_rate)), *rest)
+    return new._replace(hypers=state.hypers), info
 
 
 class OneEntryFewer(GammaPrior):
@@ -165,7 +165,7 @@ def test_a_step_leaves_the_old_state_alone():
 def test_fixed_rates_stay_fixed():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
     for state in run_chain(observations, small_model((30, 20), rate=0.7), 3, seed=1):
-        assert [rate.tolist() for rate in state.rates] == [0.7, 0.7]
+        assert [rate.tolist() for rate in state.hypers] == [0.7, 0.7]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -181,7 +181,7 @@ def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
         with engine if engine is not SERIAL else ThreadEngine(1):
             for _ in range(3):
                 state, info = gibbs.step(state, observations, model, streams, engine)
-            score = gibbs.log_likelihood(state.factors, observations, model, engine)
+            score = scoring.log_likelihood(state.factors, observations, model, engine)
             finals.append((*state, info.total_rate, score))
     assert_same_bits(*finals)
 
@@ -215,7 +215,7 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
 def test_blocks_of_rows_draw_apart():
     observations = ExactCounts(np.ones((512, 3), dtype=int))
     model = small_model((512, 3))
-    state = gibbs.State((np.ones((512, 2)), np.ones((3, 2))), model.initial_rates(), 0)
+    state = gibbs.State((np.ones((512, 2)), np.ones((3, 2))), model.initial_hypers(), 0)
     state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
     assert np.unique(state.factors[0]).size == state.factors[0].size
 
@@ -224,7 +224,7 @@ def test_blocks_of_a_long_factor_draw_apart(monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 300)
     observations = ExactCounts(np.ones((3, 512), dtype=int))
     model = small_model((3, 512))
-    state = gibbs.State((np.ones((3, 2)), np.ones((512, 2))), model.initial_rates(), 0)
+    state = gibbs.State((np.ones((3, 2)), np.ones((512, 2))), model.initial_hypers(), 0)
     state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
     assert np.unique(state.factors[1]).size == state.factors[1].size
 
@@ -235,7 +235,7 @@ def test_log_likelihood_leaves_masked_cells_out():
     observations = PrivatizedCounts(reports, ALPHA, MASK)
     state = gibbs.init(observations, model, streams, SERIAL)
     found = [
-        gibbs.log_likelihood(state.factors, seen, model, SERIAL)
+        scoring.log_likelihood(state.factors, seen, model, SERIAL)
         for seen in (
             observations,
             PrivatizedCounts(np.where(MASK, 9, reports), ALPHA, MASK),

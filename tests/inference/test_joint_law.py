@@ -7,7 +7,7 @@ each. Any statistic has the same mean both ways.
 import numpy as np
 import pytest
 
-from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs
+from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs, scoring
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
@@ -21,10 +21,10 @@ def statistics(state, model, reports, mask, observations):
     log_seen = np.log1p(np.where(mask, 0, np.maximum(reports, 0)))
     found = [log_mu.mean(), (log_mu**2).mean(), log_mu[0].mean(), log_mu[-1].mean(), log_seen.mean()]
     found += [(log_seen > 0).mean(), (log_seen * log_mu).mean(), ((log_seen > 0) * log_mu).mean()]
-    found.append(np.log1p(np.abs(gibbs.log_likelihood(state.factors, observations, model, SERIAL))))
+    found.append(np.log1p(np.abs(scoring.log_likelihood(state.factors, observations, model, SERIAL))))
     for f in model.free:
         log_factor = np.log(state.factors[f])
-        found += [log_factor.mean(), (log_factor**2).mean(), np.log(state.rates[f]).mean()]
+        found += [log_factor.mean(), (log_factor**2).mean(), np.log(state.hypers[f]).mean()]
         if model.factors[f].name == "pi":
             found += [np.diagonal(log_factor).mean(), (np.diagonal(log_factor) ** 2).mean()]
     if model.shared is not None:
@@ -43,7 +43,7 @@ def joint_z(case, algorithm=gibbs, restarts=160, seed=12):
         reports = draw_reports(mu, alpha, rng)
         if algorithm is augmented_gibbs:
             noise = draw_noise_rates(*(as_matrix(model, x) for x in (reports, mu, alpha)), rng)
-            state = augmented_gibbs.State(state.factors, state.rates, state.sweep, noise)
+            state = augmented_gibbs.State(state.factors, state.hypers, state.sweep, noise)
         return state, reports, observe(model, case, reports, mask)
 
     for _ in range(restarts):

@@ -7,7 +7,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from countveil.engines.blocks import row_blocks
 from countveil.inference import gibbs
-from countveil.inference.run import Chain, Draws, Schedule, cut, sample
+from countveil.inference.draws import Draws, Schedule
+from countveil.inference.run import Chain, cut, sample
 from tests.joint import arrays_of, assert_same_bits, mu_of, planted, run_chain, small_model
 
 K = 3
@@ -49,8 +50,8 @@ def test_every_thinned_draw_is_the_state_of_its_sweep():
     chain = run_chain(observations(), small_model((40, 30), K, learned=True), 10, seed=5)
     states = [s for s in chain if s.sweep in (6, 8, 10)]
     for s, state in enumerate(states):
-        stored = (*draws.factors, *draws.rates)
-        for kept, value in zip(stored, arrays_of((state.factors, state.rates)), strict=True):
+        stored = (*draws.factors, *draws.hypers)
+        for kept, value in zip(stored, arrays_of((state.factors, state.hypers)), strict=True):
             np.testing.assert_array_equal(kept[0, s], value.astype(kept.dtype))
     mu = np.array([mu_of(s.factors).sum() for s in states])
     np.testing.assert_allclose(draws.total_rate[0], mu, rtol=1e-10)

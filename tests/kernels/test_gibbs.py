@@ -220,7 +220,7 @@ def test_alpha_per_row_written_out_per_cell_changes_nothing_but_rounding():
     jittered = alpha.copy()
     jittered[0, 0] = np.nextafter(alpha[0, 0], 1.0)  # so that it is not recognised as constant in rows
     by_cell = PrivatizedCounts(reports, jittered, mask)
-    assert by_cell.alpha_e.size == reports.size
+    assert by_cell.level_e.size == reports.size
     np.testing.assert_allclose(exposures_of(by_cell), exposures_of(by_row), rtol=1e-12)
     one = sweep(by_row, theta, phi, np.random.default_rng(10))
     two = sweep(by_cell, theta, phi, np.random.default_rng(10))

@@ -6,7 +6,7 @@ import pytest
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.kernels import start as kernels
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED
 
 ROWS, COLUMNS, K = 9, 7, 5
 

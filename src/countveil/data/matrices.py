@@ -152,16 +152,18 @@ def check_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
     return hidden if hidden.any() else None
 
 
-def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Noise levels in [0, 1): (D,) where they are constant in each row, (D, V) otherwise."""
+def check_level(level: Any, shape: tuple[int, int], name: str, below: float) -> np.ndarray:
+    """Noise levels, called ``name``, in [0, below): (D,) where they are constant in each row, (D, V) otherwise."""
     try:
-        levels = np.asarray(alpha, dtype=np.float64)
+        levels = np.asarray(level, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"alpha must be a number in [0, 1) or an array of them, got {alpha!r:.60}") from None
-    bad = ~((levels >= 0.0) & (levels < 1.0))
+        raise ValueError(
+            f"{name} must be a number in [0, {below:g}) or an array of them, got {level!r:.60}"
+        ) from None
+    bad = ~((levels >= 0.0) & (levels < below))
     if bad.any():
         at = f" at index {tuple(int(i) for i in np.argwhere(bad)[0])}" if levels.ndim else ""
-        raise ValueError(f"alpha must be in [0, 1), got {levels[bad].flat[0]}{at}")
+        raise ValueError(f"{name} must be in [0, {below:g}), got {levels[bad].flat[0]}{at}")
     if levels.ndim == 0:
         return np.full(shape[0], float(levels))
     if levels.shape == (shape[0],) or levels.shape == (shape[0], 1):
@@ -170,7 +172,7 @@ def check_alpha(alpha: Any, shape: tuple[int, int]) -> np.ndarray:
         levels = np.repeat(levels, shape[0], axis=0)
     if levels.shape != shape:
         raise ValueError(
-            f"alpha must be a number, one per row ({shape[0]},), one per column (1, {shape[1]}) or one per cell "
+            f"{name} must be a number, one per row ({shape[0]},), one per column (1, {shape[1]}) or one per cell "
             f"{shape}, got shape {levels.shape}"
         )
     return levels[:, 0].copy() if (levels == levels[:, :1]).all() else levels

@@ -1,8 +1,8 @@
 """What inference sees: stored entries and exposures, of private, exact or naively treated counts.
 
-By equation 3.1 of the mathematics, everything a Poisson factorization needs of its data is a latent count on
-each positive report and an exposure on every cell: 1 where the report is positive, 1 - alpha where it is not,
-0 where it is masked. A row's commonest exposure is its baseline; only the cells that differ are stored.
+By equation 3.1 of the mathematics, everything a factorization needs of its data is a latent count on each positive
+report and an exposure on every cell: 1 where the report is positive, what the noise and the likelihood make of it where
+it is not, 0 where it is masked. A row's commonest exposure is its baseline; only the cells that differ are stored.
 """
 
 import math
@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from countveil.data.inputs import PlainInputs, PrivateInputs
 from countveil.data.matrices import (
     as_matrices,
-    check_alpha,
     check_exact_cells,
     check_labels,
+    check_level,
     check_mask,
     check_matrix,
     check_mode_labels,
@@ -30,20 +30,23 @@ from countveil.data.matrices import (
     whole_numbers,
 )
 from countveil.data.tables import split_labels
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED, Entries
+from countveil.likelihoods import POISSON, Likelihood
+from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
 
 class Observations:
-    """A matrix of reports with noise levels, held by rows.
+    """A matrix of reports with the noise that is on them, held by rows.
 
     Attributes (D rows, V columns, E stored entries):
         shape: (D, V).
         indptr, columns, reports: compressed rows of the stored entries, int64, int32 and the narrowest of int16,
             int32 and int64 that holds all; a report of -1 marks a masked cell. A release's own are shared.
-        alpha_d: (D,) noise level of every cell that is not stored.
-        exposure_d: (D,) exposure of every cell that is not stored.
-        alpha_e: (E,) noise level of each stored entry where alpha varies within a row; empty otherwise.
+        noise: what a report says about its count.
+        level_d: (D,) noise level of every cell that is not stored, such as alpha.
+        exposure_d: (D,) exposure of every cell that is not stored, for Poisson counts; see ``under``.
+        level_e: (E,) noise level of each stored entry where levels vary within a row; empty otherwise.
         prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
@@ -60,6 +63,7 @@ class Observations:
         alpha: Any,
         mask: Any = None,
         *,
+        noise: Noise = TWO_SIDED_GEOMETRIC,
         row_labels: Sequence[str] | None = None,
         column_labels: Sequence[str] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
@@ -67,7 +71,8 @@ class Observations:
         column_offset: Any = None,
     ) -> None:
         reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
-        reports, mask, alpha, self.mode_shape = as_matrices(reports, mask, alpha)
+        reports, mask, level, self.mode_shape = as_matrices(reports, mask, alpha)
+        self.noise = noise
         self.shape: tuple[int, int] = check_matrix(reports)
         self.mode_labels = check_mode_labels(labels, self.mode_shape)
         if self.mode_labels:
@@ -77,24 +82,25 @@ class Observations:
         self.row_labels = check_labels("row_labels", row_labels, self.shape[0])
         self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
         hidden = check_mask(mask, self.shape)
-        alpha = check_alpha(alpha, self.shape)
+        level = check_level(level, self.shape, noise.level, noise.levels_below)
         values = whole_numbers(reports, hidden, show=self.kind != "exact")
-        check_exact_cells(values, alpha)
-        self._store(values, alpha, hidden)
+        check_exact_cells(values, level)
+        self._store(values, level, hidden)
 
-    def _store(self, values: Any, alpha: np.ndarray, hidden: np.ndarray | None) -> None:
+    def _store(self, values: Any, level: np.ndarray, hidden: np.ndarray | None) -> None:
         n_rows = self.shape[0]
-        self.alpha_e = np.empty(0)
-        if alpha.ndim == 2:
+        self.level_e = np.empty(0)
+        if level.ndim == 2:
             dense = values.toarray() if sp.issparse(values) else values
             stored = sp.csr_array(np.ones(self.shape, dtype=np.int8))
             entries = np.maximum(dense, 0).ravel()
-            self.alpha_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
-            self.alpha_e = alpha.ravel().copy()
+            self.level_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
+            self.level_e = level.ravel().copy()
             if hidden is not None:
                 entries[hidden.ravel()] = MASKED
         else:
-            self.alpha_d, self.exposure_d = alpha.copy(), 1.0 - alpha
+            self.level_d = level.copy()
+            self.exposure_d = POISSON.exposure(self.noise.ratio(level))
             stored = positive_part(values)
             if hidden is not None:
                 stored = sp.csr_array(stored - sp.csr_array(hidden.astype(stored.dtype)))
@@ -151,13 +157,12 @@ class Observations:
         """
         if rows == (0,) and columns == tuple(range(1, len(self.mode_shape))):
             return self
-        owners = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        where = (owners, *np.unravel_index(self.columns, self.mode_shape[1:]))
+        where = (self.row_numbers, *np.unravel_index(self.columns, self.mode_shape[1:]))
         sizes = [[self.mode_shape[a] for a in axes] for axes in (rows, columns)]
         row, column = (
             np.ravel_multi_index([where[a] for a in axes], size)
             if axes
-            else np.zeros(owners.size, dtype=np.int64)
+            else np.zeros(self.columns.size, dtype=np.int64)
             for axes, size in zip((rows, columns), sizes, strict=True)
         )
         order = np.lexsort((column, row))
@@ -166,9 +171,9 @@ class Observations:
         counts = np.bincount(row, minlength=found.shape[0])
         found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         found.columns, found.reports = column[order].astype(np.int32), self.reports[order]
-        found.alpha_e = self.alpha_e[order] if self.alpha_e.size else self.alpha_e
+        found.level_e = self.level_e[order] if self.stores_all else self.level_e
         owner = np.unravel_index(np.arange(found.shape[0]), sizes[0])[rows.index(0)]
-        found.alpha_d, found.exposure_d = self.alpha_d[owner], self.exposure_d[owner]
+        found.level_d, found.exposure_d = self.level_d[owner], self.exposure_d[owner]
         return found
 
     @property
@@ -176,29 +181,57 @@ class Observations:
         """How many cells are masked."""
         return int(np.count_nonzero(self.reports == MASKED))
 
-    def block(self, rows: slice) -> tuple[np.ndarray, ...]:
+    def block(self, rows: slice) -> Entries:
         """The stored entries of a run of rows, as the kernels take them."""
         start, stop = self.indptr[rows.start], self.indptr[rows.stop]
-        return (
+        return Entries(
             self.indptr[rows.start : rows.stop + 1] - start,
             self.columns[start:stop],
             self.reports[start:stop],
-            self.alpha_e[start:stop] if self.alpha_e.size else self.alpha_e,
-            self.alpha_d[rows],
+            self.level_e[start:stop] if self.stores_all else self.level_e,
+            self.level_d[rows],
             self.exposure_d[rows],
         )
 
     @property
-    def cell_alpha(self) -> np.ndarray:
+    def row_numbers(self) -> np.ndarray:
+        """(E,) the row of each stored entry."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+    @property
+    def entry_levels(self) -> np.ndarray:
+        """(E,) the noise level of each stored entry."""
+        return self.level_e if self.stores_all else self.level_d[self.row_numbers]
+
+    @property
+    def stores_all(self) -> bool:
+        """Whether every cell is stored, because levels vary within rows."""
+        return bool(self.level_e.size)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether any level is above zero."""
+        return bool(self.level_d.any() or self.level_e.any())
+
+    def under(self, likelihood: Likelihood) -> Self:
+        """The same cells, with the exposures that this likelihood gives to those that are not stored."""
+        if likelihood is POISSON or self.stores_all:
+            return self
+        seen = self._copy()
+        seen.exposure_d = np.asarray(likelihood.exposure(self.noise.ratio(self.level_d)))
+        return seen
+
+    @property
+    def cell_level(self) -> np.ndarray:
         """The noise level of every cell, as an array that broadcasts against (D, V)."""
-        return self.alpha_e.reshape(self.shape) if self.alpha_e.size else self.alpha_d[:, None]
+        return self.level_e.reshape(self.shape) if self.stores_all else self.level_d[:, None]
 
     @cached_property
     def fully_exposed(self) -> Self:
         """The same cells as a chain with auxiliary noise sees them: exposure 1 but where they are masked."""
         exposed = self._copy()
-        exposed.alpha_e = np.empty(0)
-        exposed.alpha_d, exposed.exposure_d = np.zeros(self.shape[0]), np.ones(self.shape[0])
+        exposed.level_e = np.empty(0)
+        exposed.level_d, exposed.exposure_d = np.zeros(self.shape[0]), np.ones(self.shape[0])
         return exposed
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, "Observations"]]:
@@ -238,8 +271,8 @@ class Observations:
         taken.shape = (len(rows), self.shape[1])
         taken.mode_shape = (len(rows), *self.mode_shape[1:])
         taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]
-        taken.alpha_e = self.alpha_e[entries] if self.alpha_e.size else self.alpha_e
-        taken.alpha_d, taken.exposure_d = self.alpha_d[rows], self.exposure_d[rows]
+        taken.level_e = self.level_e[entries] if self.stores_all else self.level_e
+        taken.level_d, taken.exposure_d = self.level_d[rows], self.exposure_d[rows]
         taken.prior_scale_d = self.prior_scale_d[rows]
         taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
         if self.mode_labels:
@@ -247,14 +280,14 @@ class Observations:
         return taken
 
     def cells(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(max(report, 0), alpha) of the given cells; a report of -1 where the cell is masked."""
+        """(max(report, 0), noise level) of the given cells; a report of -1 where the cell is masked."""
         keys, wanted = self._keys(), self._key(rows, columns)
         if keys.size == 0:
-            return np.zeros(wanted.size, dtype=np.int64), self.alpha_d[rows]
+            return np.zeros(wanted.size, dtype=np.int64), self.level_d[rows]
         place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
         known = keys[place] == wanted
         reports = np.where(known, self.reports[place], 0).astype(np.int64)
-        return reports, self.alpha_e[place] if self.alpha_e.size else self.alpha_d[rows]
+        return reports, self.level_e[place] if self.stores_all else self.level_d[rows]
 
     def _copy(self) -> Self:
         """A shallow copy, to be changed."""
@@ -266,13 +299,13 @@ class Observations:
         return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
 
     def _keys(self) -> np.ndarray:
-        return self._key(np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.columns)
+        return self._key(self.row_numbers, self.columns)
 
     def __repr__(self) -> str:
         """Sizes and noise only, never a report."""
-        alphas = self.alpha_e if self.alpha_e.size else self.alpha_d
-        low, high = float(alphas.min()), float(alphas.max())
-        noise = f"alpha={low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
+        levels, name = self.level_e if self.stores_all else self.level_d, self.noise.level
+        low, high = float(levels.min()), float(levels.max())
+        noise = f"{name}={low:.4g}" if low == high else f"{name} from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
         simulated = ", simulated noise" if self.simulated else ""
         return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{simulated})"

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from countveil.data.matrices import check_labels
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.privacy import Release
 
 
@@ -68,7 +69,7 @@ class ReleaseFiles:
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
         )
-        self.alpha_d, self.alpha_e = np.concatenate(alphas), np.empty(0)
+        self.noise, self.level_d, self.level_e = TWO_SIDED_GEOMETRIC, np.concatenate(alphas), np.empty(0)
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
         """(first row, observations) of each file, in the given order of files.
@@ -96,7 +97,7 @@ class ReleaseFiles:
         """
         nothing = sp.csr_array(self.shape, dtype=np.int16)
         found = PrivatizedCounts(
-            nothing, self.alpha_d, row_labels=self.row_labels, column_labels=self.column_labels
+            nothing, self.level_d, row_labels=self.row_labels, column_labels=self.column_labels
         )
         found.simulated = self.simulated
         dtype = report_type(self._largest)
@@ -113,7 +114,7 @@ class ReleaseFiles:
 
     def _loaded(self, i: int) -> Release:
         """File i; what was made for it when it was first read has room for it still."""
-        release, levels = Release.load(self.paths[i]), self.alpha_d[self._starts[i] : self._starts[i + 1]]
+        release, levels = Release.load(self.paths[i]), self.level_d[self._starts[i] : self._starts[i + 1]]
         for name, same in (
             ("words", release.schema_hash == self._schema),
             ("rows", release.shape[0] == levels.size),

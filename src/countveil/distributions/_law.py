@@ -117,13 +117,6 @@ class Law(ABC):
         """Draws of a shape that the parameters broadcast to."""
 
 
-def draw_two_sided_geometric(
-    alpha: NDArray[np.float64], shape: tuple[int, ...], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """The difference of two geometric counts: P(tau) proportional to alpha^|tau|."""
-    return rng.geometric(1.0 - alpha, shape) - rng.geometric(1.0 - alpha, shape)
-
-
 def _apply(kernel: Any, k: NDArray[np.float64], valid: NDArray[np.bool_], parameters: tuple[Any, ...]) -> Any:
     integers = np.clip(np.where(valid, k, 0.0), -FAR, FAR).astype(np.int64)
     with np.errstate(all="ignore"):

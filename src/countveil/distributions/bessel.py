@@ -17,7 +17,7 @@ from countveil.distributions._series import (
     sum_upwards,
 )
 from countveil.kernels.bessel import sample_bessel
-from countveil.kernels.laws import poisson_logpmf
+from countveil.kernels.poisson import poisson_logpmf
 
 LARGEST_DRAWN = 2.0**53
 

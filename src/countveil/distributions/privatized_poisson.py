@@ -8,16 +8,12 @@ from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_alpha, check_non_negative
-from countveil.distributions._law import Law, draw_two_sided_geometric
+from countveil.distributions._law import Law
 from countveil.distributions._series import log_complement
-from countveil.kernels.laws import (
-    censored_logpmf,
-    poisson_logpmf,
-    report_logpmf,
-    sum_above,
-    sum_below,
-    weight_sums,
-)
+from countveil.kernels.poisson import poisson_logpmf, sum_above, sum_below
+from countveil.noise.two_sided_geometric import formulas
+from countveil.noise.two_sided_geometric.formulas import exposure
+from countveil.noise.two_sided_geometric.poisson import censored_logpmf, report_logpmf, weight_sums
 
 # Both tails come from the same three numbers: with A = sum_{y <= k} P(y) alpha^(k - y) and B = sum_{y > k}
 # P(y) alpha^(y - k), the noise's own tails summed over the count y give     P(r <= k) = P(y <= k) + (B -
@@ -60,7 +56,7 @@ def _upper_tail(k: int, rate: float, alpha: float) -> float:
     if alpha <= 0.0:
         return log_count
     if k == 0:
-        return math.log(alpha - math.expm1(-(1.0 - alpha) * rate)) - math.log1p(alpha)
+        return math.log(alpha - math.expm1(-exposure(alpha) * rate)) - math.log1p(alpha)
     if rate <= 0.0:
         return (k + 1) * math.log(alpha) - math.log1p(alpha)
     scale, below, at, above = weight_sums(k, rate, alpha)
@@ -131,7 +127,7 @@ class PrivatizedPoisson(Law):
 
     def var(self) -> Any:
         """Var[r] = rate + 2 alpha / (1 - alpha)^2."""
-        return np.asarray(self.rate + 2.0 * self.alpha / (1.0 - self.alpha) ** 2)[()]
+        return np.asarray(self.rate + formulas.variance(self.alpha))[()]
 
     def mode(self) -> Any:
         """The most probable report, the greater where two tie; the law is log-concave, so it has one peak."""
@@ -140,4 +136,4 @@ class PrivatizedPoisson(Law):
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
         rate, alpha = self._parameters
-        return rng.poisson(rate, shape) + draw_two_sided_geometric(alpha, shape, rng)
+        return rng.poisson(rate, shape) + formulas.sample(alpha, rng, shape)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from countveil.distributions._checks import FloatArray, check_non_negative
 from countveil.distributions._law import Law
 from countveil.distributions._series import balance_point, log_complement, sum_downwards, sum_upwards
-from countveil.kernels.laws import poisson_logpmf, sum_above
+from countveil.kernels.poisson import poisson_logpmf, sum_above
 
 NEGLIGIBLE = 1e-22
 

@@ -7,11 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from countveil.distributions._checks import FloatArray, check_alpha
-from countveil.distributions._law import Law, draw_two_sided_geometric
+from countveil.distributions._law import Law
+from countveil.noise.two_sided_geometric import formulas
 
 
 def _logpmf(k: NDArray[np.int64], alpha: FloatArray) -> Any:
-    return np.log1p(-alpha) - np.log1p(alpha) + xlogy(np.abs(k), alpha)
+    return formulas.log_normaliser(alpha) + xlogy(np.abs(k), alpha)
 
 
 def _logsf(k: NDArray[np.int64], alpha: FloatArray) -> Any:
@@ -50,11 +51,11 @@ class TwoSidedGeometric(Law):
 
     def var(self) -> Any:
         """Var[tau] = 2 alpha / (1 - alpha)^2."""
-        return np.asarray(2.0 * self.alpha / (1.0 - self.alpha) ** 2)[()]
+        return np.asarray(formulas.variance(self.alpha))[()]
 
     def mode(self) -> Any:
         """The most probable value, 0."""
         return np.zeros(self.shape, dtype=np.int64)[()]
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        return draw_two_sided_geometric(self._parameters[0], shape, rng)
+        return formulas.sample(self._parameters[0], rng, shape)

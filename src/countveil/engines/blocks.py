@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from countveil.data.observations import Observations
+from countveil.kernels.entries import Entries
 
 MOST_ROWS_PER_BLOCK = 256
 LEAST_ROWS_PER_BLOCK = 64
@@ -29,12 +30,12 @@ class Block(NamedTuple):
     """A run of rows: its number, which names its random stream, and its stored entries as the kernels take them."""
 
     number: int
-    entries: Arrays
+    entries: Entries
 
     @property
     def n_rows(self) -> int:
         """How many rows it has."""
-        return len(self.entries[0]) - 1
+        return self.entries.n_rows
 
 
 class Engine(Protocol):

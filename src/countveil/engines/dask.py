@@ -245,10 +245,13 @@ def settled(value: Any, alignment: int = ALIGNMENT) -> Any:
 
 
 def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
-    """A function of arrays over nested tuples; what is no array stays."""
+    """A function of arrays over nested tuples, named ones too; what is no array stays."""
     if isinstance(value, np.ndarray):
         return function(value)
-    return tuple(mapped(function, part) for part in value) if type(value) is tuple else value
+    if not isinstance(value, tuple):
+        return value
+    parts = [mapped(function, part) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
 @cache

@@ -20,8 +20,9 @@ from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.results import Results
-from countveil.inference import methods
 from countveil.inference import posterior as posteriors
+from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.chains import STARTS
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import (
@@ -30,9 +31,9 @@ from countveil.inference.diagnostics import (
     FitWarning,
     signal_share,
 )
-from countveil.inference.run import STARTS, Checkpoint, Schedule
+from countveil.inference.draws import Schedule
+from countveil.inference.methods import METHODS, fit
 from countveil.inference.start import mean_rate_without_offsets
-from countveil.inference.svi import EXPECTATIONS
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
@@ -136,7 +137,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         """Data as inference sees them."""
         if isinstance(X, ReleaseFiles):
-            return X if self.method == "svi" else X.unpacked()
+            return X if METHODS[self.method].batches else X.unpacked()
         if self.alpha is None or isinstance(X, Observations | Release):
             return observations_of(X)
         return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
@@ -181,16 +182,15 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         self._check_parameters()
         check_computing(self.method, self.engine, client)
         check_positive("checkpoint_minutes", checkpoint_minutes)
-        if checkpoint is not None and self.method not in methods.SAMPLERS:
-            raise ValueError(
-                f"checkpoint goes with one of {sorted(methods.SAMPLERS)}, got method {self.method!r}"
-            )
+        if checkpoint is not None and not METHODS[self.method].samples:
+            samplers = sorted(name for name, method in METHODS.items() if method.samples)
+            raise ValueError(f"checkpoint goes with one of {samplers}, got method {self.method!r}")
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
         given = self._given(X)
         self._settle_seed()
         settings = self._settings(saving)
         with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
-            found = methods.fit(self.method, given.data, given.model, settings._replace(engine=engine))
+            found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
@@ -213,14 +213,15 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         data = data.matricized(axes[0], axes[1])
         return Given(data, data, labels, self._model(spec, sizes, mean_rate_without_offsets(data)))
 
-    def _adopt_fit(self, found: methods.Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
+    def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found; its caller is a public method."""
         data, first, labels, self.model_ = given
         self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
         facts = self._facts()
         if found.means is not None:
             theta, phi = self.model_.matrices(found.means)
-            facts["signal_share"] = signal_share(first, theta[: first.shape[0]], phi)
+            rows = theta[: first.shape[0]]
+            facts["signal_share"] = signal_share(first, rows, phi, self.model_.likelihood)
         layout = self._layout(self.model_.spec)
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
@@ -230,16 +231,11 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
 
-    def _settings(self, saving: Checkpoint | None) -> methods.Settings:
-        return methods.Settings(
+    def _settings(self, saving: Checkpoint | None) -> Settings:
+        names = {"start"}.union(*(method.options for method in METHODS.values()))
+        return Settings(
             Schedule(self.draws, self.tune, self.chains, self.thin),
-            start=self.start,
-            max_iter=self.max_iter,
-            tolerance=self.tolerance,
-            expectation=self.expectation,
-            center=self.center,
-            passes=getattr(self, "passes", 1),  # models without them refuse "svi"
-            batch_rows=getattr(self, "batch_rows", 1),
+            options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
             threads=available_threads() if self.threads is None else self.threads,
             progress=self.progress,
@@ -276,20 +272,19 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         return {**self.get_params(deep=False), "engine": None}  # where it was computed is nobody's business
 
     def _check_parameters(self) -> None:
-        check_choice("method", self.method, methods.METHODS)
+        check_choice("method", self.method, tuple(METHODS))
+        method = METHODS[self.method]
         check_computing(self.method, self.engine)
-        check_choice("start", self.start, STARTS)
-        check_choice("expectation", self.expectation, (None, *EXPECTATIONS))
-        check_choice("center", self.center, ("mode", "mean"))
-        if self.expectation == "trimmed" and self.method != "svi":
-            raise ValueError(f"expectation 'trimmed' goes with method 'svi', got method {self.method!r}")
-        if self.method == "svi" and not self.rows_are_new_data:
+        check_choice("start", self.start, tuple(STARTS))
+        check_options(method, self)
+        if method.batches and not self.rows_are_new_data:
             raise ValueError(
-                f"method 'svi' needs rows that come in batches, which {type(self).__name__} has not"
+                f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"
             )
-        if getattr(self, "self_loops", False) and self.method not in methods.SAMPLERS:
+        if getattr(self, "self_loops", False) and not method.self_loops:
+            able = sorted(name for name, other in METHODS.items() if other.self_loops)
             raise ValueError(
-                f"self_loops goes with one of {sorted(methods.SAMPLERS)}, got method {self.method!r}: rates with the "
+                f"self_loops goes with one of {able}, got method {self.method!r}: rates with the "
                 "square of an entry have no gamma conditional"
             )
         least = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "max_iter": 1, "passes": 1, "batch_rows": 1}
@@ -318,11 +313,26 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 
+def check_options(method: Method, estimator: Any) -> None:
+    """Refuse a value of an option that no method allows, or that other methods than this one alone allow."""
+    for name in dict.fromkeys(name for each in METHODS.values() for name in each.options):
+        readers = [each for each in METHODS.values() if each.options.get(name)]
+        if not readers or not hasattr(estimator, name):
+            continue
+        value = getattr(estimator, name)
+        known = dict.fromkeys(allowed for each in readers for allowed in each.options[name] or ())
+        check_choice(name, value, (None, *known) if value is None else tuple(known))
+        able = [each for each in readers if value is None or value in (each.options[name] or ())]
+        if len(able) < len(readers) and method not in able:
+            names = " or ".join(repr(each.name) for each in able)
+            raise ValueError(f"{name} {value!r} goes with method {names}, got method {method.name!r}")
+
+
 def check_computing(method: str, engine: Any, client: Any = None) -> None:
-    """Refuse an engine that is none, and Dask for the method whose data travel."""
-    if check_engine(engine, client) and method == "svi":
+    """Refuse an engine that is none, and Dask for a method whose data travel."""
+    if check_engine(engine, client) and METHODS[method].batches:
         raise ValueError(
-            "method 'svi' goes with engine None or 'threads', since its batches would travel every time, got "
+            f"method {method!r} goes with engine None or 'threads', since its batches would travel every time, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
 

@@ -14,7 +14,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.estimators.topics import check_interval
 from countveil.inference import posterior as posteriors
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec, parse_spec
@@ -175,7 +175,7 @@ class BlockModel(FactorizationEstimator):
 def check_above_diagonal(observations: Observations) -> None:
     """An undirected network is seen once for each pair: above the diagonal, or the same on both sides."""
     o = observations
-    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
+    rows = o.row_numbers
     below = (o.columns < rows) & (o.reports > 0)
     if not below.any():
         return

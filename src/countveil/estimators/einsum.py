@@ -102,7 +102,8 @@ class PoissonFactorization(FactorizationEstimator):
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         self._layout(spec)
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        typical = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        priors = dict(typical)
         shapes = {
             name: tuple(sizes[a] for a in axes)
             for name, axes in zip(spec.names, spec.factor_axes, strict=True)
@@ -110,9 +111,9 @@ class PoissonFactorization(FactorizationEstimator):
         for name, given in (self.priors or {}).items():
             if name not in shapes:
                 raise ValueError(f"priors must be for factors among {list(spec.names)}, got {name!r}")
-            priors[name] = check_prior(name, given, shapes[name], priors[name])
+            prior = priors[name] = check_prior(name, given, shapes[name], typical[name])
             if name in spec.symmetric:
-                for values in (priors[name].shape, priors[name].rate):
+                for values in (prior.shape, prior.rate):
                     check_transpose(f"prior of symmetric factor {name!r}", values, shapes[name])
         fixed = {}
         for name, value in (self.fixed or {}).items():

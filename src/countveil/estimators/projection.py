@@ -4,8 +4,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.opening import opened
+from countveil.engines.threads import available_threads
+from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
 
 
@@ -30,7 +34,15 @@ class RowProjection(TransformerMixin):
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
         phi = [pair[1] for s, pair in enumerate(self._matrices()) if s in wanted]
-        return project_rows(observations, phi, rates[chosen], self.prior_shape, self.seed_)
+        threads = available_threads() if self.threads is None else self.threads
+        with (
+            threadpool_limits(limits=1, user_api="blas"),
+            opened(self.engine, None, threads) as given,
+            engine_or_threads(given, threads) as engine,
+        ):
+            return project_rows(
+                observations, phi, rates[chosen], self.prior_shape, model.likelihood, self.seed_, engine
+            )
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())

@@ -16,6 +16,7 @@ from countveil.estimators.checks import check_integer
 from countveil.files import replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
+from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -78,7 +79,7 @@ class Results:
             return diagnose(posteriors.label_free(*self._fitted()))
         found = tree["optimisation"]
         return diagnose_optimiser(
-            tree.attrs["method"],
+            METHODS[tree.attrs["method"]].starved,
             bool(found.attrs["converged"]),
             found.sizes["iteration"],
             tree.attrs["signal_share"],
@@ -122,7 +123,7 @@ class Results:
         else:
             order = [*axes[0], *axes[1]]
             rows, columns = np.nonzero(wanted.transpose(order).reshape(observations.shape))
-        scores = pointwise_log_likelihood(self._matrices(), observations, rows, columns)
+        scores = pointwise_log_likelihood(self._matrices(), observations, model.likelihood, rows, columns)
         where = np.unravel_index(
             rows * observations.shape[1] + columns, [shape[a] for a in (*axes[0], *axes[1])]
         )
@@ -145,10 +146,11 @@ class Results:
         size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         chosen = rng.choice(size, size=n, replace=n > size)
         pairs = {s: pair for s, pair in enumerate(self._matrices()) if s in set(chosen.tolist())}
-        alpha = tree["constant_data"]["alpha"].to_numpy()
-        per_row = alpha.size == model.rows.shape[0]
-        alpha = alpha.reshape(-1, 1) if per_row else alpha.reshape(model.rows.shape[0], -1)
-        reports = simulated_reports((pairs[int(s)] for s in chosen), alpha, rng)
+        noise, level = posteriors.noise_of(tree)
+        per_row = level.size == model.rows.shape[0]
+        level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
+        chosen_pairs = (pairs[int(s)] for s in chosen)
+        reports = simulated_reports(chosen_pairs, noise, level, model.likelihood, rng)
         arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
         return xr.concat(arrays, dim="release")
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from countveil.estimators.base import Given
-from countveil.inference import methods
+from countveil.inference import svi
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, restore
 
@@ -53,7 +53,8 @@ class RowStream:
         rows_seen = given.data.shape[0] + (0 if before is None else before.rows_seen)
         total_rows = rows_seen if self.total_rows is None else self.total_rows
         with compiling_told(self.progress):
-            found = methods.go_on_svi(given.data, given.model, self._settings(None), before, total_rows)
+            earlier = None if before is None else (before.state, before.total_rows)
+            found = svi.go_on(given.data, given.model, self._settings(None), earlier, total_rows)
         self._adopt_fit(found, given, rows_seen, total_rows)
         return self
 

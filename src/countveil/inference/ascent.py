@@ -1,6 +1,6 @@
 """One pass of coordinate ascent over all rows, shared by cavi, em and svi."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Pass(NamedTuple):
 
 def pass_over_rows(
     observations: Observations,
+    law: tuple[Any, ...],
     theta: tuple[np.ndarray, np.ndarray],
     phi: tuple[np.ndarray, np.ndarray],
     prior: tuple[np.ndarray, np.ndarray],
@@ -40,7 +41,7 @@ def pass_over_rows(
     """Update theta given phi, block by block; both are (geometric mean, mean), prior is (shape, rate), each (n, K)."""
     phi_geometric, phi_mean = phi
     (shape, rate), (ratio, exposure, totals, bound) = engine.over_rows(
-        update_block, observations, (phi_geometric, phi_mean, phi_mean.sum(axis=0)), (*theta, *prior)
+        update_block, observations, (law, phi_geometric, phi_mean, phi_mean.sum(axis=0)), (*theta, *prior)
     )
     exposure += totals[0]
     return Pass(shape, rate, ratio, np.maximum(exposure, 0.0), float(bound[0]))
@@ -48,6 +49,7 @@ def pass_over_rows(
 
 def update_block(
     block: Block,
+    law: tuple[Any, ...],
     phi_geometric: np.ndarray,
     phi_mean: np.ndarray,
     phi_total: np.ndarray,
@@ -60,7 +62,7 @@ def update_block(
     sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
     shape, rate = theta_geometric.copy(), theta_mean.copy()
     bound = kernels.update_rows(
-        block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
+        law, block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
         is_dense(block.entries, len(phi_mean)),
     )  # fmt: skip
     return (shape, rate), (*sums, np.array([bound]))
@@ -69,6 +71,7 @@ def update_block(
 def update_all(
     observations: Observations,
     model: Factorization,
+    law: tuple[Any, ...],
     geometric: Arrays,
     means: Arrays,
     rule: MeanRule,
@@ -84,7 +87,7 @@ def update_all(
     if row is not None:
         theta = model.as_row_matrix(geometric[row]), model.as_row_matrix(means[row])
         prior = tuple(model.as_row_matrix(x) for x in rule.priors[row])
-        found = pass_over_rows(observations, theta, phi, (prior[0], prior[1]), engine)
+        found = pass_over_rows(observations, law, theta, phi, (prior[0], prior[1]), engine)
         rule.keep(row, model.as_row_factor(found.theta_shape), model.as_row_factor(found.theta_rate))
         factors[row] = rule.mean(row)
         counts = expected_counts(model.columns, values, found.ratio)
@@ -92,25 +95,27 @@ def update_all(
         return factors, found.data_bound
     row_values = model.rows.forward(geometric)
     theta_mean = model.rows.matrix(model.rows.forward(means))
-    row_ratio, ratio, bound = expect_counts(observations, model.rows.matrix(row_values), phi[0], engine)
-    bound -= float((theta_mean * row_exposures(observations, phi[1], engine)).sum())
+    row_ratio, ratio, bound = expect_counts(observations, law, model.rows.matrix(row_values), phi[0], engine)
+    bound -= float((theta_mean * row_exposures(observations, law, phi[1], engine)).sum())
     row_counts = expected_counts(model.rows, row_values, row_ratio)
     counts = expected_counts(model.columns, values, ratio)
-    update_after_allocation(model, factors, row_counts, counts, observations, rule, engine)
+    update_after_allocation(model, law, factors, row_counts, counts, observations, rule, engine)
     return factors, bound
 
 
 def expect_counts(
-    observations: Observations, theta: np.ndarray, phi: np.ndarray, engine: Engine
+    observations: Observations, law: tuple[Any, ...], theta: np.ndarray, phi: np.ndarray, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Expected counts over theta (D, K) and over phi (V, K), and the bound but for the exposures."""
-    (row_ratio,), (ratio, bound) = engine.over_rows(expect_block, observations, (phi,), (theta,))
+    """Expected counts over theta (D, K) and over phi (V, K), and the bound without its exposures."""
+    (row_ratio,), (ratio, bound) = engine.over_rows(expect_block, observations, (law, phi), (theta,))
     return row_ratio, ratio, float(bound[0])
 
 
-def expect_block(block: Block, phi: np.ndarray, theta: np.ndarray) -> tuple[Arrays, Arrays]:
+def expect_block(
+    block: Block, law: tuple[Any, ...], phi: np.ndarray, theta: np.ndarray
+) -> tuple[Arrays, Arrays]:
     """The block's rows of the row ratio, and its part of (column ratio, bound)."""
     row_ratio, ratio = np.zeros_like(theta), np.zeros_like(phi)
     dense = is_dense(block.entries, len(phi))
-    bound = kernels.expect_rows(block.entries, theta, phi, row_ratio, ratio, dense)
+    bound = kernels.expect_rows(law, block.entries, theta, phi, row_ratio, ratio, dense)
     return (row_ratio,), (ratio, np.array([bound]))

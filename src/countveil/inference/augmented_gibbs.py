@@ -12,42 +12,44 @@ too. Kept as the published method and the baseline of ``gibbs``, which needs non
 Source: Schein, Wu, Schofield, Zhou and Wallach (2019), section 4, with lambda's scale corrected.
 """
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference import chains
+from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
-from countveil.inference.factors import (
-    DrawRule,
-    draw_rates,
-    priors_of,
-    update_after_allocation,
-)
-from countveil.inference.gibbs import Info, total_rate
+from countveil.inference.factors import DrawRule, draw_hypers, update_after_allocation
+from countveil.inference.gibbs import Info
+from countveil.inference.scoring import total_rate
 from countveil.inference.start import start_factors
-from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
+from countveil.noise.two_sided_geometric.formulas import mean_over_positive
 
 
 class State(NamedTuple):
-    """Where a chain is: its factors, their prior rates, the noise rates, and the sweeps that brought it here."""
+    """Where a chain is: its factors, their hyperparameters, the sweeps that brought it here, the noise rates."""
 
     factors: tuple[np.ndarray, ...]
-    rates: tuple[np.ndarray, ...]
+    hypers: tuple[np.ndarray, ...]
     sweep: int
     noise: np.ndarray  # (D, V, 2) lambda_1 of the noise added and lambda_2 of the noise taken away
+    parameters: tuple[()] = ()
 
 
 def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """A chain's state at the least-squares start, its noise rates from their prior Gamma(1, scale alpha/(1-alpha))."""
     rng = streams.generator(0, START)
     factors = start_factors(observations, model, rng, engine)
-    alpha = observations.cell_alpha
-    noise = rng.standard_exponential((*observations.shape, 2)) * (alpha / (1.0 - alpha))[..., None]
-    return State(factors, model.initial_rates(), 0, noise)
+    alpha = observations.cell_level
+    noise = rng.standard_exponential((*observations.shape, 2)) * mean_over_positive(alpha)[..., None]
+    return State(factors, model.initial_hypers(), 0, noise)
 
 
 def step(
@@ -61,13 +63,14 @@ def step(
     (noise, row_counts), (counts,) = engine.over_rows(
         allocate_block, observations, (phi, streams, sweep), (theta, state.noise)
     )
+    law = law_of(observations.noise, model.likelihood)
     update_after_allocation(
-        model, factors, sampled_counts(model.rows, row_values, row_counts, splits),
+        model, law, factors, sampled_counts(model.rows, row_values, row_counts, splits),
         sampled_counts(model.columns, values, counts, splits), observations.fully_exposed,
-        DrawRule(model, priors_of(model, observations, state.rates), streams, sweep, engine), engine,
+        DrawRule(model, observations, state.hypers, streams, sweep, engine), engine,
     )  # fmt: skip
-    rates = draw_rates(model, observations, factors, state.rates, streams.generator(sweep, RATES))
-    return State(tuple(factors), rates, sweep, noise), Info(total_rate(model, factors))
+    hypers = draw_hypers(model, observations, factors, state.hypers, streams.generator(sweep, HYPERS))
+    return State(tuple(factors), hypers, sweep, noise), Info(total_rate(model, factors))
 
 
 def allocate_block(
@@ -78,3 +81,14 @@ def allocate_block(
     rng = streams.generator(sweep, ROWS, block.number)
     kernels.allocate_rows(block.entries, theta, phi, noise, new_noise, row_counts, counts, rng)
     return (new_noise, row_counts), (counts,)
+
+
+METHOD = Method(
+    "augmented-gibbs",
+    "Samples the posterior as published, with auxiliary variables for the noise: slower.",
+    chains.fit,
+    sys.modules[__name__],
+    samples=True,
+    self_loops=True,
+    any_prior=True,
+)

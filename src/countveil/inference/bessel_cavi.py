@@ -18,23 +18,29 @@ component is exact but their covariances are left out. Source: the 2019 variatio
 preprint, appendix E, with the shape of Q(theta) summed over the row and lambda's scale corrected.
 """
 
+import sys
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference import optimising
+from countveil.inference.algorithm import Method
 from countveil.inference.allocation import expected_counts
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, update_after_allocation
-from countveil.inference.gibbs import log_likelihood
+from countveil.inference.scoring import log_likelihood
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
+from countveil.likelihoods.laws import law_of
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
+from countveil.noise.two_sided_geometric.formulas import exposure
 
 Center = Literal["mode", "mean"]
+CENTERS = ("mode", "mean")
 
 
 class State(NamedTuple):
@@ -80,7 +86,7 @@ def from_point(
     center: Center = "mode",
 ) -> State:
     """Q one update on from a point estimate of all factors; a noise rate has mean alpha / (1 - alpha)."""
-    noise = np.broadcast_to(1.0 / (1.0 - observations.cell_alpha)[..., None], (*observations.shape, 2))
+    noise = np.broadcast_to(1.0 / exposure(observations.cell_level)[..., None], (*observations.shape, 2))
     moments = factors, factors, tuple(np.zeros_like(factor) for factor in factors)
     return update(moments, initial_hypers(model), noise, observations, model, engine, 0, center)
 
@@ -129,7 +135,8 @@ def update(
     row_counts = expected_counts(model.rows, model.rows.forward(geometric), row_ratio)
     counts = expected_counts(model.columns, model.columns.forward(geometric), ratio)
     exposed = observations.fully_exposed
-    update_after_allocation(model, factors, row_counts, counts, exposed, rule, engine)
+    law = law_of(observations.noise, model.likelihood)
+    update_after_allocation(model, law, factors, row_counts, counts, exposed, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
@@ -161,3 +168,16 @@ def side_moments(
     squares = side.matrix(side.forward([m * m + w for m, w in zip(means, variances, strict=True)]))
     certain = side.matrix(side.forward([m * m for m in means]))
     return side.matrix(side.forward(geometric)), mean, np.maximum(squares - certain, 0.0)
+
+
+METHOD = Method(
+    "bessel-cavi",
+    "Approximates the posterior as published, with a point mass for the Bessel variable.",
+    optimising.fit,
+    sys.modules[__name__],
+    options={"max_iter": None, "tolerance": None, "center": CENTERS},
+    starved=(
+        "It has starved its components, as bessel-cavi does where counts are sparse and noise is strong. "
+        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
+    ),
+)

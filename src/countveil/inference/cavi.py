@@ -9,20 +9,25 @@ Where counts are sparse and noise is strong, G is so far below the mean that Q s
 models (Asuncion et al. 2009): no bound, but a penalised likelihood that never decreases and does not starve.
 """
 
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
+from countveil.inference import optimising
+from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
-from countveil.models.factorization import Factor, Factorization
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.laws import law_of
+from countveil.models.factorization import Factorization
+from countveil.models.priors import VariationalPrior
 
-SMALLEST = 1e-150
 EXPECTATIONS = ("geometric", "arithmetic")
 
 
@@ -34,7 +39,7 @@ class State(NamedTuple):
 
     shapes: Arrays
     rates: Arrays
-    hypers: Arrays  # (2, ...) shape and rate of Q(b) of each factor's prior; of mean b where it is fixed
+    hypers: Arrays  # (2, ...) shape and rate of Q of each prior's hyperparameters; of their means where fixed
     sweep: int
 
     @property
@@ -72,10 +77,11 @@ def step(
     means = state.means
     split_by = geometric_means(state.shapes, state.rates, model) if expectation == "geometric" else means
     new, objective = update(split_by, means, state.hypers, observations, model, engine, state.sweep + 1)
-    prior_part = factor_bound if expectation == "geometric" else factor_penalty
     scales = offset_scales(model, observations)
     for f in model.free:
-        objective += prior_part(state.shapes[f], state.rates[f], state.hypers[f], model.factors[f], scales[f])
+        prior = priors_of(model)[f]
+        prior_part = prior.bound if expectation == "geometric" else prior.penalty
+        objective += prior_part(model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], scales[f])
     return new, Info(objective)
 
 
@@ -90,7 +96,8 @@ def update(
 ) -> tuple[State, float]:
     """Q(y), Q(factors), Q(rates) each replaced by their optimum in turn; and the data's part of the bound."""
     rule = MeanRule(model, expected_priors(model, observations, hypers))
-    new_means, data_bound = update_all(observations, model, split_by, means, rule, engine)
+    law = law_of(observations.noise, model.likelihood)
+    new_means, data_bound = update_all(observations, model, law, split_by, means, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
@@ -102,8 +109,8 @@ def expected_priors(model: Factorization, observations: Observations, hypers: Ar
     """(shape, expected rate) of every factor's prior, each of the factor's shape, known offsets included."""
     found = []
     for factor, hyper, scale in zip(model.factors, hypers, offset_scales(model, observations), strict=True):
-        rate = np.broadcast_to(hyper[0] / hyper[1] * scale, factor.shape)
-        found.append((np.broadcast_to(factor.prior.shape, factor.shape), rate))
+        shape, rate = factor.prior.gamma(hyper[0] / hyper[1], scale)
+        found.append((np.broadcast_to(shape, factor.shape), np.broadcast_to(rate, factor.shape)))
     return found
 
 
@@ -116,51 +123,35 @@ def geometric_means(shapes: Arrays, rates: Arrays, model: Factorization) -> Arra
 
 
 def initial_hypers(model: Factorization) -> Arrays:
-    """Shape and rate of each Q(b), of the prior's rate as mean."""
-    return tuple(np.stack([rate, np.ones_like(rate)]) for rate in model.initial_rates())
+    """Shape and rate of Q of each prior's hyperparameters to begin with."""
+    return tuple(prior.start_q(factor) for prior, factor in zip(priors_of(model), model.factors, strict=True))
 
 
 def update_hypers(
     model: Factorization, observations: Observations, hypers: Arrays, means: list[np.ndarray]
 ) -> Arrays:
-    """Q(b) = Gamma(1 + sum of shapes, 1/scale + sum of means); as it was where rates or the factor are fixed."""
+    """Q of each prior's hyperparameters given the factors' means; as it was where they or the factor are fixed."""
     found = list(hypers)
     scales = offset_scales(model, observations)
     for f in model.free:
-        factor = model.factors[f]
-        if factor.prior.learned:
-            rate = 1.0 / factor.prior.rate + factor.rate_sums(scales[f] * means[f])
-            found[f] = np.stack([1.0 + factor.rate_sums(factor.prior.shape), rate])
+        found[f] = priors_of(model)[f].update_q(model.factors[f], hypers[f], scales[f], means[f])
     return tuple(found)
 
 
-def gamma_entropy(shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Entropy of Gamma(shape, rate)."""
-    return shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)
+def priors_of(model: Factorization) -> list[VariationalPrior]:
+    """The priors of all factors, which are such that Q of a factor is gamma: ``methods`` refuses all others."""
+    priors: list[Any] = [factor.prior for factor in model.factors]
+    return priors
 
 
-def factor_bound(
-    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, factor: Factor, scale: np.ndarray | float
-) -> float:
-    """E log p(factor | b) p(b) - E log q(factor) q(b): minus the divergence of Q from Gamma(a, scale b)."""
-    a, learned = np.asarray(factor.prior.shape), factor.prior.learned
-    b = hyper[0] / hyper[1]
-    log_b = digamma(hyper[0]) - np.log(hyper[1]) if learned else np.log(b)
-    each = gamma_entropy(shape, rate) + a * (log_b + np.log(scale)) - gammaln(a)
-    each = each + (a - 1.0) * (digamma(shape) - np.log(rate)) - b * scale * (shape / rate)
-    bound = float((factor.weight * each).sum())
-    if learned:
-        bound += float((-np.log(factor.prior.rate) - b / factor.prior.rate + gamma_entropy(*hyper)).sum())
-    return bound
-
-
-def factor_penalty(
-    shape: np.ndarray, rate: np.ndarray, hyper: np.ndarray, factor: Factor, scale: np.ndarray | float
-) -> float:
-    """What the arithmetic iteration adds to the log-likelihood: sum of a log m - b m, and of b's own terms."""
-    mean, b = shape / rate, hyper[0] / hyper[1]
-    penalty = float((factor.weight * (factor.prior.shape * np.log(mean) - b * scale * mean)).sum())
-    if factor.prior.learned:
-        sizes = 1.0 + factor.rate_sums(factor.prior.shape)
-        penalty += float((sizes * np.log(b) - b / factor.prior.rate).sum())
-    return penalty
+METHOD = Method(
+    "cavi",
+    "Approximates the posterior by independent gammas: fast, and good where counts are dense.",
+    optimising.fit,
+    sys.modules[__name__],
+    options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},
+    starved=(
+        "It has starved its components, as cavi does where counts are sparse and noise is strong. "
+        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
+    ),
+)

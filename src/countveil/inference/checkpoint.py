@@ -11,7 +11,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.files import replacing
 
-FORMAT = 3
+FORMAT = 4
 
 
 class Snapshot(NamedTuple):
@@ -28,8 +28,8 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
         "indptr",
         "columns",
         "reports",
-        "alpha_e",
-        "alpha_d",
+        "level_e",
+        "level_d",
         "exposure_d",
         "prior_scale_d",
         "prior_scale_v",

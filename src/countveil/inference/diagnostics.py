@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.observations import Observations
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED
+from countveil.likelihoods import POISSON, Likelihood
+from countveil.likelihoods.laws import positive_beyond_noise
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
@@ -73,10 +75,12 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
     return f"The chains agree (R-hat up to {r_hat:.2f}) and the effective draws suffice (at least {ess:.0f})."
 
 
-def signal_share(observations: Observations, theta: np.ndarray, phi: np.ndarray) -> float:
+def signal_share(
+    observations: Observations, theta: np.ndarray, phi: np.ndarray, likelihood: Likelihood = POISSON
+) -> float:
     """Expected over observed: positive reports beyond those that noise alone makes, at the rates theta phi^T.
 
-    A report is positive with probability 1 - e^(-(1 - alpha) mu) / (1 + alpha). Near one for a fit of the right
+    Near one for a fit of the right
     size, far below for one that starved its components. theta is (D, K), phi (V, K). Very large data are
     judged by an even selection of their rows.
     """
@@ -85,40 +89,37 @@ def signal_share(observations: Observations, theta: np.ndarray, phi: np.ndarray)
     expected = observed = 0.0
     for part in np.array_split(rows, max(1, rows.size * n_columns // CELLS_AT_ONCE)):
         taken = observations.take(part)
-        alpha = taken.alpha_e.reshape(taken.shape) if taken.alpha_e.size else taken.alpha_d[:, None]
-        extra = -np.expm1(-(1.0 - alpha) * (theta[part] @ phi.T)) / (1.0 + alpha)
-        entry_rows = np.repeat(np.arange(part.size), np.diff(taken.indptr))
+        noise, level = taken.noise, taken.cell_level
+        extra = positive_beyond_noise(noise, likelihood, theta[part] @ phi.T, level)
+        entry_rows = taken.row_numbers
         hidden = taken.reports == MASKED
         extra[entry_rows[hidden], taken.columns[hidden]] = 0.0
-        by_noise = np.broadcast_to(alpha / (1.0 + alpha), taken.shape)
+        by_noise = np.broadcast_to(noise.positive_by_noise(level), taken.shape)
         expected += extra.sum()
         observed += np.count_nonzero(taken.reports > 0) - by_noise.sum()
         observed += by_noise[entry_rows[hidden], taken.columns[hidden]].sum()
     return float(expected / observed) if observed > 0 else float("nan")
 
 
-def diagnose_optimiser(method: str, converged: bool, iterations: int, share: float) -> Diagnostics:
-    """Diagnose a fit that no chain made, by how it ended and by its ``signal_share``."""
+def diagnose_optimiser(starved: str, converged: bool, iterations: int, share: float) -> Diagnostics:
+    """Diagnose a fit that no chain made, by how it ended and by its ``signal_share``.
+
+    ``starved`` is what its method's record says of one that explains too little.
+    """
     table = pd.DataFrame(
         {"converged": [converged], "iterations": [iterations], "signal_share": [share]}, index=["fit"]
     )
-    return Diagnostics(table, verdict_of_optimiser(method, converged, iterations, share))
+    return Diagnostics(table, verdict_of_optimiser(starved, converged, iterations, share))
 
 
-def verdict_of_optimiser(method: str, converged: bool, iterations: int, share: float) -> str:
+def verdict_of_optimiser(starved: str, converged: bool, iterations: int, share: float) -> str:
     """One or two plain sentences on a fit that no chain made."""
     ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
     if not np.isfinite(share):
         return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
-    if share < SIGNAL_LEAST and method == "em":
-        return (
-            f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
-            'explain. Use method="gibbs".'
-        )
     if share < SIGNAL_LEAST:
         return (
             f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
-            f"explain, so {method} has starved its components, as it does where counts are sparse and noise is "
-            'strong. Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
+            f"explain. {starved}"
         )
     return f"{ending}; the fit explains the positive reports (expected over observed {share:.2f})."

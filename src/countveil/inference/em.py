@@ -7,24 +7,31 @@ KL-NMF of Lee and Seung. Under strong noise it overfits in the end: ``HeldTotal`
 right, and ``held_out`` stops it early.
 """
 
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
+from countveil.inference import optimising
+from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
+from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import MeanRule, own_entries
-from countveil.inference.gibbs import total_rate
+from countveil.inference.held_out import Folds
+from countveil.inference.scoring import total_rate
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
-SMALLEST = 1e-150
 ROUNDING = 1e-12
+REFINING = 10  # iterations from the least-squares start to where a chain may begin
 
 
 class State(NamedTuple):
@@ -60,6 +67,11 @@ def from_point(
     return state
 
 
+def refined(state: Any, observations: Observations, model: Factorization, engine: Engine) -> Any:
+    """A chain's state with its factors a few iterations on."""
+    return state._replace(factors=from_point(state.factors, observations, model, engine, REFINING).factors)
+
+
 def step(
     state: State,
     observations: Observations,
@@ -75,17 +87,17 @@ def update(
     state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
     """One iteration at the state's penalty; with ``total``, the last factor's makes the rates add up to that."""
-    row = model.row_factor
+    row, law = model.row_factor, law_of(observations.noise, model.likelihood)
     if row is None:
         none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
         rule = MeanRule(model, none)
-        found, bound = update_all(observations, model, state.factors, state.factors, rule, engine)
+        found, bound = update_all(observations, model, law, state.factors, state.factors, rule, engine)
         return State(tuple(found), state.sweep + 1), Info(bound)
     factors, columns = list(state.factors), model.columns
     values = columns.forward(factors)
     theta, phi = model.as_row_matrix(factors[row]), columns.matrix(values)
     prior = np.zeros_like(theta), np.broadcast_to(state.penalty * phi.sum(axis=0), theta.shape)
-    passed = pass_over_rows(observations, (theta, theta), (phi, phi), prior, engine)
+    passed = pass_over_rows(observations, law, (theta, theta), (phi, phi), prior, engine)
     theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), SMALLEST)
     factors[row] = model.as_row_factor(theta)
     everywhere, penalty = np.broadcast_to(theta.sum(axis=0), columns.shape), state.penalty
@@ -136,12 +148,9 @@ class HeldTotal:
     def __init__(self, observations: Observations, model: Factorization) -> None:
         self.total = max(total_count(observations), 1e-3 * observations.shape[0])
         self.model = model
-        self.noisy = (
-            bool(observations.alpha_d.any() or observations.alpha_e.any()) and model.row_factor is not None
-        )
+        self.noisy = observations.is_noisy and model.row_factor is not None
         hidden = observations.reports == MASKED
-        rows = np.repeat(np.arange(observations.shape[0]), np.diff(observations.indptr))
-        self.hidden = rows[hidden], observations.columns[hidden]
+        self.hidden = observations.row_numbers[hidden], observations.columns[hidden]
 
     def target(self, state: State) -> float:
         """What all rates are to add up to: the estimate, and the masked cells' rates as they are."""
@@ -177,12 +186,49 @@ class HeldTotal:
 def total_count(observations: Observations) -> float:
     """An unbiased estimate of the sum of all true counts that are not masked.
 
-    It adds up r where a report is positive and -alpha / (1 - alpha) where it is not: each has the true count
-    for its mean, whatever that is.
+    It adds up r where a report is positive and the noise's ``unstored_value`` where it is not: each has the true
+    count for its mean, whatever that is.
     """
     o = observations
-    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
-    alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
-    stored = np.where(o.reports > 0, o.reports, np.where(o.reports == MASKED, 0.0, -alpha / (1.0 - alpha)))
+    hidden = np.where(o.reports == MASKED, 0.0, o.noise.unstored_value(o.entry_levels))
+    stored = np.where(o.reports > 0, o.reports, hidden)
     unstored = o.shape[1] - np.diff(o.indptr)
-    return float(stored.sum() - (unstored * o.alpha_d / (1.0 - o.alpha_d)).sum())
+    return float(stored.sum() + (unstored * o.noise.unstored_value(o.level_d)).sum())
+
+
+def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
+    """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
+
+    Fits without a few random parts of the cells find the number of iterations; a fit with all cells then makes
+    as many.
+    """
+    assert isinstance(data, Observations)
+    rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)
+    folds = Folds(data, model, rng, HeldTotal)
+    search = optimising.climb(data, model, folds, settings, folds.rule)
+    ascent = optimising.climb(
+        data, model, HeldTotal(data, model), settings, lambda state, objectives: False,
+        max_iter=max(folds.best_iteration, 1),
+    )  # fmt: skip
+    draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
+    hypers = tuple(
+        factor.prior.estimate(factor, values) for factor, values in zip(model.factors, factors, strict=True)
+    )
+    draws.of_chain(0).keep(0, Point(factors, hypers), 0.0, 0.0)
+    with settings.opened_engine() as engine:
+        optimising.add_scores(draws, data, model, engine)
+    return Fitted(
+        draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
+        ascent.objective, search.converged, factors,
+    )  # fmt: skip
+
+
+METHOD = Method(
+    "em",
+    "Finds one point estimate, fast and steady, and says nothing of uncertainty.",
+    fit,
+    sys.modules[__name__],
+    options={"max_iter": None},
+    any_prior=True,
+    starved='Use method="gibbs".',
+)

@@ -4,7 +4,7 @@ Exposures are derivatives of the sum over cells of e times the rate, at the newe
 factors. What an update is (a draw, a mean) is a rule's business.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,7 +13,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
-from countveil.kernels.gibbs import MASKED, SMALLEST
+from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.shared import update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
@@ -22,6 +22,7 @@ from countveil.models.factorization import Factor, Factorization
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
 
+Law = tuple[Any, ...]
 Priors = list[tuple[np.ndarray, np.ndarray]]
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -38,8 +39,8 @@ class Links(NamedTuple):
 class Rule(Protocol):
     """What becomes of a factor given its counts and exposures; both return the factor's new value."""
 
-    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """A factor that is used once."""
+    def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """A factor that is used once, from its value so far."""
         ...
 
     def shared(
@@ -49,41 +50,35 @@ class Rule(Protocol):
         ...
 
 
-def row_exposures(observations: Observations, phi: np.ndarray, engine: Engine) -> np.ndarray:
+def row_exposures(observations: Observations, law: Law, phi: np.ndarray, engine: Engine) -> np.ndarray:
     """(D, K) sums over columns of exposure times phi."""
-    (exposure,), _ = engine.over_rows(row_exposures_block, observations, (phi, phi.sum(axis=0)))
+    (exposure,), _ = engine.over_rows(row_exposures_block, observations, (law, phi, phi.sum(axis=0)))
     return exposure
 
 
-def row_exposures_block(block: Block, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
+def row_exposures_block(block: Block, law: Law, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row exposures."""
     exposure = np.empty((block.n_rows, phi.shape[1]))
-    kernels.row_exposures(block.entries, phi, total, exposure, is_dense(block.entries, len(phi)))
+    kernels.row_exposures(law, block.entries, phi, total, exposure, is_dense(block.entries, len(phi)))
     return (exposure,), ()
 
 
-def column_exposures(observations: Observations, theta: np.ndarray, engine: Engine) -> np.ndarray:
+def column_exposures(observations: Observations, law: Law, theta: np.ndarray, engine: Engine) -> np.ndarray:
     """(V, K) sums over rows of exposure times theta."""
     _, (exposure, total) = engine.over_rows(
-        column_exposures_block, observations, (observations.shape[1],), (theta,)
+        column_exposures_block, observations, (law, observations.shape[1]), (theta,)
     )
     exposure += total
     return exposure
 
 
-def column_exposures_block(block: Block, n_columns: int, theta: np.ndarray) -> tuple[Arrays, Arrays]:
+def column_exposures_block(
+    block: Block, law: Law, n_columns: int, theta: np.ndarray
+) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures beyond the rows' baselines, those baselines)."""
     sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
-    kernels.column_exposures(block.entries, theta, *sums, is_dense(block.entries, n_columns))
+    kernels.column_exposures(law, block.entries, theta, *sums, is_dense(block.entries, n_columns))
     return (), sums
-
-
-def priors_of(model: Factorization, observations: Observations, rates: tuple[np.ndarray, ...]) -> Priors:
-    """(shape, rate) of every factor's prior, each of the factor's shape, known offsets included."""
-    found = []
-    for factor, rate, scale in zip(model.factors, rates, offset_scales(model, observations), strict=True):
-        found.append((filled(factor.shape, factor.prior.shape), filled(factor.shape, rate * scale)))
-    return found
 
 
 def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:
@@ -124,23 +119,19 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
     return scales
 
 
-def draw_rates(
+def draw_hypers(
     model: Factorization,
     observations: Observations,
     factors: list[np.ndarray],
-    rates: tuple[np.ndarray, ...],
+    hypers: tuple[np.ndarray, ...],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, ...]:
-    """Learned prior rates given their factors; fixed ones as they are."""
-    found = []
-    for factor, value, rate, scale in zip(
-        model.factors, factors, rates, offset_scales(model, observations), strict=True
-    ):
-        if factor.fixed is None:
-            scaled = value if isinstance(scale, float) else scale * value
-            size, total = factor.rate_sums(factor.prior.shape), factor.rate_sums(scaled)
-            rate = factor.prior.draw_rates(rate, size, total, rng)
-        found.append(rate)
+    """Hyperparameters of all priors given the factors; those of factors that are fixed as they are."""
+    found = list(hypers)
+    scales = offset_scales(model, observations)
+    for f in model.free:
+        factor = model.factors[f]
+        found[f] = factor.prior.draw_hypers(factor, hypers[f], scales[f], factors[f], rng)
     return tuple(found)
 
 
@@ -162,11 +153,14 @@ def update_side(
         factor = model.factors[use.factor]
         if factor.fixed is None and use.factor != model.shared:
             exposures = own_entries(factor, side.gradient(u, side.forward(factors), exposure))
-            factors[use.factor] = rule.factor(use.factor, own_entries(factor, counts[u]), exposures)
+            factors[use.factor] = rule.factor(
+                use.factor, factors[use.factor], own_entries(factor, counts[u]), exposures
+            )
 
 
 def update_after_allocation(
     model: Factorization,
+    law: Law,
     factors: list[np.ndarray],
     row_counts: list[np.ndarray],
     column_counts: list[np.ndarray],
@@ -179,14 +173,15 @@ def update_after_allocation(
     if f is not None and model.factors[f].fixed is None:
         receiver = next(u for u, use in enumerate(model.columns.uses) if use.factor == f)
         middle = model.middle(model.columns.forward(factors))
-        links = links_between(observations, middle.shape[0])
+        links = links_between(observations, law, middle.shape[0])
         factors[f] = rule.shared(f, factors[f], row_counts[0] + column_counts[receiver], middle, links)
     if any(model.factors[use.factor].fixed is None and use.factor != f for use in model.rows.uses):
         phi = model.columns.matrix(model.columns.forward(factors))
-        update_side(model, model.rows, factors, row_counts, row_exposures(observations, phi, engine), rule)
+        exposure = row_exposures(observations, law, phi, engine)
+        update_side(model, model.rows, factors, row_counts, exposure, rule)
     if any(model.factors[use.factor].fixed is None and use.factor != f for use in model.columns.uses):
         theta = model.rows.matrix(model.rows.forward(factors))
-        exposure = column_exposures(observations, theta, engine)
+        exposure = column_exposures(observations, law, theta, engine)
         update_side(model, model.columns, factors, column_counts, exposure, rule)
 
 
@@ -203,16 +198,40 @@ def sample_gammas(
 
 
 class DrawRule:
-    """Each factor drawn from its gamma conditional."""
+    """Each factor drawn given its counts and exposures, from its gamma conditional or by its prior."""
 
     def __init__(
-        self, model: Factorization, priors: Priors, streams: Streams, sweep: int, engine: Engine
+        self,
+        model: Factorization,
+        observations: Observations,
+        hypers: tuple[np.ndarray, ...],
+        streams: Streams,
+        sweep: int,
+        engine: Engine,
     ) -> None:
-        self.model, self.priors, self.streams, self.sweep, self.engine = model, priors, streams, sweep, engine
+        self.model, self.hypers, self.scales = model, hypers, offset_scales(model, observations)
+        self.streams, self.sweep, self.engine = streams, sweep, engine
 
-    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """A draw; long factors in blocks, each with a stream of its own."""
-        shape, rate = self.priors[f]
+    def gamma(self, f: int) -> tuple[np.ndarray, np.ndarray]:
+        """(shape, rate) of a factor's prior, each of the factor's shape, known offsets included."""
+        factor = self.model.factors[f]
+        shape, rate = factor.prior.gamma(self.hypers[f], self.scales[f])
+        return filled(factor.shape, shape), filled(factor.shape, rate)
+
+    def row_prior(self, f: int) -> tuple[np.ndarray, np.ndarray]:
+        """(shape, rate) of the row factor's prior, each (D, K)."""
+        shape, rate = self.gamma(f)
+        return self.model.as_row_matrix(shape), self.model.as_row_matrix(rate)
+
+    def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """A draw; of independent gammas long factors in blocks, each with a stream of its own."""
+        factor = self.model.factors[f]
+        if not factor.prior.independent:
+            rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
+            exposure = np.maximum(exposure, 0.0)
+            drawn = factor.prior.draw(factor, self.hypers[f], self.scales[f], value, count, exposure, rng)
+            return np.maximum(drawn, SMALLEST)
+        shape, rate = self.gamma(f)
         flat = [x.ravel() for x in (count, exposure, shape, rate)]
         draw = np.empty(count.size)
         blocks = row_blocks(draw.size, ENTRIES_PER_BLOCK)
@@ -230,11 +249,9 @@ class DrawRule:
         self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
     ) -> np.ndarray:
         """A draw, actor by actor."""
-        new, (shape, rate) = np.array(theta), self.priors[f]
+        new, (shape, rate) = np.array(theta), self.gamma(f)
         rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
-        update_actors(
-            new, np.array(count, dtype=float), np.array(shape), np.array(rate), middle, links, True, rng
-        )
+        update_actors(new, np.array(count, dtype=float), shape, rate, middle, links, True, rng)
         return new
 
 
@@ -246,7 +263,7 @@ class MeanRule:
         self.shapes: list[np.ndarray] = [np.empty(0)] * len(model.factors)
         self.rates: list[np.ndarray] = [np.empty(0)] * len(model.factors)
 
-    def factor(self, f: int, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+    def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
         """Shape a + count, rate b + exposure."""
         shape, rate = self.priors[f]
         self.keep(f, shape + count, np.maximum(rate + np.maximum(exposure, 0.0), SMALLEST))
@@ -270,27 +287,25 @@ class MeanRule:
         return new
 
 
-_links: WeakKeyDictionary[Observations, tuple[int, Links]] = WeakKeyDictionary()
+_links: WeakKeyDictionary[Observations, tuple[tuple[int, type], Links]] = WeakKeyDictionary()
 
 
-def links_between(observations: Observations, n_rests: int) -> Links:
+def links_between(observations: Observations, law: Law, n_rests: int) -> Links:
     """The exposures of observations whose columns are (actor, rest), flattened; computed once."""
-    found = _links.get(observations)
-    if found is None or found[0] != n_rests:
-        found = (n_rests, make_links(observations, n_rests))
+    found, key = _links.get(observations), (n_rests, type(law))
+    if found is None or found[0] != key:
+        found = (key, make_links(observations, law, n_rests))
         _links[observations] = found
     return found[1]
 
 
-def make_links(observations: Observations, n_rests: int) -> Links:
+def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
     """``Links`` of observations; cells that join an actor with itself go to ``loops`` alone."""
     o = observations
-    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
+    rows = o.row_numbers
     actors, rests = o.columns // n_rests, o.columns % n_rests
-    alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
-    excess = (
-        np.where(o.reports > 0, 1.0, np.where(o.reports == MASKED, 0.0, 1.0 - alpha)) - o.exposure_d[rows]
-    )
+    excess = np.empty(rows.size)
+    kernels.entry_excesses(law, o.block(slice(0, o.shape[0])), excess)
     loops = np.repeat(o.exposure_d[:, None], n_rests, axis=1)
     own = actors == rows
     np.add.at(loops, (rows[own], rests[own]), excess[own])

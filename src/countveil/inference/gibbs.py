@@ -1,4 +1,4 @@
-"""Collapsed Gibbs sampling of a Poisson factorization: no auxiliary variables for the noise (mathematics, section 4).
+"""Collapsed Gibbs sampling of a factorization: no auxiliary variables for the noise (mathematics, section 4).
 
     for each positive report:  y ~ w(y) at its rate mu;  y's terms ~ Multinomial(y, their shares of mu)
     each factor's entry ~ Gamma(a + its counts, b + its exposure)
@@ -6,37 +6,43 @@
 with exposures of 1 (positive), 1 - alpha (not positive), 0 (masked). In the matrix form mu_dv = sum_k theta_dk phi_vk
 a row factor needs its own row and phi alone: one pass over the rows draws counts, allocation and theta, and only
 sums of the size of phi leave a block of rows. They go on to the factors that phi is made of. Where counts are few and
-noise is strong that pass goes by ``tokens`` instead.
+noise is strong that pass goes by ``tokens`` instead. A row factor whose prior is not of independent gammas is drawn by
+its prior, given the counts and exposures of all rows.
 """
 
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import tokens
+from countveil.inference import chains, tokens
+from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
     DrawRule,
-    draw_rates,
-    priors_of,
+    draw_hypers,
     update_after_allocation,
     update_side,
 )
+from countveil.inference.scoring import total_rate
 from countveil.inference.start import start_factors
-from countveil.inference.streams import RATES, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
+from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 
 
 class State(NamedTuple):
-    """Where a chain is: its factors, their prior rates, and how many sweeps brought it here."""
+    """Where a chain is: its factors, its hyperparameters, and how many sweeps brought it here."""
 
     factors: tuple[np.ndarray, ...]  # each of its factor's shape
-    rates: tuple[np.ndarray, ...]  # each broadcasts against its factor
+    hypers: tuple[np.ndarray, ...]  # of each factor's prior
     sweep: int
+    parameters: Parameters = ()  # of the likelihood itself
 
 
 class Info(NamedTuple):
@@ -45,10 +51,19 @@ class Info(NamedTuple):
     total_rate: float  # sum of the rates of all cells
 
 
+class Drawn(NamedTuple):
+    """What a pass over the rows drew: the rows' side of it, and what falls to the columns."""
+
+    rows: np.ndarray  # (D, K) theta, or counts where theta is drawn later
+    counts: np.ndarray  # (V, K)
+    exposures: np.ndarray  # (V, K); empty where theta is drawn later
+    tally: np.ndarray  # what the likelihood's own parameters are drawn from
+
+
 def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
     """A chain's state at the least-squares start, from its own random beginning."""
-    rng = streams.generator(0, START)
-    return State(start_factors(observations, model, rng, engine), model.initial_rates(), 0)
+    factors = start_factors(observations, model, streams.generator(0, START), engine)
+    return State(factors, model.initial_hypers(), 0, model.initial_parameters())
 
 
 def step(
@@ -56,125 +71,116 @@ def step(
 ) -> tuple[State, Info]:
     """The state one sweep on; the old one is left as it was."""
     sweep = state.sweep + 1
-    priors = priors_of(model, observations, state.rates)
+    law = law_of(observations.noise, model.likelihood, state.parameters)
     factors, values = list(state.factors), model.columns.forward(state.factors)
     phi, splits = model.columns.matrix(values), streams.generator(sweep, SPLITS)
-    rule = DrawRule(model, priors, streams, sweep, engine)
-    row = model.row_factor
+    rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
+    row = model.fused_factor
     if row is not None:
-        theta, counts, exposures = sweep_rows(
-            observations, model, model.as_row_matrix(factors[row]), phi, priors[row], streams, sweep, engine
-        )
-        factors[row] = model.as_row_factor(theta)
-        update_side(
-            model,
-            model.columns,
-            factors,
-            sampled_counts(model.columns, values, counts, splits),
-            exposures,
-            rule,
-        )
+        theta, prior = model.as_row_matrix(factors[row]), rule.row_prior(row)
+        drawn = sweep_rows(observations, model, law, theta, phi, prior, streams, sweep, engine)
+        factors[row] = model.as_row_factor(drawn.rows)
+        counts = sampled_counts(model.columns, values, drawn.counts, splits)
+        update_side(model, model.columns, factors, counts, drawn.exposures, rule)
     else:
         row_values = model.rows.forward(factors)
-        row_counts, counts = allocate(
-            observations, model.rows.matrix(row_values), phi, streams, sweep, engine
-        )
+        theta = model.rows.matrix(row_values)
+        drawn = allocate(observations, model, law, theta, phi, streams, sweep, engine)
         found = (
-            sampled_counts(model.rows, row_values, row_counts, splits),
-            sampled_counts(model.columns, values, counts, splits),
+            sampled_counts(model.rows, row_values, drawn.rows, splits),
+            sampled_counts(model.columns, values, drawn.counts, splits),
         )
-        update_after_allocation(model, factors, *found, observations, rule, engine)
-    rates = draw_rates(model, observations, factors, state.rates, streams.generator(sweep, RATES))
-    return State(tuple(factors), rates, sweep), Info(total_rate(model, factors))
+        update_after_allocation(model, law, factors, *found, observations, rule, engine)
+    hypers = draw_hypers(model, observations, factors, state.hypers, streams.generator(sweep, HYPERS))
+    rng = streams.generator(sweep, PARAMETERS)
+    parameters = model.likelihood.update(state.parameters, drawn.tally, rng)
+    return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors))
 
 
 def sweep_rows(
     observations: Observations,
     model: Factorization,
+    law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
     prior: tuple[np.ndarray, np.ndarray],
     streams: Streams,
     sweep: int,
     engine: Engine,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns."""
-    shape, rate = (model.as_row_matrix(values) for values in prior)
-    if tokens.pays(observations):
-        return tokens.sweep_rows(observations, theta, phi, (shape, rate), streams, sweep, engine)
-    (new,), (counts, exposures, totals) = engine.over_rows(
-        sweep_block, observations, (phi, phi.sum(axis=0), streams, sweep), (theta, shape, rate)
+) -> Drawn:
+    """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns; prior is (shape, rate)."""
+    if tokens.pays(observations, law):
+        found = tokens.sweep_rows(observations, theta, phi, prior, streams, sweep, engine)
+        return Drawn(*found, np.empty(0))
+    size = model.likelihood.tally_size(observations.shape)
+    (new,), (counts, exposures, totals, tally) = engine.over_rows(
+        sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
     )
     exposures += totals[0]
-    return new, counts, exposures
+    return Drawn(new, counts, exposures, tally)
 
 
 def sweep_block(
     block: Block,
+    law: tuple[Any, ...],
     phi: np.ndarray,
     phi_total: np.ndarray,
+    tally_size: int,
     streams: Streams,
     sweep: int,
     theta: np.ndarray,
     shape: np.ndarray,
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Theta's rows, and the block's part of (counts, exposures, theta's totals)."""
-    sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1]))
+    """Theta's rows, and the block's part of (counts, exposures, theta's totals, tally)."""
+    sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.zeros(tally_size)
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
-    kernels.sweep_rows(
-        block.entries, new, phi, phi_total, shape, rate, *sums, is_dense(block.entries, len(phi)), rng
-    )
+    dense = is_dense(block.entries, len(phi))
+    kernels.sweep_rows(law, block.entries, new, phi, phi_total, shape, rate, sums, dense, rng)
     return (new,), sums
 
 
 def allocate(
     observations: Observations,
+    model: Factorization,
+    law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
     streams: Streams,
     sweep: int,
     engine: Engine,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """(D, K) and (V, K) counts of all cells, drawn with the factors as they are."""
-    (row_counts,), (counts,) = engine.over_rows(
-        allocate_block, observations, (phi, phi.sum(axis=0), streams, sweep), (theta,)
+    size = model.likelihood.tally_size(observations.shape)
+    (row_counts,), (counts, tally) = engine.over_rows(
+        allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)
     )
-    return row_counts, counts
+    return Drawn(row_counts, counts, np.empty((0, 0)), tally)
 
 
 def allocate_block(
     block: Block,
+    law: tuple[Any, ...],
     phi: np.ndarray,
     phi_total: np.ndarray,
+    tally_size: int,
     streams: Streams,
     sweep: int,
     theta: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """The block's rows of the row counts, and its part of the column counts."""
-    row_counts, counts = np.zeros_like(theta), np.zeros_like(phi)
+    """The block's rows of the row counts, and its part of (column counts, tally)."""
+    row_counts, counts, tally = np.zeros_like(theta), np.zeros_like(phi), np.zeros(tally_size)
     rng = streams.generator(sweep, ROWS, block.number)
-    kernels.allocate_rows(block.entries, theta, phi, phi_total, row_counts, counts, rng)
-    return (row_counts,), (counts,)
+    kernels.allocate_rows(law, block.entries, theta, phi, phi_total, (row_counts, counts, tally), rng)
+    return (row_counts,), (counts, tally)
 
 
-def total_rate(model: Factorization, factors: list[np.ndarray] | tuple[np.ndarray, ...]) -> float:
-    """Sum of the rates of all cells, masked ones included."""
-    theta, phi = model.matrices(factors)
-    return float(theta.sum(axis=0) @ phi.sum(axis=0))
-
-
-def log_likelihood(
-    factors: tuple[np.ndarray, ...], observations: Observations, model: Factorization, engine: Engine
-) -> float:
-    """log P(max(reports, 0) | factors), the true counts summed out; masked cells left out."""
-    theta, phi = model.matrices(factors)
-    _, (total,) = engine.over_rows(score_block, observations, (phi, phi.sum(axis=0)), (theta,))
-    return float(total[0])
-
-
-def score_block(
-    block: Block, phi: np.ndarray, phi_total: np.ndarray, theta: np.ndarray
-) -> tuple[Arrays, Arrays]:
-    """The block's part of the log-likelihood."""
-    return (), (np.array([kernels.log_likelihood_rows(block.entries, theta, phi, phi_total)]),)
+METHOD = Method(
+    "gibbs",
+    "Samples the posterior, exactly as the draws grow.",
+    chains.fit,
+    sys.modules[__name__],
+    samples=True,
+    self_loops=True,
+    any_prior=True,
+)

@@ -1,18 +1,20 @@
 """When to stop an iteration that overfits in the end: where held-out cells of the release are predicted best."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.inference import em
+from countveil.inference.scoring import report_scores
 from countveil.inference.streams import Streams
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 SHARE = 0.05
-MOST_FOLDS = 5
-MOST_CELLS = 200_000
+FOLDS = 5
+LARGEST_HELD_OUT = 200_000
 PATIENCE = 5
 IMPROVEMENT = 1e-4
 
@@ -32,29 +34,38 @@ class Info(NamedTuple):
 
 
 class Folds:
-    """An algorithm for ``run.ascend``: ``em`` on every fold side by side, and a rule that says when to stop."""
+    """An algorithm for ``run.ascend``: another on every fold side by side, and a rule that says when to stop.
 
-    def __init__(self, observations: Observations, model: Factorization, rng: np.random.Generator) -> None:
-        self.folds = hold_out(observations, rng)
+    ``algorithm`` makes the other, given a fold's observations and the model. Its states have ``factors`` and ``sweep``.
+    """
+
+    def __init__(
+        self,
+        observations: Observations,
+        model: Factorization,
+        rng: np.random.Generator,
+        algorithm: Callable[[Observations, Factorization], Any],
+    ) -> None:
+        self.folds, self.law = hold_out(observations, rng), law_of(observations.noise, model.likelihood)
         self.reported = [observations.cells(fold.rows, fold.columns) for fold in self.folds]
-        self.algorithms = [em.HeldTotal(fold.training, model) for fold in self.folds]
+        self.algorithms = [algorithm(fold.training, model) for fold in self.folds]
         self.best_iteration, self.best = 0, -np.inf
 
     def init(
         self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
-    ) -> tuple[em.State, ...]:
+    ) -> tuple[Any, ...]:
         """The start of each fold."""
         pairs = zip(self.algorithms, self.folds, strict=True)
         return tuple(algorithm.init(fold.training, model, streams, engine) for algorithm, fold in pairs)
 
     def step(
         self,
-        states: tuple[em.State, ...],
+        states: tuple[Any, ...],
         observations: Observations,
         model: Factorization,
         streams: Streams,
         engine: Engine,
-    ) -> tuple[tuple[em.State, ...], Info]:
+    ) -> tuple[tuple[Any, ...], Info]:
         """One iteration of each fold."""
         new, score = [], 0.0
         for state, algorithm, fold, reported in zip(
@@ -63,23 +74,16 @@ class Folds:
             moved, _ = algorithm.step(state, fold.training, model, streams, engine)
             theta, phi = model.matrices(moved.factors)
             rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
-            score += float(report_scores(*reported, rate).sum())
+            score += float(report_scores(self.law, *reported, rate).sum())
             new.append(moved)
         return tuple(new), Info(score)
 
-    def rule(self, states: tuple[em.State, ...], objectives: list[float]) -> bool:
+    def rule(self, states: tuple[Any, ...], objectives: list[float]) -> bool:
         """True once the best iteration lies a few back."""
         score, iteration = objectives[-1], states[0].sweep
         if self.best_iteration == 0 or score > self.best + IMPROVEMENT * abs(score):
             self.best_iteration, self.best = iteration, score
         return iteration - self.best_iteration >= PATIENCE
-
-
-def report_scores(reports: np.ndarray, alpha: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """log P(max(report, 0) | rate) of each cell."""
-    from countveil.true_counts import log_likelihood
-
-    return np.asarray(log_likelihood(reports, np.maximum(rate, em.SMALLEST), alpha, truncated=True))
 
 
 def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]:
@@ -89,8 +93,8 @@ def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]
     """
     n_rows, n_columns = observations.shape
     n_cells = n_rows * n_columns
-    n_folds = int(np.clip(MOST_CELLS // (SHARE * n_cells), 1, MOST_FOLDS))
-    drawn = rng.integers(n_cells, size=max(1, int(min(n_folds * SHARE * n_cells, MOST_CELLS))))
+    n_folds = int(np.clip(LARGEST_HELD_OUT // (SHARE * n_cells), 1, FOLDS))
+    drawn = rng.integers(n_cells, size=max(1, int(min(n_folds * SHARE * n_cells, LARGEST_HELD_OUT))))
     cells = rng.permutation(np.unique(drawn))
     cells = cells[observations.cells(cells // n_columns, cells % n_columns)[0] >= 0]
     found = []

@@ -6,7 +6,7 @@ The rates are unchanged by either. Components that are normalised sum to one ove
 import numpy as np
 
 from countveil.evaluation.alignment import align_draws
-from countveil.inference.run import Draws
+from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, normalised
 
@@ -22,7 +22,7 @@ def identify(draws: Draws, model: Factorization) -> tuple[dict[str, np.ndarray],
         np.maximum(values, SMALLEST) if f in model.free else np.array(values)
         for f, values in enumerate(draws.factors)
     ]
-    rates: list[np.ndarray | None] = [latent_rates(model, f, values) for f, values in enumerate(draws.rates)]
+    rates: list[np.ndarray | None] = [latent_rates(model, f, values) for f, values in enumerate(draws.hypers)]
     taker = absorber(model)
     for f in normalised(model):
         assert taker is not None
@@ -38,15 +38,16 @@ def identify(draws: Draws, model: Factorization) -> tuple[dict[str, np.ndarray],
     )
 
 
-def latent_rates(model: Factorization, f: int, rates: np.ndarray) -> np.ndarray | None:
-    """(C, S, latent sizes) prior rates of a factor; None if it is fixed, or they vary along an observed axis."""
+def latent_rates(model: Factorization, f: int, hypers: np.ndarray) -> np.ndarray | None:
+    """(C, S, latent sizes) prior rates of a factor; None if it is fixed, or its prior does not report any."""
     factor, seen = model.factors[f], observed_axes(model, f)
-    if factor.fixed is not None or np.size(factor.prior.rate) > 1:
+    rates = None if factor.fixed is not None else factor.prior.reported_rates(hypers)
+    if rates is None:
         return None
     if not seen:
         return rates.reshape(rates.shape[:2])
     full = rates.reshape(*rates.shape[:2], *(rates.shape[2:] or [1] * len(factor.shape)))
-    full = np.broadcast_to(full, (*rates.shape[:2], *factor.rate_shape))
+    full = np.broadcast_to(full, (*rates.shape[:2], *factor.component_shape))
     return np.array(np.squeeze(full, axis=tuple(2 + i for i in seen)))
 
 

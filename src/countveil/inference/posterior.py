@@ -9,10 +9,11 @@ import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.inference.algorithm import Fitted
 from countveil.inference.identify import identify
-from countveil.inference.methods import Fitted
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
+from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC, Noise
 
 DRAWS_AT_ONCE = 32
 
@@ -71,9 +72,20 @@ def data_tree(
     if found.means is not None:
         tree["optimisation"] = optimisation(found, model, layout)
     tree.attrs.update(
-        {**facts, "observations": observations.kind, "simulated_noise": int(observations.simulated)}
+        {
+            **facts,
+            "observations": observations.kind,
+            "mechanism": observations.noise.mechanism,
+            "simulated_noise": int(observations.simulated),
+        }
     )
     return tree
+
+
+def noise_of(tree: xr.DataTree) -> tuple[Noise, np.ndarray]:
+    """The noise on the data of a fit, and its level by row or by cell, in the data's own axes."""
+    noise = NOISES[str(tree.attrs.get("mechanism", TWO_SIDED_GEOMETRIC.mechanism))]
+    return noise, tree["constant_data"][noise.level].to_numpy()
 
 
 def constants(
@@ -84,12 +96,13 @@ def constants(
 ) -> xr.Dataset:
     """The noise level of each row or cell."""
     axes = model.rows.observed + model.columns.observed
-    alpha, dims = observations.alpha_d, layout.dims_of(model.rows.observed)
-    if observations.alpha_e.size:
-        alpha, dims = observations.alpha_e, layout.dims_of(axes)
+    level, dims = observations.level_d, layout.dims_of(model.rows.observed)
+    if observations.level_e.size:
+        level, dims = observations.level_e, layout.dims_of(axes)
     shape = [len(coordinates[name]) for name in dims]
     return xr.Dataset(
-        {"alpha": (dims, alpha.reshape(shape))}, coords={name: coordinates[name] for name in dims}
+        {observations.noise.level: (dims, level.reshape(shape))},
+        coords={name: coordinates[name] for name in dims},
     )
 
 

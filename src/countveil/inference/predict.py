@@ -4,23 +4,30 @@ from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from countveil.data.observations import Observations
-from countveil.inference.held_out import report_scores
+from countveil.inference.scoring import report_scores
+from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import Likelihood
+from countveil.noise.protocol import Noise
 
 Matrices = Iterable[tuple[np.ndarray, np.ndarray]]  # (theta (D, K), phi (V, K)) of each draw
 
 
 def pointwise_log_likelihood(
-    draws: Matrices, observations: Observations, rows: np.ndarray, columns: np.ndarray
+    draws: Matrices,
+    observations: Observations,
+    likelihood: Likelihood,
+    rows: np.ndarray,
+    columns: np.ndarray,
 ) -> np.ndarray:
     """(S, cells) log P(max(report, 0)) of the given cells under every draw.
 
     Raises:
         ValueError: a cell that is masked in the observations.
     """
-    reports, alpha = observations.cells(rows, columns)
+    (reports, level), law = observations.cells(rows, columns), law_of(observations.noise, likelihood)
     if (reports < 0).any():
         first = int(np.argmax(reports < 0))
         raise ValueError(
@@ -28,7 +35,7 @@ def pointwise_log_likelihood(
         )
     return np.stack(
         [
-            report_scores(reports, alpha, np.einsum("ek,ek->e", theta[rows], phi[columns]))
+            report_scores(law, reports, level, np.einsum("ek,ek->e", theta[rows], phi[columns]))
             for theta, phi in draws
         ]
     )
@@ -41,33 +48,31 @@ def log_predictive(scores: xr.DataArray) -> xr.DataArray:
     return scores.isel(chain=0, draw=0, drop=True).copy(data=density).rename("log_predictive")
 
 
-def simulated_reports(draws: Matrices, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(n, D, V) a simulated release for every draw, truncated at zero: seeded, no privacy.
+def simulated_reports(
+    draws: Matrices, noise: Noise, level: np.ndarray, likelihood: Likelihood, rng: np.random.Generator
+) -> np.ndarray:
+    """(n, D, V) a simulated release for every draw, cut at zero; level broadcasts against (D, V).
 
-    Counts ~ Poisson(rate) and two-sided geometric noise; alpha broadcasts against (D, V).
+    Seeded: it protects nobody.
     """
-    found = []
-    for theta, phi in draws:
-        counts = rng.poisson(theta @ phi.T)
-        success = np.broadcast_to(1.0 - alpha, counts.shape)
-        found.append(np.maximum(counts + rng.geometric(success) - rng.geometric(success), 0))
-    return np.stack(found)
+    counts = (likelihood.sample(theta @ phi.T, rng) for theta, phi in draws)
+    return np.stack([noise.sample(each, level, rng) for each in counts])
 
 
-def count_laws(reports: np.ndarray, rates: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+def count_laws(
+    reports: np.ndarray, rates: np.ndarray, noise: Noise, level: np.ndarray, likelihood: Likelihood
+) -> np.ndarray:
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
-    reports and alpha are (n,), rates (S, n). P(y | r, rate) is proportional to rate^y / y! alpha^|max(r, 0) - y|,
+    reports and level are (n,), rates (S, n). P(y | r, rate) is proportional to P(y | rate) and the noise's kernel,
     and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4).
     """
     kept = np.maximum(reports, 0)
     highest = float(max(kept.max(), np.ceil(rates.max())))
     counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
     total = np.zeros((len(kept), counts.size))
-    with np.errstate(divide="ignore"):
-        log_alpha = np.where(alpha > 0.0, np.log(alpha), -1e300)  # at 0 the report is the count
-    distance = log_alpha[:, None] * np.abs(kept[:, None] - counts)
+    kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
     for rate in rates:
-        weights = counts * np.log(np.maximum(rate, 1e-300))[:, None] - gammaln(counts + 1.0) + distance
+        weights = likelihood.log_mass(counts, rate[:, None]) + kernel
         total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
     return total / len(rates)

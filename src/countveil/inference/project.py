@@ -1,11 +1,16 @@
 """Row factors of new rows given the draws of fitted column factors."""
 
+from typing import Any
+
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.engines.blocks import MOST_ROWS_PER_BLOCK, row_blocks
+from countveil.engines.blocks import MOST_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import Likelihood
 
 MOST_DRAWS = 100
 SWEEPS_PER_DRAW = 10
@@ -13,7 +18,13 @@ PROJECTION_CHAIN = 2**31
 
 
 def project_rows(
-    observations: Observations, phi_draws: list[np.ndarray], rate_draws: np.ndarray, shape: float, seed: int
+    observations: Observations,
+    phi_draws: list[np.ndarray],
+    rate_draws: np.ndarray,
+    shape: float,
+    likelihood: Likelihood,
+    seed: int,
+    engine: Engine,
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
@@ -22,19 +33,41 @@ def project_rows(
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
-    n_components, scale = rate_draws.shape[1], observations.prior_scale_d[:, None]
+    law, blocks = (
+        law_of(observations.noise, likelihood),
+        row_blocks(observations.shape[0], MOST_ROWS_PER_BLOCK),
+    )
+    scale = observations.prior_scale_d[:, None]
     theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0) / scale
     total, shapes = np.zeros_like(theta), np.full_like(theta, shape)
-    sums = np.zeros((observations.shape[1], n_components)), np.zeros((observations.shape[1], n_components))
     for turn, s in enumerate(chosen):
-        phi = np.ascontiguousarray(np.maximum(phi_draws[s], kernels.SMALLEST, dtype=np.float64))
-        rates, phi_total = rate_draws[s] * scale, phi.sum(axis=0)
-        for inner in range(SWEEPS_PER_DRAW):
-            for number, rows in enumerate(row_blocks(observations.shape[0], MOST_ROWS_PER_BLOCK)):
-                kernels.sweep_rows(
-                    observations.block(rows), theta[rows], phi, phi_total, shapes[rows], rates[rows], *sums,
-                    np.zeros((2, n_components)), False, streams.generator(turn * SWEEPS_PER_DRAW + inner, ROWS, number),
-                )  # fmt: skip
-            if 2 * inner >= SWEEPS_PER_DRAW:
-                total += theta
+        phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
+        rates = rate_draws[s] * scale
+        shared = (law, phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
+        (theta, mean), _ = engine.over_rows(
+            project_block, observations, shared, (theta, shapes, rates), blocks
+        )
+        total += mean
     return total / (len(chosen) * (SWEEPS_PER_DRAW - SWEEPS_PER_DRAW // 2))
+
+
+def project_block(
+    block: Block,
+    law: tuple[Any, ...],
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    streams: Streams,
+    first_sweep: int,
+    theta: np.ndarray,
+    shape: np.ndarray,
+    rate: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """(theta's rows after ten sweeps, the sum of the last five of them); phi stays."""
+    new, total = theta.copy(), np.zeros_like(theta)
+    for inner in range(SWEEPS_PER_DRAW):
+        sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.empty(0)
+        rng = streams.generator(first_sweep + inner, ROWS, block.number)
+        kernels.sweep_rows(law, block.entries, new, phi, phi_total, shape, rate, sums, False, rng)
+        if 2 * inner >= SWEEPS_PER_DRAW:
+            total += new
+    return (new, total), ()

@@ -4,9 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,67 +11,16 @@ from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.engines.threads import ThreadEngine
-from countveil.inference import checkpoint, em, gibbs
+from countveil.inference import checkpoint, scoring
+from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
+from countveil.inference.draws import Draws, Schedule
 from countveil.inference.progress import progress_bar
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 
-SCORE_EVERY = 10
-EM_ITERATIONS = 10
-STARTS = ("least-squares", "em")
+SCORE_EVERY = 10  # sweeps from one log-likelihood to the next where somebody watches: it costs half a sweep
 
-
-class Schedule(NamedTuple):
-    """How long to run: ``tune`` sweeps thrown away, then ``draws`` kept, one every ``thin`` sweeps."""
-
-    draws: int
-    tune: int
-    chains: int
-    thin: int
-
-    @property
-    def sweeps(self) -> int:
-        """Sweeps of one chain in all."""
-        return self.tune + self.draws * self.thin
-
-
-class Draws(NamedTuple):
-    """What a run keeps (C chains, S draws)."""
-
-    factors: tuple[np.ndarray, ...]  # (C, S, *factor's shape), float32
-    rates: tuple[np.ndarray, ...]  # (C, S, *rate's shape)
-    log_likelihood: np.ndarray  # (C, S)
-    total_rate: np.ndarray  # (C, S)
-
-    @classmethod
-    def empty(cls, plan: Schedule, model: Factorization) -> "Draws":
-        """Room for all draws of all chains."""
-        lead = (plan.chains, plan.draws)
-        return cls(
-            tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
-            tuple(np.empty((*lead, *rate.shape)) for rate in model.initial_rates()),
-            np.empty(lead), np.empty(lead),
-        )  # fmt: skip
-
-    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Draws":
-        """A function applied to every array."""
-        return Draws(
-            tuple(map(function, self.factors)), tuple(map(function, self.rates)),
-            function(self.log_likelihood), function(self.total_rate),
-        )  # fmt: skip
-
-    def keep(self, s: int, factors: Any, rates: Any, score: float, total_rate: float) -> None:
-        """Store draw s of a chain whose draws these are."""
-        for stores, values in ((self.factors, factors), (self.rates, rates)):
-            for store, value in zip(stores, values, strict=True):
-                store[s] = value
-        self.log_likelihood[s], self.total_rate[s] = score, total_rate
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """All arrays in a row."""
-        return (*self.factors, *self.rates, self.log_likelihood, self.total_rate)
+Refinement = Callable[[Any, Observations, Factorization, Engine], Any]  # of a state to begin with
 
 
 class Run(NamedTuple):
@@ -83,14 +29,6 @@ class Run(NamedTuple):
     draws: Draws
     interrupted: bool
     seconds: float
-
-
-class Checkpoint(NamedTuple):
-    """Where chains are saved, how often, and whether to go on from what is there."""
-
-    path: Path
-    every_seconds: float
-    resume: bool
 
 
 class Chain:
@@ -103,13 +41,13 @@ class Chain:
         observations: Observations,
         model: Factorization,
         draws: Draws,
-        algorithm: ModuleType = gibbs,
-        start: str = "least-squares",
+        algorithm: Algorithm,
+        refinement: Refinement | None = None,
     ) -> None:
         self.number, self.observations, self.model = number, observations, model
-        self.algorithm, self.start = algorithm, start
+        self.algorithm, self.refinement = algorithm, refinement
         self.streams = Streams.of_chain(seed, number)
-        self.draws = draws.mapped(lambda values: values[number])
+        self.draws = draws.of_chain(number)
         self.snapshot: checkpoint.Snapshot | None = None
 
     @property
@@ -129,22 +67,21 @@ class Chain:
         algorithm, observations, model = self.algorithm, self.observations, self.model
         if self.snapshot is None:
             state = algorithm.init(observations, model, self.streams, engine)
-            if self.start == "em":
-                point = em.from_point(state.factors, observations, model, engine, EM_ITERATIONS)
-                state = state._replace(factors=point.factors)
+            if self.refinement is not None:
+                state = self.refinement(state, observations, model, engine)
         else:
-            state = algorithm.State(*self.snapshot.state)
+            state = self.snapshot.state
         kept = self.kept
         while state.sweep < plan.sweeps and not stop.is_set():
             state, info = algorithm.step(state, observations, model, self.streams, engine)
             done, score = state.sweep - plan.tune, None
             keep = done > 0 and done % plan.thin == 0
             if keep or (watched and state.sweep % SCORE_EVERY == 0):
-                score = gibbs.log_likelihood(state.factors, observations, model, engine)
+                score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
             if keep:
-                self.draws.keep(kept, state.factors, state.rates, float(score or 0.0), info.total_rate)
+                self.draws.keep(kept, state, float(score or 0.0), info.total_rate)
                 kept += 1
-            self.snapshot = checkpoint.Snapshot(tuple(state), kept)
+            self.snapshot = checkpoint.Snapshot(state, kept)
             report(self.number, state.sweep, score)
 
 
@@ -156,8 +93,8 @@ def sample(
     seed: int,
     threads: int,
     progress: bool | None = None,
-    algorithm: ModuleType = gibbs,
-    start: str = "least-squares",
+    algorithm: Algorithm,
+    refinement: Refinement | None = None,
     saving: Checkpoint | None = None,
     engine: Engine | None = None,
 ) -> Run:
@@ -172,7 +109,7 @@ def sample(
         ValueError: the checkpoint is damaged, or of other data or settings.
     """
     draws = Draws.empty(plan, model)
-    chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
+    chains = [Chain(c, seed, observations, model, draws, algorithm, refinement) for c in range(plan.chains)]
     mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
     stop = threading.Event()
@@ -216,8 +153,8 @@ def prepare_checkpoint(
         return "", 0.0
     first = chains[0]
     settings = {
-        "algorithm": first.algorithm.__name__, "start": first.start, "model": first.model, "plan": plan,
-        "seed": seed,
+        "algorithm": name_of(first.algorithm), "refinement": name_of(first.refinement), "model": first.model,
+        "plan": plan, "seed": seed,
     }  # fmt: skip
     mark = checkpoint.fingerprint(first.observations, settings)
     if not saving.path.parent.is_dir():
@@ -227,9 +164,16 @@ def prepare_checkpoint(
             raise FileExistsError(f"checkpoint {saving.path} exists: resume from it, or remove it first")
         snapshots, seconds = checkpoint.read(saving.path, mark, draws.arrays)
         for chain, snapshot in zip(chains, snapshots, strict=True):
-            chain.snapshot = snapshot
+            if snapshot is not None:
+                state: Any = first.algorithm.State(*snapshot.state)
+                chain.snapshot = snapshot._replace(state=state)
         return mark, seconds
     return mark, 0.0
+
+
+def name_of(thing: Any) -> str:
+    """The name of a module or function, or of a thing's class."""
+    return str(getattr(thing, "__name__", type(thing).__name__))
 
 
 def wait_for(
@@ -322,8 +266,3 @@ def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
         return abs(objectives[-1] - objectives[-2]) <= tolerance * abs(objectives[-1])
 
     return rule
-
-
-def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:
-    """An engine that somebody else closes, or threads for as long as they are needed."""
-    return ThreadEngine(threads) if engine is None else nullcontext(engine)

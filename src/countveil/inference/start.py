@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine, row_blocks
 from countveil.kernels import start as kernels
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
@@ -38,7 +38,7 @@ class Debiased:
     def __init__(self, observations: Observations) -> None:
         o = self.observations = observations
         self.shape = o.shape
-        self.bias_d = np.zeros(o.shape[0]) if o.alpha_e.size else o.alpha_d / (1.0 - o.alpha_d)
+        self.bias_d = np.zeros(o.shape[0]) if o.level_e.size else o.level_d / (1.0 - o.level_d)
         row_2d, column_2v = np.zeros((2, o.shape[0])), np.zeros((2, o.shape[1]))
         for rows in row_blocks(self.shape[0]):
             kernels.sum_rows(o.block(rows), self.bias_d[rows], row_2d[:, rows], column_2v)
@@ -232,11 +232,11 @@ class Target:
     def __init__(self, observations: Observations) -> None:
         o = observations
         rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
-        alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
+        alpha = o.level_e if o.level_e.size else o.level_d[rows]
         hidden = o.reports == MASKED
         values = np.where(hidden, 0.0, (1.0 + alpha) * np.maximum(o.reports, 0))
-        bias = np.where(hidden, 0.0, alpha / (1.0 - alpha)) if o.alpha_e.size else np.zeros(values.size)
-        self.bias_d = np.zeros(o.shape[0]) if o.alpha_e.size else o.alpha_d / (1.0 - o.alpha_d)
+        bias = np.where(hidden, 0.0, alpha / (1.0 - alpha)) if o.level_e.size else np.zeros(values.size)
+        self.bias_d = np.zeros(o.shape[0]) if o.level_e.size else o.level_d / (1.0 - o.level_d)
         self.above, self.below = (
             sp.csr_array((x, o.columns, o.indptr), shape=o.shape) for x in (values, bias)
         )

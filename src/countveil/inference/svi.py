@@ -14,23 +14,30 @@ left out, (shape - a/2) / rate. It does not starve components, as the geometric 
 sparse, and smears them less than the arithmetic one; it was chosen by measurement, not derived.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
-from countveil.inference import cavi
+from countveil.inference import cavi, optimising
+from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
-from countveil.inference.cavi import SMALLEST, expected_priors, geometric_means, initial_hypers
+from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
 from countveil.inference.factors import offset_scales
+from countveil.inference.progress import progress_bar
 from countveil.inference.start import Debiased, start_factors
 from countveil.inference.start import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 DELAY = 1.0
@@ -40,7 +47,7 @@ LOCAL_TOLERANCE = 1e-2
 LOCAL_BLOCK = 32
 LOCAL_FLOOR = 0.01
 START_ROWS = 10_000
-EXPECTATIONS = (*OF_CAVI, "trimmed")
+EXPECTATIONS = ("trimmed", *OF_CAVI)
 TRIMMED = 0.5
 
 
@@ -66,7 +73,8 @@ def init(
     state = State(factors, tuple(np.ones_like(factor) for factor in factors), initial_hypers(model), 0)
     theta, phi = batch_model.matrices(factors)
     prior = row_prior(state, batch_model, observations)
-    found = pass_over_rows(observations, (theta, theta), (phi, phi), prior, engine)
+    law = law_of(observations.noise, model.likelihood)
+    found = pass_over_rows(observations, law, (theta, theta), (phi, phi), prior, engine)
     return learn(state, found, factors, batch_model, observations, total_rows, 1.0)
 
 
@@ -95,7 +103,8 @@ def global_factors(state: State, model: Factorization, expectation: str) -> tupl
     trimmed = list(means)
     for f in model.free:
         if f != model.row_factor:
-            trimmed[f] = (state.shapes[f] - TRIMMED * model.factors[f].prior.shape) / state.rates[f]
+            shape, _ = priors_of(model)[f].gamma(state.hypers[f][0] / state.hypers[f][1], 1.0)
+            trimmed[f] = (state.shapes[f] - TRIMMED * shape) / state.rates[f]
     return tuple(trimmed), means
 
 
@@ -128,15 +137,20 @@ def fit_rows(
         model.columns.matrix(model.columns.forward(factors))
         for factors in global_factors(state, model, expectation)
     )
-    phi_total, prior = phi.sum(axis=0), row_prior(state, model, batch)
+    law, phi_total, prior = (
+        law_of(batch.noise, model.likelihood),
+        phi.sum(axis=0),
+        row_prior(state, model, batch),
+    )
     start = project(batch, phi)
-    shared, blocks = (phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_BLOCK)
+    shared, blocks = (law, phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_BLOCK)
     theta, _ = engine.over_rows(settle_block, batch, shared, (start, *prior), blocks)
-    return pass_over_rows(batch, (theta[0], theta[1]), (phi_g, phi), prior, engine)
+    return pass_over_rows(batch, law, (theta[0], theta[1]), (phi_g, phi), prior, engine)
 
 
 def settle_block(
     block: Block,
+    law: tuple[Any, ...],
     phi_geometric: np.ndarray,
     phi: np.ndarray,
     phi_total: np.ndarray,
@@ -149,7 +163,7 @@ def settle_block(
     split_by, mean = start.copy(), start.copy()
     cut = TRIMMED if expectation == "trimmed" else 0.0
     kernels.settle_rows(
-        block.entries, split_by, mean, phi_geometric, phi, phi_total, prior_shape, prior_rate,
+        law, block.entries, split_by, mean, phi_geometric, phi, phi_total, prior_shape, prior_rate,
         expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
     )  # fmt: skip
     return (split_by, mean), ()
@@ -191,24 +205,13 @@ def learn(
             shapes[f] = towards(shapes[f], priors[f][0] + copies * counts[u])
             rates[f] = np.maximum(towards(rates[f], priors[f][1] + copies * exposure), SMALLEST)
             means[f] = shapes[f] / rates[f]
-            total = model.factors[f].rate_sums(scales[f] * means[f])
-            hypers[f] = move_hyper(model, f, hypers[f], 1.0, total, 1.0)
+            hypers[f] = priors_of(model)[f].update_q(model.factors[f], hypers[f], scales[f], means[f])
     theta = model.as_row_factor(found.theta_shape / found.theta_rate)
-    total = model.factors[row].rate_sums(scales[row] * theta)
-    hypers[row] = move_hyper(model, row, hypers[row], copies, total, weight)
-    shapes[row] = rates[row] = np.ones(model.factors[row].rate_shape)
+    hypers[row] = priors_of(model)[row].update_q(
+        model.factors[row], hypers[row], scales[row], theta, copies, weight
+    )
+    shapes[row] = rates[row] = np.ones(model.factors[row].component_shape)
     return State(tuple(shapes), tuple(rates), tuple(hypers), state.updates + 1)
-
-
-def move_hyper(
-    model: Factorization, f: int, hyper: np.ndarray, copies: float, total: np.ndarray, weight: float
-) -> np.ndarray:
-    """Q(b) of factor f moved towards its optimum; as it was where the rates are fixed."""
-    factor = model.factors[f]
-    if not factor.prior.learned:
-        return hyper
-    rate = (1.0 - weight) * hyper[1] + weight * (1.0 / factor.prior.rate + copies * total)
-    return np.stack([1.0 + copies * factor.rate_sums(factor.prior.shape), rate])
 
 
 def grow(
@@ -226,10 +229,7 @@ def grow(
         if f != row:
             shapes[f] = towards(shapes[f], priors[f][0])
             rates[f] = towards(rates[f], np.minimum(priors[f][1], rates[f]))
-    prior = model.factors[row].prior
-    if prior.learned:
-        shape, rate = hypers[row]
-        hypers[row] = np.stack([towards(shape, 1.0), towards(rate, np.minimum(1.0 / prior.rate, rate))])
+    hypers[row] = priors_of(model)[row].grow_q(hypers[row], times)
     return state._replace(shapes=tuple(shapes), rates=tuple(rates), hypers=tuple(hypers))
 
 
@@ -240,3 +240,87 @@ def whole(state: State, model: Factorization, fits: Iterable[Pass]) -> cavi.Stat
     shapes[row] = model.as_row_factor(np.concatenate([shape for shape, _ in fitted]))
     rates[row] = model.as_row_factor(np.concatenate([rate for _, rate in fitted]))
     return cavi.State(tuple(shapes), tuple(rates), state.hypers, state.updates)
+
+
+def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
+    """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
+    streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
+    started = time.perf_counter()
+    with settings.opened_engine() as engine:
+        state = init(next(data.parts())[1], model, streams, engine, n_rows)
+    turns = [streams.generator(turn + 1, START) for turn in range(settings.options["passes"])]
+    return learn_rows(data, model, settings, state, turns, n_rows, started)
+
+
+def learn_rows(
+    data: Data,
+    model: Factorization,
+    settings: Settings,
+    state: State,
+    turns: list[np.random.Generator],
+    total_rows: int,
+    started: float,
+) -> Fitted:
+    """A pass over the rows with each generator of ``turns``; the rows speak for ``total_rows``."""
+    expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
+    bounds: list[float] = []
+    interrupted = False
+    with progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
+        task = bar.add_task("starting", total=len(turns) * n_rows, score="")
+        try:
+            for turn, rng in enumerate(turns):
+                for batch in batches(data, settings.options["batch_rows"], rng):
+                    state, found = step(state, batch, model, total_rows, engine, expectation)
+                    bounds.append(found.data_bound * total_rows / batch.shape[0])
+                    bar.update(task, advance=batch.shape[0], description=f"pass {turn + 1}")
+        except KeyboardInterrupt:
+            interrupted = True
+        bar.update(task, description="finishing")
+        fits = (fit_rows(state, part, model, engine, expectation) for _, part in data.parts())
+        q = whole(state, model, fits)
+        draws = optimising.draws_from_gammas(q, data, model, settings, engine)
+    seconds = time.perf_counter() - started
+    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def go_on(
+    data: Data,
+    model: Factorization,
+    settings: Settings,
+    before: tuple[State, int] | None,
+    total_rows: int,
+) -> Fitted:
+    """One pass over rows that come after others: ``before`` is the state and how many rows it speaks for."""
+    streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
+    first = next(data.parts())[1]
+    if before is None:
+        with settings.opened_engine() as engine:
+            state = init(first, model, streams, engine, total_rows)
+    else:
+        old, old_rows = before
+        state = grow(old, model.with_rows(first.shape[0]), first, old_rows, total_rows)
+    turns = [streams.generator(state.updates, START)]
+    return learn_rows(data, model, settings, state, turns, total_rows, started)
+
+
+def batches(data: Data, size: int, rng: np.random.Generator) -> Iterator[Observations]:
+    """All rows once, in random batches of about ``size``; part by part, the parts in random order."""
+    for _, part in data.parts(rng.permutation(data.n_parts)):
+        order = rng.permutation(part.shape[0])
+        for rows in np.array_split(order, -(-order.size // size)):
+            yield part.take(rows)
+
+
+METHOD = Method(
+    "svi",
+    "Learns from batches of rows, for very large data (topics and tensors).",
+    fit,
+    sys.modules[__name__],
+    options={"expectation": EXPECTATIONS, "passes": None, "batch_rows": None, "total_rows": None},
+    batches=True,
+    starved=(
+        "It has starved its components, as svi does where counts are sparse and noise is strong. "
+        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
+    ),
+)

@@ -15,8 +15,10 @@ from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.factors import sample_gammas
 from countveil.inference.start import Debiased, mean_count
 from countveil.inference.streams import ROWS, Streams
-from countveil.kernels import gibbs, proposals
+from countveil.kernels import gibbs
 from countveil.kernels.tiles import DENSE_SHARE
+from countveil.noise.two_sided_geometric import tokens as kernels
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 ROWS_PER_BLOCK = 1024
 BLOCKS_OF_MANY_ROWS = 8
@@ -31,22 +33,26 @@ _pays: WeakKeyDictionary[Observations, bool] = WeakKeyDictionary()
 _blocks: WeakKeyDictionary[Observations, list[slice]] = WeakKeyDictionary()
 
 
-def pays(observations: Observations) -> bool:
-    """Whether sweeps by tokens are worth it, as told by the data alone: a choice by the state would bias the chain.
+def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
+    """Whether sweeps by tokens are worth it, decided by the data alone: a choice by the state would bias the chain.
+
+    There are such sweeps for Poisson counts under two-sided geometric noise.
 
     They are where few tokens are proposed for each positive report; or where reports are so few that the exposures of
     the collapsed sweep, which cannot go by matrix products then, cost as much as all of its rest, and few tokens are
     proposed beside them: large counts under weak noise would be drawn token by token.
     """
+    if not isinstance(law, TwoSidedGeometricPoisson):
+        return False
     if observations not in _pays:
         _pays[observations] = _estimate(observations)
     return _pays[observations]
 
 
 def _estimate(observations: Observations) -> bool:
-    alpha, (_, n_columns) = observations.alpha_d, observations.shape
+    alpha, (_, n_columns) = observations.level_d, observations.shape
     positive = observations.reports.size
-    if positive < LEAST_REPORTS or observations.alpha_e.size or observations.n_masked or (alpha <= 0.0).any():
+    if positive < LEAST_REPORTS or observations.stores_all or observations.n_masked or (alpha <= 0.0).any():
         return False
     rate_of_rows = n_columns * mean_count(observations)
     cost, beside = ((1.0 + 2.0 * alpha) / alpha).sum() * rate_of_rows, alpha.sum() * rate_of_rows
@@ -66,7 +72,7 @@ def blocks_of(observations: Observations) -> list[slice]:
 
 def work_of_rows(observations: Observations) -> np.ndarray:
     """(D,) what each row costs, in tokens, at a guess: those proposed and reports listed, or entries visited."""
-    alpha, matrix = observations.alpha_d, Debiased(observations)
+    alpha, matrix = observations.level_d, Debiased(observations)
     count = np.maximum(matrix.row_sums - observations.shape[1] * matrix.bias_d, 0.0)
     entries = np.diff(observations.indptr)
     work = np.minimum(count / alpha + entries / ENTRIES_LISTED, entries + alpha * count)
@@ -106,7 +112,7 @@ def with_tables(many: Map, phi: np.ndarray, streams: Streams, sweep: int) -> tup
     """(phi, its totals, tables to draw each topic's columns from, streams, sweep)."""
     weights, aliases = np.ascontiguousarray(phi.T), np.empty(phi.T.shape, dtype=np.uint64)
     topics = row_blocks(len(weights), TOPICS_AT_ONCE)
-    list(many(lambda part: proposals.fill_aliases(weights[part], aliases[part]), topics))
+    list(many(lambda part: kernels.fill_aliases(weights[part], aliases[part]), topics))
     return phi, phi.sum(axis=0), aliases, streams, sweep
 
 
@@ -124,15 +130,16 @@ def sweep_block(
     """Theta's rows, and the block's part of (counts, theta's totals)."""
     rng = streams.generator(sweep, ROWS, block.number)
     row_counts, counts = np.zeros(theta.shape), np.zeros(phi.shape)
-    if expected_proposals(block, theta, total) < MOST_PROPOSALS * block.entries[1].size + phi.size:
-        proposals.propose_rows(block.entries, theta, phi, total, aliases, row_counts, counts, rng)
+    if expected_proposals(block, theta, total) < MOST_PROPOSALS * block.entries.size + phi.size:
+        kernels.propose_rows(block.entries, theta, phi, total, aliases, row_counts, counts, rng)
     else:  # the same law, and room enough whatever the rates
-        gibbs.allocate_rows(block.entries, theta, phi, total, row_counts, counts, rng)
-        proposals.propose_rest(block.entries, theta, total, aliases, row_counts, counts, rng)
+        sums = row_counts, counts, np.empty(0)
+        gibbs.allocate_rows(TwoSidedGeometricPoisson(), block.entries, theta, phi, total, sums, rng)
+        kernels.propose_rest(block.entries, theta, total, aliases, row_counts, counts, rng)
     new = sample_gammas(row_counts, total, shape, rate, rng)
     return (new,), (counts, new.sum(axis=0))
 
 
 def expected_proposals(block: Block, theta: np.ndarray, phi_total: np.ndarray) -> float:
     """How many tokens ``propose_rows`` will draw on average."""
-    return float(((theta @ phi_total) / block.entries[4]).sum())
+    return float(((theta @ phi_total) / block.entries.level_d).sum())

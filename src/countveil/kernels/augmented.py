@@ -11,7 +11,7 @@ from numba import njit
 
 from countveil.kernels.allocation import LANES, allocate, multiply
 from countveil.kernels.bessel import sample_bessel
-from countveil.kernels.tiles import MASKED
+from countveil.kernels.entries import MASKED, level_at
 
 TRIALS_ONE_BY_ONE = 12
 
@@ -51,13 +51,13 @@ def sample_noise_rate(count, alpha, rng):
 
 
 @njit(cache=True, nogil=True)
-def allocate_rows(block, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, count_vk, rng):
+def allocate_rows(entries, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, count_vk, rng):
     """Draw the true counts, noise rates and topics of every cell; add the counts up by row and by column.
 
-    block is (indptr, columns, reports, alpha_e, alpha_d, exposure_d). The noise rates go from noise_dv2 to
-    new_noise_dv2; those of masked and exact cells stay.
+    The noise rates go from noise_dv2 to new_noise_dv2; those of masked and exact cells stay.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
     n_topics = theta_dk.shape[1]
     product_k = np.empty(n_topics)
     lane_l = np.empty(LANES)
@@ -65,10 +65,10 @@ def allocate_rows(block, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, c
         e = indptr[d]
         for v in range(phi_vk.shape[0]):
             report = 0
-            alpha = alpha_d[d]
+            alpha = level_d[d]
             if e < indptr[d + 1] and columns[e] == v:
                 report = np.int64(reports[e])
-                alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                alpha = level_at(level_d, level_e, d, e)
                 e += 1
             new_noise_dv2[d, v, 0] = noise_dv2[d, v, 0]
             new_noise_dv2[d, v, 1] = noise_dv2[d, v, 1]

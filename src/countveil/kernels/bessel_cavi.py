@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from countveil.kernels.bessel import bessel_mean, bessel_mode
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED, level_at
 
 
 @njit(cache=True, nogil=True)
@@ -68,24 +68,25 @@ def expected_split(r, geometric, mean, variance, shape_1, shape_2, alpha, use_me
 
 
 @njit(cache=True, nogil=True)
-def expect_rows(block, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
+def expect_rows(entries, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
     """Expect the true counts of every cell, and update the noise rates' shapes in noise_dv2.
 
     theta and phi are (g, m, w). With R = E[y] / sum_k g_dk g_vk, ratio_dk += sum_v R_dv g_vk and
     ratio_vk += sum_d R_dv g_dk. Masked cells are left out; where the geometric means
     underflow, no count is expected.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
     theta_g_dk, theta_m_dk, theta_w_dk = theta
     phi_g_vk, phi_m_vk, phi_w_vk = phi
     for d in range(ratio_dk.shape[0]):
         e = indptr[d]
         for v in range(phi_g_vk.shape[0]):
             report = 0
-            alpha = alpha_d[d]
+            alpha = level_d[d]
             if e < indptr[d + 1] and columns[e] == v:
                 report = np.int64(reports[e])
-                alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                alpha = level_at(level_d, level_e, d, e)
                 e += 1
             if report == MASKED or (report == 0 and alpha <= 0.0):
                 continue

@@ -5,26 +5,38 @@ A row's exposure is its baseline times a sum over all columns, and a correction 
 
 from numba import njit
 
-from countveil.kernels.tiles import add_column_exposures, add_row_exposures
+from countveil.kernels.entries import level_at
+from countveil.kernels.tiles import add_column_exposures, add_row_exposures, excess_exposure
 
 
 @njit(cache=True, nogil=True)
-def row_exposures(block, phi_vk, phi_total_k, exposure_dk, dense):
+def row_exposures(law, entries, phi_vk, phi_total_k, exposure_dk, dense):
     """exposure_dk = sum_v e_dv phi_vk, in place."""
-    exposure_d = block[5]
+    exposure_d = entries.exposure_d
     n_rows, n_topics = exposure_dk.shape
     for d in range(n_rows):
         for k in range(n_topics):
             exposure_dk[d, k] = exposure_d[d] * phi_total_k[k]
-    add_row_exposures(block, phi_vk, exposure_dk, dense)
+    add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
 
 
 @njit(cache=True, nogil=True)
-def column_exposures(block, theta_dk, exposure_vk, total_k, dense):
+def column_exposures(law, entries, theta_dk, exposure_vk, total_k, dense):
     """Add sum_d (e_dv - baseline_d) theta_dk to exposure_vk, and sum_d baseline_d theta_dk to total_k."""
-    exposure_d = block[5]
+    exposure_d = entries.exposure_d
     n_rows, n_topics = theta_dk.shape
     for d in range(n_rows):
         for k in range(n_topics):
             total_k[k] += exposure_d[d] * theta_dk[d, k]
-    add_column_exposures(block, theta_dk, exposure_vk, dense)
+    add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+
+
+@njit(cache=True, nogil=True)
+def entry_excesses(law, entries, excess_e):
+    """excess_e = each stored entry's exposure less its row's baseline, in place."""
+    indptr, reports, exposure_d = entries.indptr, entries.reports, entries.exposure_d
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(exposure_d.size):
+        for e in range(indptr[d], indptr[d + 1]):
+            level = level_at(level_d, level_e, d, e)
+            excess_e[e] = excess_exposure(law, reports[e], level, exposure_d[d])

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.gibbs import SMALLEST, sample_gamma
+from countveil.kernels.gamma import SMALLEST, sample_gamma
 
 
 @njit(cache=True, nogil=True)

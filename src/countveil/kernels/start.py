@@ -6,7 +6,7 @@ S takes its alpha / (1 - alpha) away as well. A masked cell has fill_d fill_v + 
 
 from numba import njit
 
-from countveil.kernels.gibbs import MASKED
+from countveil.kernels.entries import MASKED, level_at
 
 
 @njit(cache=True, nogil=True)
@@ -19,14 +19,15 @@ def debiased_report(report, alpha, own_alpha, filled):
 
 
 @njit(cache=True, nogil=True)
-def sum_rows(block, bias_d, row_2d, column_2v):
+def sum_rows(entries, bias_d, row_2d, column_2v):
     """Add S, with bias_d in masked cells, to row_2d[0] and column_2v[0]; count these cells in the second rows."""
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    for d in range(alpha_d.size):
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            value = debiased_report(reports[e], alpha, alpha_e.size > 0, bias_d[d])
+            alpha = level_at(level_d, level_e, d, e)
+            value = debiased_report(reports[e], alpha, level_e.size > 0, bias_d[d])
             row_2d[0, d] += value
             column_2v[0, v] += value
             if reports[e] == MASKED:
@@ -35,28 +36,30 @@ def sum_rows(block, bias_d, row_2d, column_2v):
 
 
 @njit(cache=True, nogil=True)
-def multiply_rows(block, bias_d, fill_d, fill_v, phi_vk, product_dk):
+def multiply_rows(entries, bias_d, fill_d, fill_v, phi_vk, product_dk):
     """product_dk += S phi_vk."""
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    for d in range(alpha_d.size):
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            alpha = level_at(level_d, level_e, d, e)
             filled = fill_d[d] * fill_v[v] + bias_d[d]
-            value = debiased_report(reports[e], alpha, alpha_e.size > 0, filled)
+            value = debiased_report(reports[e], alpha, level_e.size > 0, filled)
             for k in range(phi_vk.shape[1]):
                 product_dk[d, k] += value * phi_vk[v, k]
 
 
 @njit(cache=True, nogil=True)
-def multiply_columns(block, bias_d, fill_d, fill_v, theta_dk, product_vk):
+def multiply_columns(entries, bias_d, fill_d, fill_v, theta_dk, product_vk):
     """product_vk += S^T theta_dk."""
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    for d in range(alpha_d.size):
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+            alpha = level_at(level_d, level_e, d, e)
             filled = fill_d[d] * fill_v[v] + bias_d[d]
-            value = debiased_report(reports[e], alpha, alpha_e.size > 0, filled)
+            value = debiased_report(reports[e], alpha, level_e.size > 0, filled)
             for k in range(theta_dk.shape[1]):
                 product_vk[v, k] += value * theta_dk[d, k]

@@ -8,7 +8,9 @@ machine, so that it changes no draw from one number of threads to another. Suffi
 import numpy as np
 from numba import njit
 
-MASKED = -1
+from countveil.kernels.entries import MASKED, level_at
+from countveil.kernels.law import unseen_exposure
+
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
 MOST_ROWS_OF_RATES = 64
@@ -17,21 +19,21 @@ DENSE_SHARE = 0.08
 
 
 @njit(cache=True, nogil=True)
-def excess_exposure(report, alpha, base):
-    """What a stored entry's exposure has over its row's baseline: 1 if positive, 1 - alpha if not, 0 if masked."""
+def excess_exposure(law, report, level, base):
+    """What a stored entry's exposure has over its row's baseline: 1 if positive, the law's if not, 0 if masked."""
     if report > 0:
         return 1.0 - base
     if report == MASKED:
         return -base
-    return 1.0 - alpha - base
+    return unseen_exposure(law, level) - base
 
 
-def is_dense(block, n_columns):
+def is_dense(entries, n_columns):
     """Whether a block of rows is worth matrix products over all of its cells."""
-    n_rows = block[0].size - 1
+    n_rows = entries.indptr.size - 1
     if n_columns > CELLS_OF_RATES // LEAST_ROWS_OF_RATES:
         return False
-    return block[1].size >= DENSE_SHARE * n_rows * n_columns
+    return entries.columns.size >= DENSE_SHARE * n_rows * n_columns
 
 
 @njit(cache=True, nogil=True)
@@ -41,12 +43,13 @@ def rows_of_rates(n_columns):
 
 
 @njit(cache=True, nogil=True)
-def fill_excess(block, place_d, first, last, excess):
+def fill_excess(law, entries, place_d, first, last, excess):
     """excess (D, last - first) = stored entries' excess exposures at columns first to last, 0 elsewhere.
 
     place_d is each row's next entry, and moves on. Returns whether any of them is not zero.
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     found = False
     excess[:] = 0.0
     for d in range(place_d.size):
@@ -54,8 +57,8 @@ def fill_excess(block, place_d, first, last, excess):
         e = place_d[d]
         end = indptr[d + 1]
         while e < end and columns[e] < last:
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            value = excess_exposure(reports[e], alpha, base)
+            level = level_at(level_d, level_e, d, e)
+            value = excess_exposure(law, reports[e], level, base)
             if value != 0.0:
                 found = True
                 excess[d, columns[e] - first] = value
@@ -65,9 +68,10 @@ def fill_excess(block, place_d, first, last, excess):
 
 
 @njit(cache=True, nogil=True)
-def add_row_exposures(block, phi_vk, exposure_dk, dense):
+def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
     """exposure_dk += sum over stored entries of (their exposure - exposure_d) phi_vk."""
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     n_rows, n_topics = exposure_dk.shape
     if dense:
         cells = np.empty(n_rows * COLUMNS_PER_TILE)
@@ -76,15 +80,15 @@ def add_row_exposures(block, phi_vk, exposure_dk, dense):
         for first in range(0, phi_vk.shape[0], COLUMNS_PER_TILE):
             last = min(first + COLUMNS_PER_TILE, phi_vk.shape[0])
             excess = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            if fill_excess(block, place_d, first, last, excess):
+            if fill_excess(law, entries, place_d, first, last, excess):
                 np.dot(excess, phi_vk[first:last], product_dk)
                 exposure_dk += product_dk
         return
     for d in range(n_rows):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            excess = excess_exposure(reports[e], alpha, base)
+            level = level_at(level_d, level_e, d, e)
+            excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]
                 for k in range(n_topics):
@@ -92,9 +96,10 @@ def add_row_exposures(block, phi_vk, exposure_dk, dense):
 
 
 @njit(cache=True, nogil=True)
-def add_column_exposures(block, theta_dk, exposure_vk, dense):
+def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
     """exposure_vk += sum over stored entries of (their exposure - exposure_d) theta_dk."""
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     n_rows, n_topics = theta_dk.shape
     if dense:
         cells = np.empty(n_rows * COLUMNS_PER_TILE)
@@ -103,7 +108,7 @@ def add_column_exposures(block, theta_dk, exposure_vk, dense):
         for first in range(0, exposure_vk.shape[0], COLUMNS_PER_TILE):
             last = min(first + COLUMNS_PER_TILE, exposure_vk.shape[0])
             excess = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            if fill_excess(block, place_d, first, last, excess):
+            if fill_excess(law, entries, place_d, first, last, excess):
                 product_vk = product[: (last - first) * n_topics].reshape(last - first, n_topics)
                 np.dot(excess.T, theta_dk, product_vk)
                 part_vk = exposure_vk[first:last]  # to assign to a slice would compile for seconds
@@ -112,8 +117,8 @@ def add_column_exposures(block, theta_dk, exposure_vk, dense):
     for d in range(n_rows):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            excess = excess_exposure(reports[e], alpha, base)
+            level = level_at(level_d, level_e, d, e)
+            excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]
                 for k in range(n_topics):

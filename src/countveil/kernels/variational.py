@@ -10,27 +10,18 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.expectations import BATCH, SMALLEST, expect_counts, new_batch, ratio_only
+from countveil.kernels.batches import BATCH, new_expectations
+from countveil.kernels.entries import level_at
+from countveil.kernels.gamma import SMALLEST, digamma
 from countveil.kernels.gibbs import inner
-from countveil.kernels.laws import censored_logpmf
+from countveil.kernels.law import expect_counts, expected_ratio, unseen_constant
 from countveil.kernels.tiles import COLUMNS_PER_TILE, add_column_exposures, add_row_exposures, excess_exposure
 
 
 @njit(cache=True, nogil=True)
-def digamma(x):
-    """d log Gamma(x) / dx for x > 0: recurrence up to 10, then the asymptotic series; to about 1e-14."""
-    shift = 0.0
-    while x < 10.0:
-        shift -= 1.0 / x
-        x += 1.0
-    s = 1.0 / (x * x)
-    series = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132 - s * 691 / 32760)))))
-    return shift + math.log(x) - 0.5 / x - series
-
-
-@njit(cache=True, nogil=True)
 def settle_rows(
-    block,
+    law,
+    entries,
     theta_g_dk,
     theta_m_dk,
     phi_g_vk,
@@ -49,7 +40,8 @@ def settle_rows(
     with a share ``cut`` of the prior's shape left out) and the arithmetic means at the end, or after ``most``
     iterations. Exposures do not depend on theta: one sum over the row.
     """
-    indptr, columns, reports, alpha_e, alpha_d, exposure_d = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     n_rows, n_topics = theta_g_dk.shape
     ratio_k = np.empty(n_topics)
     new_rate_k = np.empty(n_topics)
@@ -58,8 +50,8 @@ def settle_rows(
         for k in range(n_topics):
             new_rate_k[k] = rate_dk[d, k] + base * phi_total_k[k]
         for e in range(indptr[d], indptr[d + 1]):
-            alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
-            exposure = excess_exposure(reports[e], alpha, base)
+            level = level_at(level_d, level_e, d, e)
+            exposure = excess_exposure(law, reports[e], level, base)
             v = columns[e]
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]
@@ -67,9 +59,9 @@ def settle_rows(
             ratio_k[:] = 0.0
             for e in range(indptr[d], indptr[d + 1]):
                 if reports[e] > 0:
-                    alpha = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                    level = level_at(level_d, level_e, d, e)
                     v = columns[e]
-                    ratio = ratio_only(reports[e], inner(theta_g_dk, d, phi_g_vk, v), alpha)
+                    ratio = expected_ratio(law, reports[e], inner(theta_g_dk, d, phi_g_vk, v), level)
                     for k in range(n_topics):
                         ratio_k[k] += ratio * phi_g_vk[v, k]
             moved = total = 0.0
@@ -88,7 +80,7 @@ def settle_rows(
 
 @njit(cache=True, nogil=True)
 def update_rows(
-    block, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense
+    law, entries, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense
 ):
     """Replace theta's shapes and rates by their optimum, row by row; add up what phi's need.
 
@@ -99,13 +91,13 @@ def update_rows(
     sum over stored entries of their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new
     means. Returns the data's part of the evidence lower bound at the factors that came in.
     """
-    exposure_d = block[5]
+    exposure_d = entries.exposure_d
     ratio_vk, exposure_vk, total_2k = sums
     n_rows, n_topics = theta_g_dk.shape
     ratio_dk, row_exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
     mean_dk = np.empty((n_rows, n_topics))
-    bound = expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense)
-    add_row_exposures(block, phi_m_vk, row_exposure_dk, dense)
+    bound = expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense)
+    add_row_exposures(law, entries, phi_m_vk, row_exposure_dk, dense)
     for d in range(n_rows):
         base = exposure_d[d]
         for k in range(n_topics):
@@ -119,34 +111,35 @@ def update_rows(
             mean_dk[d, k] = mean
             total_2k[0, k] += base * mean
             total_2k[1, k] += mean
-    add_column_exposures(block, mean_dk, exposure_vk, dense)
+    add_column_exposures(law, entries, mean_dk, exposure_vk, dense)
     return bound
 
 
 @njit(cache=True, nogil=True)
-def expect_rows(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
+def expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
     """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the positive reports' part of the bound.
 
     That is all of the data's part but minus the sum of exposures times mean rates.
     """
-    indptr, _, reports, alpha_e, alpha_d, _ = block
+    indptr, reports, level_d, level_e = entries.indptr, entries.reports, entries.level_d, entries.level_e
     bound = 0.0
     for d in range(theta_g_dk.shape[0]):
-        bound -= (phi_g_vk.shape[0] - (indptr[d + 1] - indptr[d])) * math.log1p(alpha_d[d])
+        bound += (phi_g_vk.shape[0] - (indptr[d + 1] - indptr[d])) * unseen_constant(law, level_d[d])
         for e in range(indptr[d], indptr[d + 1]):
             if reports[e] == 0:
-                bound += censored_logpmf(0.0, alpha_d[d] if alpha_e.size == 0 else alpha_e[e])
+                bound += unseen_constant(law, level_at(level_d, level_e, d, e))
     if dense:
-        return bound + expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
-    return bound + expect_entries(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+        return bound + expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+    return bound + expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
 
 
 @njit(cache=True, nogil=True)
-def expect_entries(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
     """``expect_rows`` entry by entry, but for what the reports that are not positive add to the bound."""
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    batch = new_batch()
-    column_i, report_i, rate_i, alpha_i, ratio_i, _ = batch
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    batch = new_expectations()
+    column_i, report_i, rate_i, level_i, ratio_i, _ = batch
     bound = 0.0
     for d in range(theta_g_dk.shape[0]):
         n = 0
@@ -154,11 +147,11 @@ def expect_entries(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
             if reports[e] > 0:
                 column_i[n] = columns[e]
                 report_i[n] = reports[e]
-                alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                level_i[n] = level_at(level_d, level_e, d, e)
                 rate_i[n] = inner(theta_g_dk, d, phi_g_vk, columns[e])
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
-                bound += expect_counts(n, batch)
+                bound += expect_counts(law, n, batch)
                 for i in range(n):
                     add_ratio(ratio_i[i], d, column_i[i], theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
                 n = 0
@@ -174,11 +167,11 @@ def add_ratio(ratio, d, v, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
 
 
 @njit(cache=True, nogil=True)
-def expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+def expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
     """``expect_entries`` by matrix products over all cells of a tile."""
-    indptr, n_columns = block[0], phi_g_vk.shape[0]
+    indptr, n_columns = entries.indptr, phi_g_vk.shape[0]
     n_rows, n_topics = theta_g_dk.shape
-    batch, place_d = new_batch(), indptr[:n_rows].copy()
+    batch, place_d = new_expectations(), indptr[:n_rows].copy()
     rates, ratios = np.empty(n_rows * COLUMNS_PER_TILE), np.empty(n_rows * COLUMNS_PER_TILE)
     by_row_dk, by_column = np.empty((n_rows, n_topics)), np.empty(COLUMNS_PER_TILE * n_topics)
     bound = 0.0
@@ -189,7 +182,7 @@ def expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
         ratios_dv = ratios[: n_rows * size].reshape(n_rows, size)
         by_column_vk = by_column[: size * n_topics].reshape(size, n_topics)
         np.dot(theta_g_dk, phi_g_vk[first:last].T, rates_dv)
-        bound += fill_ratios(block, place_d, first, last, batch, rates_dv, ratios_dv)
+        bound += fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv)
         np.dot(ratios_dv, phi_g_vk[first:last], by_row_dk)
         ratio_dk += by_row_dk
         np.dot(ratios_dv.T, theta_g_dk, by_column_vk)
@@ -199,13 +192,14 @@ def expect_tiles(block, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
 
 
 @njit(cache=True, nogil=True)
-def fill_ratios(block, place_d, first, last, batch, rates_dv, ratios_dv):
+def fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv):
     """ratios_dv = R at positive reports of columns first to last, 0 elsewhere; returns their part of the bound.
 
     place_d is each row's next entry, and moves on.
     """
-    indptr, columns, reports, alpha_e, alpha_d, _ = block
-    column_i, report_i, rate_i, alpha_i, ratio_i, _ = batch
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    column_i, report_i, rate_i, level_i, ratio_i, _ = batch
     bound = 0.0
     ratios_dv[:] = 0.0
     for d in range(place_d.size):
@@ -215,12 +209,12 @@ def fill_ratios(block, place_d, first, last, batch, rates_dv, ratios_dv):
             if reports[e] > 0:
                 column_i[n] = columns[e] - first
                 report_i[n] = reports[e]
-                alpha_i[n] = alpha_d[d] if alpha_e.size == 0 else alpha_e[e]
+                level_i[n] = level_at(level_d, level_e, d, e)
                 rate_i[n] = rates_dv[d, columns[e] - first]
                 n += 1
             e += 1
             if n == BATCH or (n > 0 and (e == end or columns[e] >= last)):
-                bound += expect_counts(n, batch)
+                bound += expect_counts(law, n, batch)
                 for i in range(n):
                     ratios_dv[d, column_i[i]] = ratio_i[i]
                 n = 0

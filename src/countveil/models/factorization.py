@@ -7,23 +7,25 @@ first output axis make the rows' side, all others the columns' side.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from countveil.likelihoods import POISSON, Likelihood, Parameters
 from countveil.models.contraction import Side, Use, plan
-from countveil.models.priors import GammaPrior, typical_prior, typical_scale
+from countveil.models.priors import GammaPrior, Prior, typical_prior, typical_scale
 from countveil.models.spec import Spec
 
 
 class Factor(NamedTuple):
-    """A gamma factor: its axes at its first use, their sizes, its prior, and what is known of it."""
+    """A factor: its axes at its first use, their sizes, its prior, and what is known of it."""
 
     name: str
     axes: str
     shape: tuple[int, ...]
-    rate_shape: tuple[int, ...]  # broadcasts against shape: one rate a component, or one in all
-    prior: GammaPrior
+    component_shape: tuple[int, ...]  # broadcasts against shape: one number per component, or one in all
+    prior: Prior
     fixed: np.ndarray | None = None
     symmetric: bool = False
 
@@ -32,11 +34,11 @@ class Factor(NamedTuple):
         """1 for every entry that is a parameter of its own; 0 below the diagonal of a symmetric factor."""
         return np.triu(np.ones(self.shape)) if self.symmetric else np.float64(1.0)
 
-    def rate_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """Sums of own entries over the axes along which the rate does not vary."""
-        axes = tuple(i for i, n in enumerate(self.rate_shape) if n == 1)
+    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
+        """Sums of own entries over the axes along which ``component_shape`` does not vary."""
+        axes = tuple(i for i, n in enumerate(self.component_shape) if n == 1)
         if np.ndim(values) == 0 and not self.symmetric:
-            return np.full(self.rate_shape, values * float(math.prod(self.shape[i] for i in axes)))
+            return np.full(self.component_shape, values * float(math.prod(self.shape[i] for i in axes)))
         full = np.asarray(self.weight * values if self.symmetric else values)
         if full.shape != self.shape:
             full = np.broadcast_to(full, self.shape)
@@ -52,6 +54,7 @@ class Factorization(NamedTuple):
     columns: Side
     shared: int | None  # the factor used on both sides, if there is one
     self_loops: bool  # whether cells that use the same entry of the shared factor twice are part of the data
+    likelihood: Likelihood = POISSON
 
     @property
     def n_components(self) -> int:
@@ -60,7 +63,7 @@ class Factorization(NamedTuple):
 
     @property
     def row_factor(self) -> int | None:
-        """The factor whose rows are the matrix's rows, free and used nowhere else; None if there is no such."""
+        """The factor whose rows are the matrix's rows, free and used nowhere else; None if there is none such."""
         if not self.rows.single or self.shared is not None:
             return None
         factor = self.rows.uses[0].factor
@@ -76,9 +79,19 @@ class Factorization(NamedTuple):
         """Numbers of the factors to be found."""
         return tuple(f for f, factor in enumerate(self.factors) if factor.fixed is None)
 
-    def initial_rates(self) -> tuple[np.ndarray, ...]:
-        """Prior rates to start from, one array a factor."""
-        return tuple(factor.prior.initial_rates(factor.rate_shape) for factor in self.factors)
+    @property
+    def fused_factor(self) -> int | None:
+        """The ``row_factor`` where a sweep over the rows can draw it: its entries are independent given its prior."""
+        row = self.row_factor
+        return row if row is not None and self.factors[row].prior.independent else None
+
+    def initial_hypers(self) -> tuple[np.ndarray, ...]:
+        """Hyperparameters of the priors to start from, one array per factor."""
+        return tuple(factor.prior.start(factor) for factor in self.factors)
+
+    def initial_parameters(self) -> Parameters:
+        """The likelihood's own parameters to start from."""
+        return self.likelihood.start((self.rows.shape[0], self.columns.shape[0]))
 
     def matrices(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """((n_rows, K), (n_columns, K)) whose products are the rates."""
@@ -140,10 +153,11 @@ class Factorization(NamedTuple):
 def factorization(
     spec: Spec,
     sizes: dict[str, int],
-    priors: dict[str, GammaPrior],
+    priors: Mapping[str, Prior],
     *,
     fixed: dict[str, np.ndarray] | None = None,
     self_loops: bool = False,
+    likelihood: Likelihood = POISSON,
 ) -> Factorization:
     """The model of a checked spec over axes of these sizes; a prior for every factor by name."""
     fixed = fixed or {}
@@ -151,13 +165,15 @@ def factorization(
     for name, axes in zip(spec.names, spec.factor_axes, strict=True):
         shape = tuple(sizes[a] for a in axes)
         observed = [a in spec.output for a in axes]
-        rate_shape = tuple(
+        component_shape = tuple(
             1 if seen or not any(observed) else n for seen, n in zip(observed, shape, strict=True)
         )
         value = fixed.get(name)
-        factors.append(Factor(name, axes, shape, rate_shape, priors[name], value, name in spec.symmetric))
+        factors.append(
+            Factor(name, axes, shape, component_shape, priors[name], value, name in spec.symmetric)
+        )
     rows, columns, shared = sides(spec, sizes)
-    return Factorization(spec, tuple(factors), rows, columns, shared, self_loops)
+    return Factorization(spec, tuple(factors), rows, columns, shared, self_loops, likelihood)
 
 
 def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:

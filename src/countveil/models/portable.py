@@ -4,25 +4,24 @@ from typing import Any
 
 import numpy as np
 
+from countveil.likelihoods import LIKELIHOODS
 from countveil.models.factorization import Factorization, factorization
-from countveil.models.priors import GammaPrior
+from countveil.models.priors import prior_of
 from countveil.models.spec import Spec
 
 
 def model_facts(model: Factorization) -> dict[str, Any]:
     """What a file says of a model: enough to make it again."""
 
-    def plain(value: Any) -> Any:
-        return np.asarray(value).tolist()
-
     return {
         "spec": model.spec._asdict(),
         "sizes": model.rows.sizes | model.columns.sizes,
         "self_loops": model.self_loops,
+        "likelihood": model.likelihood.name,
         "factors": [
             {
-                "prior": [plain(f.prior.shape), plain(f.prior.rate), f.prior.learned],
-                "fixed": None if f.fixed is None else plain(f.fixed),
+                "prior": f.prior.facts(),
+                "fixed": None if f.fixed is None else f.fixed.tolist(),
             }
             for f in model.factors
         ],
@@ -37,9 +36,13 @@ def model_of(facts: dict[str, Any]) -> Factorization:
     spec = Spec(**fields)
     priors, fixed = {}, {}
     for name, each in zip(spec.names, facts["factors"], strict=True):
-        shape, rate, learned = each["prior"]
-        shape, rate = (np.array(x) if isinstance(x, list) else x for x in (shape, rate))
-        priors[name] = GammaPrior(shape, rate, learned)
+        found = each["prior"]
+        if isinstance(found, list):  # as files before version 0.2 have it
+            found = dict(zip(("shape", "rate", "learned"), found, strict=True)) | {"kind": "gamma"}
+        priors[name] = prior_of(found)
         if each["fixed"] is not None:
             fixed[name] = np.array(each["fixed"], dtype=float)
-    return factorization(spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"])
+    likelihood = LIKELIHOODS[facts.get("likelihood", "poisson")]
+    return factorization(
+        spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
+    )

@@ -104,7 +104,7 @@ def laws_of_cells(
         raise ValueError("cells must name at least one, got none")
     places = np.array([place_of(cell, dims, names) for cell in cells])
     columns = np.ravel_multi_index(tuple(places[:, 1:].T), shape[1:])
-    values, alpha = observed.cells(places[:, 0], columns)
+    values, level = observed.cells(places[:, 0], columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
     step = max(1, int(np.ceil(tree["sample_stats"]["log_likelihood"].size / MOST_DRAWS)))
@@ -114,7 +114,7 @@ def laws_of_cells(
             rate = rate_array(theta @ phi.T, tree, model, layout).to_numpy()
             rates.append(rate[tuple(places.T)])
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
-    return values, labels, count_laws(values, np.array(rates), alpha)
+    return values, labels, count_laws(values, np.array(rates), observed.noise, level, model.likelihood)
 
 
 def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndarray]) -> list[int]:

@@ -8,6 +8,7 @@ from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import evenly, mean_rate
 from countveil.inference.predict import simulated_reports
+from countveil.likelihoods.laws import positive_beyond_noise
 
 CELLS_IN_ALL = 20_000_000
 CELLS_AT_ONCE = 2_000_000
@@ -61,11 +62,11 @@ class Check(NamedTuple):
 def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
     """How much of a release noise alone explains; data in the matrix form of the model."""
     rows = selected(data)
-    reports, visible, alpha = dense(data.take(rows))
+    reports, visible, level = dense(data.take(rows))
     rate = mean_of_rows(fit, rows)
-    by_noise = alpha / (1.0 + alpha)
-    positive = by_noise - np.expm1(-(1.0 - alpha) * rate) / (1.0 + alpha)
-    excess = alpha / (1.0 - alpha**2)  # E max(0, tau)
+    by_noise = data.noise.positive_by_noise(level)
+    positive = by_noise + positive_beyond_noise(data.noise, fit.model_.likelihood, rate, level)
+    excess = data.noise.mean_at_zero(level)
     return Noise(
         len(rows),
         int(visible.sum()),
@@ -86,17 +87,19 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     of rows is compared.
     """
     chosen = selected(data)
-    reports, visible, alpha = dense(data.take(chosen))
+    reports, visible, level = dense(data.take(chosen))
     n = int(np.clip(CELLS_IN_ALL // reports.size, FEWEST, MOST))
     draws = fit.posterior["sample_stats"]["log_likelihood"].size
     times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
     top = int(reports.max()) if reports.size else 0
     edges = np.arange(min(top, 12) + 1)
+    likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
     for (theta, phi), wanted in zip(fit._matrices(), times, strict=True):
         for _ in range(int(wanted)):
-            simulated = simulated_reports([(theta[chosen], phi)], alpha, rng)[0] * visible
+            simulated = simulated_reports([(theta[chosen], phi)], data.noise, level, likelihood, rng)[0]
+            simulated *= visible
             rows.append(list(statistics(simulated, visible).values()))
             counts.append(histogram(simulated[visible], edges))
     low, high = np.quantile(np.array(rows), [0.025, 0.975], axis=0)
@@ -142,12 +145,11 @@ def histogram(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def dense(data: Observations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(reports, visible, alpha), each (D, V): max(report, 0), zero where masked."""
+    """(reports, visible, noise level), each (D, V): max(report, 0), zero where masked."""
     reports = np.zeros(data.shape, dtype=np.int64)
-    rows = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))
-    reports[rows, data.columns] = data.reports
+    reports[data.row_numbers, data.columns] = data.reports
     visible = reports >= 0
-    return np.maximum(reports, 0), visible, np.broadcast_to(data.cell_alpha, data.shape)
+    return np.maximum(reports, 0), visible, np.broadcast_to(data.cell_level, data.shape)
 
 
 def selected(data: Observations) -> np.ndarray:

@@ -63,7 +63,7 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     found = seen.matricized(axes[0], axes[1])
     kept = tree["constant_data"]["alpha"].to_numpy()
     if tree.attrs["observations"] == "private" and not np.allclose(
-        np.sort(np.unique(kept)), np.sort(np.unique(found.alpha_d)), rtol=1e-9
+        np.sort(np.unique(kept)), np.sort(np.unique(found.level_d)), rtol=1e-9
     ):
         raise ValueError("release must be the one that was fitted, got other noise levels")
     return found

@@ -15,6 +15,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
+from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 from countveil.report import check as checks
 from countveil.report.loading import observed
@@ -144,15 +145,14 @@ def shape_of(fit: FactorizationEstimator) -> str:
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     """How noisy the data are: name and value."""
-    alpha = fit.posterior["constant_data"]["alpha"].to_numpy()
-    if not alpha.any():
+    noise, level = noise_of(fit.posterior)
+    if not level.any():
         return [("noise", "none that the fit knows of")]
-    deviation = np.sqrt(2.0 * alpha) / (1.0 - alpha)
-    false = alpha / (1.0 + alpha)
+    deviation, false = noise.standard_deviation(level), noise.positive_by_noise(level)
     return [
         ("typical size of the noise on one count (standard deviation)", spread(deviation, "{:.2f}")),
         ("true zeros that are reported as positive numbers", spread(100.0 * false, "{:.1f}%")),
-        ("strength of the noise, alpha", spread(alpha, "{:.4g}")),
+        (f"strength of the noise, {noise.level}", spread(level, "{:.4g}")),
     ]
 
 

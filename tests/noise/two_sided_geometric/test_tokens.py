@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.kernels import proposals as kernels
+from countveil.noise.two_sided_geometric import tokens as kernels
 from countveil.kernels.uniforms import new_source
 from tests.joint import FALSE_ALARM, count_weights
 

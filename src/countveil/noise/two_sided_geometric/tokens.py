@@ -16,9 +16,10 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.batches import BATCH, draw_counts, new_batch
+from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.gibbs import inner
 from countveil.kernels.uniforms import fill_uniforms, new_source
+from countveil.noise.two_sided_geometric.draws import draw_counts
 
 NOT_POSITIVE = np.int32(2**31 - 1)
 LARGEST_SEARCHED = 12.0
@@ -84,9 +85,9 @@ def poisson(rate, uniform, rng):
 
 
 @njit(cache=True, nogil=True)
-def list_positive(block, d, report_v):
+def list_positive(entries, d, report_v):
     """report_v = row d's stored reports, which are positive, and NOT_POSITIVE elsewhere."""
-    indptr, columns, reports, _, _, _ = block
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     report_v[:] = NOT_POSITIVE
     for e in range(indptr[d], indptr[d + 1]):
         report_v[columns[e]] = min(np.int64(reports[e]), np.int64(NOT_POSITIVE) - 1)
@@ -154,9 +155,9 @@ def list_tokens(number_k, column_s, next_k, chance, report_v, tokens):
 
 
 @njit(cache=True, nogil=True)
-def propose_rows(block, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, count_vk, rng):
+def propose_rows(entries, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of all cells to both sums, given theta and phi. All stored reports are positive."""
-    alpha_d = block[4]
+    alpha_d = entries.level_d
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
     source, batch, tokens = new_source(rng), new_batch(), new_tokens(0)
@@ -177,7 +178,7 @@ def propose_rows(block, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, count
         draw_columns(number_ik[:rows], alias_kv, source, uniform_t, column_s, next_k)
         for i in range(rows):
             d = first + i
-            list_positive(block, d, report_v)
+            list_positive(entries, d, report_v)
             fill_uniforms(source, number_i[i], tokens[2])
             n = list_tokens(number_ik[i], column_s, next_k, alpha_d[d] ** 2, report_v, tokens)
             for t in range(n):
@@ -271,16 +272,16 @@ def keep(n, tokens, d, cells, counts):
 
 
 @njit(cache=True, nogil=True)
-def propose_rest(block, theta_dk, phi_total_k, alias_kv, count_dk, count_vk, rng):
+def propose_rest(entries, theta_dk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of the cells that are not stored alone, given theta and phi."""
-    alpha_d = block[4]
+    alpha_d = entries.level_d
     n_rows, n_topics = theta_dk.shape
     source, uniform_t = new_source(rng), np.empty(max(n_topics, TOKENS_AT_ONCE))
     report_v, number_k = np.empty(count_vk.shape[0], dtype=np.int32), np.empty(n_topics, dtype=np.int64)
     for d in range(n_rows):
         if draw_numbers(theta_dk[d] * phi_total_k, alpha_d[d], source, uniform_t, number_k, rng) == 0:
             continue
-        list_positive(block, d, report_v)
+        list_positive(entries, d, report_v)
         for k in range(n_topics):
             for first in range(0, number_k[k], TOKENS_AT_ONCE):
                 n = min(number_k[k] - first, TOKENS_AT_ONCE)

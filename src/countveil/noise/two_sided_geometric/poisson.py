@@ -7,87 +7,21 @@ overflows (see ``weight_sums``). Reports that are zero or negative need no sums:
 
 import math
 
-import numpy as np
 from numba import njit
 
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-SERIES_TOLERANCE = 1e-18
-INVERSION_LIMIT = 48.0
+from countveil.kernels.poisson import (
+    INVERSION_LIMIT,
+    RECIPROCALS,
+    SERIES_TOLERANCE,
+    invert_poisson,
+    poisson_logpmf,
+    sum_above,
+    sum_below,
+)
+from countveil.noise.two_sided_geometric.formulas import exposure, log_normaliser
+
 STEEPEST = 0.75
 LARGEST_MODE = 2.0**62
-RECIPROCALS = np.concatenate([[0.0], 1.0 / np.arange(1.0, 513.0)])
-
-
-@njit(cache=True, nogil=True)
-def stirling_error(n):
-    """log n! - log(sqrt(2 pi n) (n/e)^n) for n >= 1, to about 1e-15."""
-    if n <= 15:
-        return math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - HALF_LOG_TWO_PI
-    s = 1.0 / (n * n)
-    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - s / 1188) * s) * s) * s) / n
-
-
-@njit(cache=True, nogil=True)
-def poisson_deviance(n, rate):
-    """n log(n/rate) + rate - n, without cancellation where n is close to the rate (n > 0, rate > 0)."""
-    gap = n - rate
-    if abs(gap) > 0.1 * (n + rate):
-        return n * (math.log(n) - math.log(rate)) - gap
-    d = gap / (n + rate)
-    d2 = d * d
-    power = 2.0 * n * d * d2
-    total = gap * d
-    j = 3.0
-    while True:
-        updated = total + power / j
-        if updated == total or math.isnan(updated):
-            return updated
-        total = updated
-        power *= d2
-        j += 2.0
-
-
-@njit(cache=True, nogil=True)
-def poisson_logpmf(n, rate):
-    """log of rate^n e^-rate / n!, by the saddle-point expansion (Loader 2000); n >= 0, rate >= 0."""
-    if n == 0:
-        return -rate
-    if rate <= 0.0:
-        return -math.inf
-    if n > rate and rate < 1e-290:
-        return n * math.log(rate) - rate - math.lgamma(n + 1.0)
-    x = float(n)
-    return -HALF_LOG_TWO_PI - 0.5 * math.log(x) - stirling_error(x) - poisson_deviance(x, rate)
-
-
-@njit(cache=True, nogil=True)
-def sum_below(r, x):
-    """sum_{j=1..r} r (r-1) ... (r-j+1) / x^j: Poisson(x) mass below r over its mass at r. For x >= r."""
-    total = 0.0
-    term = 1.0
-    inverse = 1.0 / x
-    left = float(r)
-    while left > 0.0:
-        term *= left * inverse
-        total += term
-        if term <= SERIES_TOLERANCE * (1.0 + total):
-            break
-        left -= 1.0
-    return total
-
-
-@njit(cache=True, nogil=True)
-def sum_above(r, x):
-    """sum_{j>=1} x^j / ((r+1) ... (r+j)): Poisson(x) mass above r over its mass at r. For x <= r + 1."""
-    total = 0.0
-    term = 1.0
-    n = float(r)
-    while True:
-        n += 1.0
-        term *= x / n
-        total += term
-        if not term > SERIES_TOLERANCE * (1.0 + total):
-            return total
 
 
 @njit(cache=True, nogil=True)
@@ -104,12 +38,12 @@ def weight_sums(r, rate, alpha):
     if lower < r:
         at = math.exp(poisson_logpmf(r, lower))
         below = 1.0 - at * (1.0 + sum_above(r, lower))
-        scale = lower * (1.0 - alpha) + r * math.log(alpha)
+        scale = lower * exposure(alpha) + r * math.log(alpha)
         return scale, below, at, at * sum_above(r, upper)
     if upper > r + 1:
         at = math.exp(poisson_logpmf(r, upper))
         above = 1.0 - at * (1.0 + sum_below(r, upper))
-        scale = -rate * (1.0 - alpha) - r * math.log(alpha)
+        scale = -rate * exposure(alpha) - r * math.log(alpha)
         return scale, at * sum_below(r, lower), at, above
     return poisson_logpmf(r, rate), sum_below(r, lower), 1.0, sum_above(r, upper)
 
@@ -119,9 +53,9 @@ def report_logpmf(r, rate, alpha):
     """log P(r | rate, alpha): a Poisson count plus two-sided geometric noise (mathematics, equation 2.2)."""
     if alpha <= 0.0:
         return poisson_logpmf(r, rate) if r >= 0 else -math.inf
-    log_constant = math.log1p(-alpha) - math.log1p(alpha)
+    log_constant = log_normaliser(alpha)
     if r <= 0 or rate <= 0.0:
-        return log_constant + abs(r) * math.log(alpha) - (1.0 - alpha) * rate
+        return log_constant + abs(r) * math.log(alpha) - exposure(alpha) * rate
     scale, below, at, above = weight_sums(r, rate, alpha)
     return log_constant + scale + math.log(below + at + above)
 
@@ -129,7 +63,7 @@ def report_logpmf(r, rate, alpha):
 @njit(cache=True, nogil=True)
 def censored_logpmf(rate, alpha):
     """log P(r <= 0 | rate, alpha) = -(1 - alpha) rate - log(1 + alpha): all that a truncated report says."""
-    return -(1.0 - alpha) * rate - math.log1p(alpha)
+    return -exposure(alpha) * rate - math.log1p(alpha)
 
 
 @njit(cache=True, nogil=True)
@@ -149,21 +83,6 @@ def expected_count(r, rate, alpha):
     if r <= 0:
         return alpha * rate
     return rate * expected_count_ratio(r, rate, alpha)
-
-
-@njit(cache=True, nogil=True)
-def invert_poisson(mean, rng):
-    """A draw of Poisson(mean) by a running sum from zero; for means below INVERSION_LIMIT."""
-    while True:
-        left = rng.random()
-        if left < 1.0 - mean:  # <= e^-mean
-            return 0
-        term = math.exp(-mean)
-        for y in range(1, RECIPROCALS.size):
-            left -= term
-            if left < 0.0:
-                return y - 1
-            term *= mean * RECIPROCALS[y]
 
 
 @njit(cache=True, nogil=True)

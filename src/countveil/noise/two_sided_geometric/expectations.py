@@ -10,10 +10,11 @@ import math
 import numpy as np
 from numba import njit
 
-from countveil.kernels.laws import expected_count_ratio, poisson_logpmf, weight_sums
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.poisson import poisson_logpmf
+from countveil.noise.two_sided_geometric.formulas import log_normaliser
+from countveil.noise.two_sided_geometric.poisson import expected_count_ratio, weight_sums
 
-SMALLEST = 1e-150
-BATCH = 128
 MOST = 12
 BEYOND = 14
 ROUNDING = 1e-16
@@ -30,7 +31,7 @@ def score_and_ratio(r, rate, alpha):
         return poisson_logpmf(r, rate), r / rate
     scale, below, at, above = weight_sums(r, rate, alpha)
     total = below + at + above
-    score = math.log1p(-alpha) - math.log1p(alpha) + scale + math.log(total)
+    score = log_normaliser(alpha) + scale + math.log(total)
     return score, (below / alpha + alpha * (at + above)) / total
 
 
@@ -39,16 +40,6 @@ def ratio_only(r, rate, alpha):
     """E[y | r, rate] / rate of a positive report."""
     rate = max(rate, SMALLEST)
     return r / rate if alpha <= 0.0 else expected_count_ratio(r, rate, alpha)
-
-
-@njit(cache=True, nogil=True)
-def new_batch():
-    """Space for BATCH entries: (column_i, report_i, rate_i, alpha_i, ratio_i, inner space)."""
-    columns = np.empty(BATCH, dtype=np.uint32)
-    reports, rates, alphas, ratios = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
-    lower, upper = np.empty(BATCH), np.empty(BATCH)
-    term, total, moment = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
-    return columns, reports, rates, alphas, ratios, (lower, upper, term, total, moment)
 
 
 @njit(cache=True, nogil=True)
@@ -111,7 +102,7 @@ def finish(n, report_i, rate_i, alpha_i, ratio_i, lower_i, term_i, total_i):
         if report <= MOST and lower_i[i] < LARGEST_LOWER and term_i[i] <= ROUNDING * total_i[i]:
             if alpha != known:
                 known, log_alpha = alpha, math.log(alpha)
-                constant = math.log1p(-alpha) - math.log1p(alpha)
+                constant = log_normaliser(alpha)
             bound += constant + report * log_alpha
             product *= total_i[i]
             if product > LARGEST_PRODUCT:

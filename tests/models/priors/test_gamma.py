@@ -16,7 +16,7 @@ def test_a_given_rate_is_fixed_for_both_factors():
     model = matrix_model(SIZE, 4, 0.3, 2.5, mean_count=7.0)
     assert model.n_components == 4
     assert [factor.prior for factor in model.factors] == [GammaPrior(0.3, 2.5, learned=False)] * 2
-    assert [np.broadcast_to(rate, (1, 4)).tolist() for rate in model.initial_rates()] == [[[2.5] * 4]] * 2
+    assert [np.broadcast_to(rate, (1, 4)).tolist() for rate in model.initial_hypers()] == [[[2.5] * 4]] * 2
 
 
 @pytest.mark.parametrize("mean_count", [0.02, 1.0, 300.0])
@@ -25,8 +25,8 @@ def test_learned_rates_start_where_the_components_add_up_to_the_mean_count(mean_
     prior = model.factors[0].prior
     assert prior.learned
     assert 5 * (prior.shape / prior.rate) ** 2 == pytest.approx(mean_count)
-    assert [rate.shape for rate in model.initial_rates()] == [(1, 5)] * 2
-    assert all((rate == prior.rate).all() for rate in model.initial_rates())
+    assert [rate.shape for rate in model.initial_hypers()] == [(1, 5)] * 2
+    assert all((rate == prior.rate).all() for rate in model.initial_hypers())
 
 
 def test_factors_of_their_mean_make_a_tensor_of_the_mean_count():
@@ -37,7 +37,7 @@ def test_factors_of_their_mean_make_a_tensor_of_the_mean_count():
     means = [np.full(f.shape, f.prior.shape / f.prior.rate) for f in model.factors]
     theta, phi = model.matrices(means)
     np.testing.assert_allclose(theta @ phi.T, 7.0, rtol=1e-12)
-    assert [rate.shape for rate in model.initial_rates()] == [(1, 2), (1, 3), (1, 4), (1, 1, 1)]
+    assert [rate.shape for rate in model.initial_hypers()] == [(1, 2), (1, 3), (1, 4), (1, 1, 1)]
 
 
 def test_a_mean_count_of_zero_still_has_a_rate():
@@ -57,7 +57,7 @@ def test_learned_rates_are_drawn_by_conjugacy(shape):
     prior, rng = GammaPrior(shape, 2.5, learned=True), np.random.default_rng(2)
     factor = matrix_model((7, 4), 2, 0.1, None, 1.0).factors[0]._replace(prior=prior)
     values = np.outer(np.arange(7.0), [3.0 / 21.0, 0.01 / 21.0])
-    size, total = factor.rate_sums(prior.shape), factor.rate_sums(values)
+    size, total = factor.component_sums(prior.shape), factor.component_sums(values)
     np.testing.assert_allclose(total, [[3.0, 0.01]])
     sum_of_shapes = 7 * 0.4 if np.ndim(shape) == 0 else shape.sum()
     draws = np.array([prior.draw_rates(np.ones((1, 2)), size, total, rng)[0] for _ in range(4000)])

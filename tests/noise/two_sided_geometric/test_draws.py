@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from countveil.kernels import batches as kernels
+from countveil.noise.two_sided_geometric import draws as kernels
 from countveil.kernels.uniforms import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM

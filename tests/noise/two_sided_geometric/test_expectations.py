@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from countveil.kernels import expectations as kernels
-from countveil.kernels import laws
+from countveil.noise.two_sided_geometric import expectations as kernels
+from countveil.noise.two_sided_geometric import poisson as laws
 from tests import reference
 
 REPORTS = (1, 2, 5, kernels.MOST, kernels.MOST + 1, 60)

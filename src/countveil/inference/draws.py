@@ -1,0 +1,77 @@
+"""How long chains run, and what is kept of them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countveil.models.factorization import Factorization
+
+
+class Schedule(NamedTuple):
+    """How long to run: ``tune`` sweeps thrown away, then ``draws`` kept, one every ``thin`` sweeps."""
+
+    draws: int
+    tune: int
+    chains: int
+    thin: int
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of one chain in all."""
+        return self.tune + self.draws * self.thin
+
+
+class Draws(NamedTuple):
+    """What a run keeps (C chains, S draws)."""
+
+    factors: tuple[np.ndarray, ...]  # (C, S, *factor's shape), float32
+    hypers: tuple[np.ndarray, ...]  # (C, S, *shape of the prior's hyperparameters), one per factor
+    parameters: tuple[np.ndarray, ...]  # (C, S, *shape), of the likelihood itself
+    log_likelihood: np.ndarray  # (C, S)
+    total_rate: np.ndarray  # (C, S)
+
+    @classmethod
+    def empty(cls, plan: Schedule, model: Factorization) -> "Draws":
+        """Room for all draws of all chains."""
+        lead = (plan.chains, plan.draws)
+        return cls(
+            tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
+            tuple(np.empty((*lead, *hypers.shape)) for hypers in model.initial_hypers()),
+            tuple(np.empty((*lead, *values.shape)) for values in model.initial_parameters()),
+            np.empty(lead), np.empty(lead),
+        )  # fmt: skip
+
+    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Draws":
+        """A function applied to every array."""
+        factors, hypers, parameters = (
+            tuple(map(function, group)) for group in (self.factors, self.hypers, self.parameters)
+        )
+        scores = function(self.log_likelihood), function(self.total_rate)
+        return Draws(factors, hypers, parameters, *scores)
+
+    def of_chain(self, number: int) -> "Draws":
+        """Views of one chain's draws."""
+        return self.mapped(lambda values: values[number])
+
+    def keep(self, s: int, state: Any, score: float, total_rate: float) -> None:
+        """Store draw s of a chain whose draws these are; the state has factors, hypers and parameters."""
+        for stores, values in (
+            (self.factors, state.factors), (self.hypers, state.hypers), (self.parameters, state.parameters),
+        ):  # fmt: skip
+            for store, value in zip(stores, values, strict=True):
+                store[s] = value
+        self.log_likelihood[s], self.total_rate[s] = score, total_rate
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All arrays in a row."""
+        return (*self.factors, *self.hypers, *self.parameters, self.log_likelihood, self.total_rate)
+
+
+class Point(NamedTuple):
+    """One value of everything that a draw has."""
+
+    factors: tuple[np.ndarray, ...]
+    hypers: tuple[np.ndarray, ...]
+    parameters: tuple[np.ndarray, ...] = ()

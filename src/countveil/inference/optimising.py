@@ -1,0 +1,91 @@
+"""Fits by optimisers: iterate to the end, then draw from what was found, so that everything downstream reads draws."""
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Engine
+from countveil.inference import run, scoring
+from countveil.inference.algorithm import Data, Fitted, Method, Settings
+from countveil.inference.draws import Draws, Point
+from countveil.inference.streams import START, Streams
+from countveil.models.factorization import Factorization
+
+Q_CHAIN = 2**30
+SMALLEST_DRAW = 1e-37  # the least that float32 holds in full
+
+
+def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
+    """Ascend to where the objective hardly moves, then draw from the gammas that were found."""
+    assert isinstance(data, Observations)
+    algorithm = with_options(method, settings)
+    ascent = climb(data, model, algorithm, settings, run.relative_change(settings.options["tolerance"]))
+    with settings.opened_engine() as engine:
+        draws = draws_from_gammas(ascent.state, data, model, settings, engine)
+    return Fitted(
+        draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
+    )
+
+
+def with_options(method: Method, settings: Settings) -> Any:
+    """A method's algorithm with the options that choose among several ways of its step set."""
+    chosen = {name: method.option(settings, name) for name, allowed in method.options.items() if allowed}
+    init = partial(method.algorithm.init, **chosen) if "center" in chosen else method.algorithm.init
+    return SimpleNamespace(init=init, step=partial(method.algorithm.step, **chosen))
+
+
+def climb(
+    observations: Observations,
+    model: Factorization,
+    algorithm: Any,
+    settings: Settings,
+    rule: Any,
+    max_iter: int | None = None,
+) -> run.Ascent:
+    """``run.ascend`` with these settings, and another number of iterations at most where one is given."""
+    most = settings.options["max_iter"] if max_iter is None else max_iter
+    return run.ascend(
+        observations, model, algorithm, rule, max_iter=most, seed=settings.seed, threads=settings.threads,
+        progress=settings.progress, engine=settings.engine,
+    )  # fmt: skip
+
+
+def draws_from_gammas(q: Any, data: Data, model: Factorization, settings: Settings, engine: Engine) -> Draws:
+    """Posterior draws from a Q of gammas (``shapes``, ``rates``, ``hypers``): one chain of independent draws."""
+    rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
+    plan = settings.plan._replace(chains=1)
+    draws = Draws.empty(plan, model)
+    hypers = tuple(hyper[0] / hyper[1] for hyper in q.hypers)
+    for s in range(plan.draws):
+        factors = tuple(draw_factor(q, model, f, rng) for f in range(len(model.factors)))
+        draws.of_chain(0).keep(s, Point(factors, hypers), 0.0, 0.0)
+    add_scores(draws, data, model, engine)
+    return draws
+
+
+def draw_factor(q: Any, model: Factorization, f: int, rng: np.random.Generator) -> np.ndarray:
+    """A draw of factor f from its gammas; its value where it is fixed."""
+    factor = model.factors[f]
+    if factor.fixed is not None:
+        return factor.fixed
+    draw = np.maximum(rng.standard_gamma(q.shapes[f]) / q.rates[f], SMALLEST_DRAW)
+    return np.triu(draw) + np.triu(draw, 1).T if factor.symmetric else draw
+
+
+def add_scores(draws: Draws, data: Data, model: Factorization, engine: Engine) -> None:
+    """Set the log-likelihood and total rate of every draw of the only chain, part by part of the data."""
+    draws.log_likelihood[0] = 0.0
+    for first, observations in data.parts():
+        rows = slice(first, first + observations.shape[0])
+        part = model if observations.shape[0] == data.shape[0] else model.with_rows(observations.shape[0])
+        for s in range(draws.log_likelihood.shape[1]):
+            factors = [values[0, s].astype(np.float64) for values in draws.factors]
+            if part is not model and model.row_factor is not None:
+                factors[model.row_factor] = factors[model.row_factor][rows]
+            draws.log_likelihood[0, s] += scoring.log_likelihood(factors, observations, part, engine)
+    for s in range(draws.log_likelihood.shape[1]):
+        factors = [values[0, s].astype(np.float64) for values in draws.factors]
+        draws.total_rate[0, s] = scoring.total_rate(model, factors)

@@ -1,0 +1,41 @@
+"""The stored entries of a block of rows, as all loops take them, and the one place for what is chosen again and again.
+
+A stored entry is a cell that differs from its row's baseline: a positive report, or a cell whose exposure is its own
+(masked, or with a noise level of its own). Every other cell is a report that is not positive, of exposure
+``exposure_d``. Suffixes are shapes throughout the loops: d rows of the block, v columns, k components, e stored
+entries.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+MASKED = -1
+
+
+class Entries(NamedTuple):
+    """Compressed rows of stored entries, with the noise level and the exposure of the cells between them."""
+
+    indptr: np.ndarray  # (D + 1,) where each row's entries begin
+    columns: np.ndarray  # (E,)
+    reports: np.ndarray  # (E,) MASKED where a cell is masked
+    level_e: np.ndarray  # (E,) noise level of each entry where levels vary within rows; empty otherwise
+    level_d: np.ndarray  # (D,) noise level of each row's other cells
+    exposure_d: np.ndarray  # (D,) exposure of each row's other cells
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.indptr) - 1
+
+    @property
+    def size(self) -> int:
+        """How many entries are stored."""
+        return len(self.columns)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def level_at(level_d, level_e, d, e):
+    """The noise level of stored entry e, which is in row d."""
+    return level_d[d] if level_e.size == 0 else level_e[e]

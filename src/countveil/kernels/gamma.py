@@ -1,0 +1,25 @@
+"""Gamma variables, compiled: draws, and the logarithmic derivative of the gamma function."""
+
+import math
+
+from numba import njit
+
+SMALLEST = 1e-150  # the least value of a factor or a rate: a product of two is still a positive number
+
+
+@njit(cache=True, nogil=True)
+def sample_gamma(shape, rate, rng):
+    """Gamma(shape, rate), kept away from underflow so that a product of two draws stays positive."""
+    return max(rng.standard_gamma(shape) / rate, SMALLEST)
+
+
+@njit(cache=True, nogil=True)
+def digamma(x):
+    """d log Gamma(x) / dx for x > 0: recurrence up to 10, then the asymptotic series; to about 1e-14."""
+    shift = 0.0
+    while x < 10.0:
+        shift -= 1.0 / x
+        x += 1.0
+    s = 1.0 / (x * x)
+    series = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132 - s * 691 / 32760)))))
+    return shift + math.log(x) - 0.5 / x - series

@@ -1,0 +1,11 @@
+"""The law of a count given its rate: one likelihood, one module, and a line in this table."""
+
+from countveil.likelihoods.poisson import Poisson
+from countveil.likelihoods.protocol import Likelihood, Parameters
+
+__all__ = ["LIKELIHOODS", "POISSON", "Likelihood", "Parameters", "Poisson"]
+
+LIKELIHOODS: dict[str, Likelihood] = {likelihood.name: likelihood for likelihood in (Poisson(),)}
+"""By name."""
+
+POISSON: Likelihood = LIKELIHOODS["poisson"]

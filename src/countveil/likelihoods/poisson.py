@@ -1,0 +1,87 @@
+"""Poisson counts: P(count | rate) = rate^count e^-rate / count!, and every unit belongs to a component by itself."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from countveil.kernels import general
+from countveil.kernels.law import provides
+from countveil.kernels.poisson import poisson_logpmf
+from countveil.likelihoods.protocol import Parameters
+
+SMALLEST_RATE = 1e-300
+
+
+class PoissonCounts(NamedTuple):
+    """Poisson counts, for compiled loops."""
+
+    parameters: tuple[()] = ()
+
+
+class Poisson:
+    """The Poisson likelihood."""
+
+    name: ClassVar[str] = "poisson"
+    counts = PoissonCounts()
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return self.name
+
+    def exposure(self, ratio: Any) -> Any:
+        """1 - ratio: the sum over counts of mass times ratio^count is e^-((1 - ratio) rate)."""
+        return 1.0 - ratio
+
+    def mean(self, rate: Any, parameters: Parameters = ()) -> Any:
+        """The rate."""
+        return rate
+
+    def log_mass(self, count: Any, rate: Any, parameters: Parameters = ()) -> Any:
+        """count log rate - rate - log count!."""
+        return count * np.log(np.maximum(rate, SMALLEST_RATE)) - rate - gammaln(count + 1.0)
+
+    def sample(self, rate: np.ndarray, rng: np.random.Generator, parameters: Parameters = ()) -> np.ndarray:
+        """Poisson counts."""
+        return rng.poisson(rate)
+
+    def start(self, shape: tuple[int, int]) -> Parameters:
+        """None."""
+        return ()
+
+    def tally_size(self, shape: tuple[int, int]) -> int:
+        """Nothing to tally."""
+        return 0
+
+    def update(self, parameters: Parameters, tally: np.ndarray, rng: np.random.Generator) -> Parameters:
+        """None."""
+        return parameters
+
+
+@provides(general.log_mass, PoissonCounts)
+def log_mass(likelihood: Any, count: Any, rate: Any) -> Any:
+    """log P(count | rate)."""
+    return poisson_logpmf(count, rate)
+
+
+@provides(general.draw_parts, PoissonCounts)
+def draw_parts(likelihood: Any, count: Any, rate: Any, rng: Any) -> Any:
+    """All units."""
+    return count
+
+
+@provides(general.add_to_tally, PoissonCounts)
+def add_to_tally(likelihood: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
+    """Nothing: there are no parameters."""
+
+
+@provides(general.expected_parts, PoissonCounts)
+def expected_parts(likelihood: Any, count: Any, rate: Any) -> Any:
+    """All units."""
+    return float(count)
+
+
+@provides(general.parts_exposure, PoissonCounts)
+def parts_exposure(likelihood: Any, ratio: Any) -> Any:
+    """1 - ratio."""
+    return 1.0 - ratio

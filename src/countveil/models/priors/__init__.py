@@ -1,0 +1,26 @@
+"""Priors of factors: one prior, one module, and a line in this table."""
+
+from typing import Any
+
+from countveil.models.priors.gamma import GammaPrior
+from countveil.models.priors.protocol import Grid, Prior, Scale, VariationalPrior
+from countveil.models.priors.typical import typical_prior, typical_scale
+
+__all__ = [
+    "PRIORS", "GammaPrior", "Grid", "Prior", "Scale", "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
+]  # fmt: skip
+
+PRIORS: dict[str, Any] = {"gamma": GammaPrior}
+"""By kind: classes with ``from_facts``."""
+
+
+def prior_of(facts: dict[str, Any]) -> Prior:
+    """The prior that some ``Prior.facts`` described.
+
+    Raises:
+        ValueError: of a kind that is not known.
+    """
+    if facts["kind"] not in PRIORS:
+        raise ValueError(f"prior must be of a kind among {sorted(PRIORS)}, got {facts['kind']!r:.40}")
+    prior: Prior = PRIORS[facts["kind"]].from_facts(facts)
+    return prior

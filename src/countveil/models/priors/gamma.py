@@ -1,0 +1,145 @@
+"""Gamma priors of factors, with rates fixed or learned."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from countveil.models.priors.protocol import Grid, Scale
+
+
+class GammaPrior(NamedTuple):
+    """Independent Gamma(shape, rate) over the entries of a factor.
+
+    Shape and rate are numbers, or arrays that broadcast against the factor. With ``learned`` rates every
+    component has its own, rate ~ Exponential(scale ``rate``), so that the size of the rates is found from the
+    data (mathematics, section 11); a factor without an observed axis then has a single one. The hyperparameters are
+    the rates.
+    """
+
+    shape: float | np.ndarray
+    rate: float | np.ndarray
+    learned: bool
+
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return "gamma"
+
+    @property
+    def independent(self) -> bool:
+        """Every entry is a gamma variable of its own."""
+        return True
+
+    def start(self, factor: Grid) -> np.ndarray:
+        """Rates to start from: one a component where they are learned, else as given."""
+        if self.learned:
+            return np.broadcast_to(self.rate, factor.component_shape).astype(float)
+        return np.asarray(self.rate, float)
+
+    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """(shape, rate) of the entries."""
+        return self.shape, hypers * scale
+
+    def draw(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Gamma(shape + count, rate + exposure), entry by entry."""
+        shape, rate = self.gamma(hypers, scale)
+        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
+
+    def draw_hypers(
+        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Rates given the factor, rate_k ~ Gamma(1 + sum of shapes, 1/scale + sum of entries); unchanged if fixed."""
+        if not self.learned:
+            return hypers
+        scaled = value if isinstance(scale, float) else scale * value
+        size, total = factor.component_sums(self.shape), factor.component_sums(scaled)
+        return rng.standard_gamma(1.0 + size) / (1.0 / self.rate + total)
+
+    def estimate(self, factor: Grid, value: np.ndarray) -> np.ndarray:
+        """Rates at which the prior's means add up to the entries; as given where they are fixed."""
+        if not self.learned:
+            return np.asarray(self.rate, float)
+        return factor.component_sums(self.shape) / np.maximum(factor.component_sums(value), 1e-150)
+
+    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
+        """The rates; None where they vary from entry to entry."""
+        return hypers if np.size(self.rate) == 1 else None
+
+    def start_q(self, factor: Grid) -> np.ndarray:
+        """A gamma law with the rates to start from as means; of mean rate where they are fixed."""
+        rates = self.start(factor)
+        return np.stack([rates, np.ones_like(rates)])
+
+    def update_q(
+        self,
+        factor: Grid,
+        q: np.ndarray,
+        scale: Scale,
+        mean: np.ndarray,
+        copies: float = 1.0,
+        weight: float = 1.0,
+    ) -> np.ndarray:
+        """Gamma(1 + sum of shapes, 1/scale + sum of means), reached by a step of this weight; unchanged if fixed."""
+        if not self.learned:
+            return q
+        optimum = 1.0 / self.rate + copies * factor.component_sums(scale * mean)
+        rate = (1.0 - weight) * q[1] + weight * optimum
+        return np.stack([1.0 + copies * factor.component_sums(self.shape), rate])
+
+    def grow_q(self, q: np.ndarray, times: float) -> np.ndarray:
+        """The law had this many times the rows said the same; unchanged if fixed."""
+        if not self.learned:
+            return q
+        least = np.minimum(1.0 / self.rate, q[1])
+        return np.stack([1.0 + times * (q[0] - 1.0), least + times * (q[1] - least)])
+
+    def bound(self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
+        """E log p(factor | b) p(b) - E log q(factor) q(b): minus the divergence of Q from Gamma(a, scale b)."""
+        a = np.asarray(self.shape)
+        b = q[0] / q[1]
+        log_b = digamma(q[0]) - np.log(q[1]) if self.learned else np.log(b)
+        each = gamma_entropy(shape, rate) + a * (log_b + np.log(scale)) - gammaln(a)
+        each = each + (a - 1.0) * (digamma(shape) - np.log(rate)) - b * scale * (shape / rate)
+        bound = float((factor.weight * each).sum())
+        if self.learned:
+            bound += float((-np.log(self.rate) - b / self.rate + gamma_entropy(*q)).sum())
+        return bound
+
+    def penalty(
+        self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
+    ) -> float:
+        """Sum of a log m - b m over the entries' means m, and of b's own terms."""
+        mean, b = shape / rate, q[0] / q[1]
+        penalty = float((factor.weight * (self.shape * np.log(mean) - b * scale * mean)).sum())
+        if self.learned:
+            sizes = 1.0 + factor.component_sums(self.shape)
+            penalty += float((sizes * np.log(b) - b / self.rate).sum())
+        return penalty
+
+    def facts(self) -> dict[str, Any]:
+        """Shape, rate, and whether rates are learned."""
+        shape, rate = (np.asarray(value).tolist() for value in (self.shape, self.rate))
+        return {"kind": self.kind, "shape": shape, "rate": rate, "learned": self.learned}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Self:
+        """The prior that ``facts`` described."""
+        shape, rate = (
+            np.array(value) if isinstance(value, list) else value for value in (facts["shape"], facts["rate"])
+        )
+        return cls(shape, rate, facts["learned"])
+
+
+def gamma_entropy(shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Entropy of Gamma(shape, rate)."""
+    return shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)

@@ -1,0 +1,1 @@
+"""Two-sided geometric noise: P(tau) proportional to alpha^|tau|; its formulas and its compiled laws."""

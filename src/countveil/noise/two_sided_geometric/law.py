@@ -1,0 +1,95 @@
+"""What compiled loops call for two-sided geometric noise: with Poisson counts in closed form, else by its kernel."""
+
+import math
+from typing import NamedTuple
+
+from countveil.kernels import general, law
+from countveil.kernels.law import provides
+from countveil.noise.two_sided_geometric import draws, expectations, formulas, poisson
+
+
+class TwoSidedGeometricPoisson(NamedTuple):
+    """The law of reports of Poisson counts under this noise; levels are alpha, and 0 is no noise."""
+
+    parameters: tuple[()] = ()
+
+
+class TwoSidedGeometricKernel(NamedTuple):
+    """This noise for a likelihood without a law of its own."""
+
+    parameters: tuple[()] = ()
+
+
+@provides(law.draw_counts, TwoSidedGeometricPoisson)
+def draw_poisson_counts(law, n, batch, tally, source, rng):
+    """All of the batch together; without noise they are the reports."""
+    if draws.any_noise(n, batch):
+        draws.draw_counts(n, batch, source, rng)
+
+
+@provides(law.expect_counts, TwoSidedGeometricPoisson)
+def expect_poisson_counts(law, n, batch):
+    """All of the batch together."""
+    return expectations.expect_counts(n, batch)
+
+
+@provides(law.expected_ratio, TwoSidedGeometricPoisson)
+def expected_poisson_ratio(law, report, rate, level):
+    """E[y | report, rate] / rate (2.3)."""
+    return expectations.ratio_only(report, rate, level)
+
+
+@provides(law.report_score, TwoSidedGeometricPoisson)
+def poisson_report_score(law, report, rate, level):
+    """log P(report | rate) (2.2)."""
+    return poisson.report_logpmf(report, rate, level)
+
+
+@provides(law.unseen_score, TwoSidedGeometricPoisson)
+def unseen_poisson_score(law, rate, level):
+    """log P(report <= 0 | rate)."""
+    return poisson.censored_logpmf(rate, level)
+
+
+@provides(law.unseen_constant, TwoSidedGeometricPoisson)
+def unseen_poisson_constant(law, level):
+    """log P(report <= 0 | rate 0)."""
+    return -math.log1p(level)
+
+
+@provides(law.unseen_exposure, TwoSidedGeometricPoisson)
+def unseen_poisson_exposure(law, level):
+    """1 - alpha (2.5)."""
+    return formulas.exposure(level)
+
+
+@provides(general.log_kernel, TwoSidedGeometricKernel)
+def log_kernel(noise, report, count, level):
+    """log (1 - alpha) / (1 + alpha) alpha^|report - count|."""
+    if level <= 0.0:
+        return 0.0 if report == count else -math.inf
+    return formulas.log_normaliser(level) + abs(report - count) * math.log(level)
+
+
+@provides(general.least_count, TwoSidedGeometricKernel)
+def least_count(noise, report, level):
+    """Zero; without noise the report."""
+    return 0 if level > 0.0 else report
+
+
+@provides(general.most_count, TwoSidedGeometricKernel)
+def most_count(noise, report, level):
+    """None; without noise the report."""
+    return -1 if level > 0.0 else report
+
+
+@provides(general.kernel_ratio, TwoSidedGeometricKernel)
+def kernel_ratio(noise, level):
+    """alpha: a report that is not positive is alpha times as likely for every unit of the count."""
+    return level
+
+
+@provides(general.log_unseen, TwoSidedGeometricKernel)
+def log_unseen(noise, level):
+    """log P(tau <= 0) = -log (1 + alpha)."""
+    return -math.log1p(level)

@@ -1,0 +1,55 @@
+"""Two-sided geometric noise as inference asks for it (``noise.protocol``). Levels are alpha."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from countveil.noise.two_sided_geometric import formulas
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+
+
+class TwoSidedGeometricNoise:
+    """What a report with two-sided geometric noise says about its count."""
+
+    mechanism: ClassVar[str] = "two-sided geometric"
+    level: ClassVar[str] = "alpha"
+    levels_below: ClassVar[float] = 1.0
+    kernel: TwoSidedGeometricKernel = TwoSidedGeometricKernel()
+
+    def ratio(self, level: Any) -> Any:
+        """alpha."""
+        return level
+
+    def unstored_value(self, level: Any) -> Any:
+        """-alpha / (1 - alpha)."""
+        return -formulas.mean_over_positive(level)
+
+    def debiased(self, report: Any, level: Any) -> Any:
+        """(1 + alpha) max(report, 0)."""
+        return formulas.debiased(report, level)
+
+    def bias(self, level: Any) -> Any:
+        """alpha / (1 - alpha)."""
+        return formulas.mean_over_positive(level)
+
+    def positive_by_noise(self, level: Any) -> Any:
+        """alpha / (1 + alpha)."""
+        return formulas.positive_by_noise(level)
+
+    def mean_at_zero(self, level: Any) -> Any:
+        """alpha / (1 - alpha^2)."""
+        return formulas.excess(level)
+
+    def standard_deviation(self, level: Any) -> Any:
+        """sqrt(2 alpha) / (1 - alpha)."""
+        return formulas.standard_deviation(level)
+
+    def log_kernel(self, report: Any, count: Any, level: Any) -> np.ndarray:
+        """|max(report, 0) - count| log alpha."""
+        with np.errstate(divide="ignore"):
+            log_alpha = np.where(level > 0.0, np.log(level), -1e300)  # at 0 the report is the count
+        return np.asarray(log_alpha * np.abs(np.maximum(report, 0) - count))
+
+    def sample(self, counts: np.ndarray, level: Any, rng: np.random.Generator) -> np.ndarray:
+        """max(count + tau, 0)."""
+        return np.asarray(np.maximum(counts + formulas.sample(level, rng, counts.shape), 0))
