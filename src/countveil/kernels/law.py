@@ -62,7 +62,7 @@ def provides(
     """
 
     def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        @overload(function, strict=False)
+        @overload(function, strict=False, inline="always")
         def choose(law, *arguments):
             if isinstance(law, types.BaseNamedTuple) and law.instance_class is law_class:
                 return implementation
