@@ -261,7 +261,7 @@ def print_members(title: str, top: "pd.DataFrame", heading: str) -> None:
     """
     from rich.table import Table
 
-    from countveil.experiments.present import console
+    from countveil.console import console
 
     component, member = top.columns[0], top.columns[3]
     table = Table(title=title, title_justify="left", header_style="")

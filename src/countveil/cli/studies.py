@@ -222,7 +222,7 @@ def counted(files: Iterable[Report], total: int) -> Iterable[Report]:
     """The files, with a progress bar on a terminal where there are many."""
     from rich.progress import track
 
-    from countveil.experiments.present import console
+    from countveil.console import console
 
     return track(files, "Collecting", total=total, console=console(), transient=True, disable=total < 1000)
 

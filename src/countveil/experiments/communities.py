@@ -13,17 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.console import console, error_console
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import BlockModel
 from countveil.estimators.base import check_whole
 from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.experiments.exhibits import ProgressWatcher
-from countveil.experiments.present import console
 from countveil.files import replacing
 from countveil.inference.start import least_squares
 from countveil.privacy import PrivacyLevel, Release
@@ -151,7 +150,7 @@ def present(plan: Plan, output: Path) -> Study:
 
     graph = load_les_miserables()
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         study = run(graph, plan, watcher.stage)
         watcher.stage("scored; writing files")
         paths = [output / name for name in ("network.npz", "communities.csv", "communities.png")]
