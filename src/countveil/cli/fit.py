@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from countveil.cli.shell import Force, Threads, check_free, plainly
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force, Threads
+from countveil.cli.outputs import check_free
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +57,7 @@ class Saving(NamedTuple):
 
 
 @fit_app.command("topics")
-@plainly
+@plain_errors
 def fit_topics(
     release: ReleaseFile,
     output: Output,
@@ -98,7 +100,7 @@ def fit_topics(
 
 
 @fit_app.command("blocks")
-@plainly
+@plain_errors
 def fit_blocks(
     release: ReleaseFile,
     output: Output,
@@ -144,7 +146,7 @@ def fit_blocks(
 
 
 @fit_app.command("tensor")
-@plainly
+@plain_errors
 def fit_tensor(
     release: ReleaseFile,
     output: Output,
