@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from tests.cli.test_studies import ASKED
-from tests.commands import fails, run
+from tests.commands import ASKED, fails, run
 
 SMALL = ["--topics", "2", "--replicates", "2", "--threads", "1", "-o", "out"]
 

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+from countveil.page import page
+from countveil.privacy import PrivacyLevel, study
+from tests.commands import ASKED, fails, run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a vocabulary and two axes in it."""
+    (tmp_path / "word.txt").write_text("surprise\nparty\nfive\ntimes\n")
+    (tmp_path / "receiver.txt").write_text("Ann\nBob\n")
+    (tmp_path / "day.txt").write_text("Mon\nTue\nWed\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_study_of_words(here):
+    said = run("study", "new", "word.txt", "-o", "s.json", *ASKED, "--level", "2.5:0.1").stdout
+    made = study.load("s.json")
+    assert made.axes == (("word", ("surprise", "party", "five", "times")),)
+    assert made.levels == (PrivacyLevel(1, 10), PrivacyLevel("0.1", "2.5"))
+    assert made.truncated
+    assert f"Wrote s.json: study {made.id}, word: 4." in said
+    assert "Level 1: hide up to 10 words at epsilon 1 (alpha 0.905;" in said
+    shown = run("study", "show", "s.json").stdout
+    assert made.levels[1].describe() in shown
+    assert "To find topics." in shown
+
+
+def test_a_study_of_categories_with_two_axes(here):
+    run("study", "new", "receiver.txt", "day.txt", "-o", "s.json", *ASKED, "--categories", "--signed")
+    made = study.load("s.json")
+    assert (made.kind, made.shape, made.truncated) == ("categories", (2, 3), False)
+    assert [name for name, _ in made.axes] == ["receiver", "day"]
+
+
+def test_what_is_no_study_is_refused_in_one_line(here):
+    new = ["study", "new", "word.txt", "-o", "s.json"]
+    assert "level must be N:EPSILON, such as 10:1, got '10'" in fails(*new, *ASKED, "--level", "10")
+    assert "levels must differ" in fails(*new, *ASKED, "--level", "10:1")
+    assert "must be a file of its own" in fails(
+        "study", "new", "word.txt", "-o", "word.txt", *ASKED, "--force"
+    )
+    assert "schema.axes must number 1 to 1, got 2" in fails(*new, "day.txt", *ASKED)
+    assert "got 2 that it never makes, such as 'Ann', 'Bob'" in fails(
+        "study", "new", "receiver.txt", "-o", "s.json", *ASKED
+    )
+    assert not (here / "s.json").exists()
+    run(*new, *ASKED)
+    assert "exists already" in fails(*new, *ASKED)
+    described = json.loads((here / "s.json").read_text())
+    (here / "s.json").write_text(json.dumps(described | {"title": "Post"}))
+    assert "s.json: id must be the SHA-256 of all other fields" in fails("study", "show", "s.json")
+
+
+def test_the_page_of_a_study(here):
+    run("study", "new", "word.txt", "-o", "s.json", *ASKED)
+    made = study.load("s.json")
+    assert f"the page of study {made.id}" in run("study", "page", "s.json", "-o", "s.html").stdout
+    assert (here / "s.html").read_text(encoding="utf-8") == page(made)
+    assert "exists already" in fails("study", "page", "s.json", "-o", "s.html")
+    (here / "en.json").write_text(run("study", "strings").stdout)
+    run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
+    assert (here / "s.html").read_text(encoding="utf-8") == page(made)
+    assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")
