@@ -67,6 +67,48 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
     assert cv.TopicModel.load("f.nc").seed_ == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "model"),
+    [
+        (["topics"], cv.TopicModel),
+        (["blocks"], cv.BlockModel),
+        (["tensor", "--shape", "20,4,2"], cv.TensorModel),
+    ],
+)
+def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command, model):
+    privatized()
+    seen = {}
+
+    def fit(self, data, **options):
+        seen.update({name: getattr(self, name) for name in expected if name not in options}, **options)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(model, "fit", fit)
+    expected = {
+        "method": "gibbs", "draws": 500, "tune": 500, "chains": 4, "seed": None, "threads": None, "engine": None,
+        "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
+    }  # fmt: skip
+    asked = ["fit", *command, "r.npz", "-o", "f.nc"]
+    fails(*asked)
+    assert seen == expected
+    expected = {
+        "method": "cavi", "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
+        "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
+    }  # fmt: skip
+    named = {
+        "scheduler" if name == "engine" else name.replace("_", "-"): value for name, value in expected.items()
+    }
+    (here / "f.nc").touch()
+    del named["resume"]
+    fails(
+        *asked,
+        "--resume",
+        "--force",
+        *(part for name, value in named.items() for part in (f"--{name}", value)),
+    )
+    assert seen == expected
+
+
 def test_a_simulated_release_is_called_so(here):
     privatized()
     release = cv.Release.load("r.npz")
