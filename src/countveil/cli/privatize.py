@@ -11,7 +11,7 @@ from countveil.cli.outputs import check_free
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.level import hides, short
-from countveil.privacy.release import describe_labels
+from countveil.privacy.release import Labels, describe_labels
 
 
 @plain_errors
@@ -83,14 +83,17 @@ def privatize_counts(
             table.values, level, output, truncated, rows_per_file=rows_per_file, **labels
         )
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
-    describe(release, level)
+    describe(release, level, tuple(labels.values()))
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed"
     typer.echo(f"Wrote {output}: {size} reports{files}, {kind}.")
 
 
-def describe(release: Release, level: PrivacyLevel) -> None:
-    """Print what is promised and what is published as it is; warn of a level that hides little."""
+def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:
+    """Print what is promised and which labels are published as they are; warn of a level that hides little.
+
+    ``release`` may be one file of several, ``labels`` are those of all.
+    """
     if hidden := hides(level):
         typer.echo(
             f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
@@ -99,7 +102,7 @@ def describe(release: Release, level: PrivacyLevel) -> None:
         )
     typer.echo(level.describe())
     typer.echo(describe_columns(release.shape[1], release.column_labels))
-    if published := describe_labels(release.labels):
+    if published := describe_labels(labels):
         typer.echo(published)
 
 
