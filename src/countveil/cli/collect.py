@@ -33,7 +33,7 @@ def collect_reports(
 ) -> None:
     """Merge the reports of a study into one release.
 
-    Files that are no report of this study, were changed, hold impossible values or come from a participant who
+    Files that are not reports of this study, were changed, hold impossible values or come from a participant who
     was there before are refused one by one; the table says why. Rows keep their own noise level and are labelled
     with the participants' random tokens.
 

@@ -24,12 +24,16 @@ def demo(
         str,
         typer.Option("--epsilon-per-unit", help="Levels epsilon/N in nats per count, separated by commas."),
     ] = "1,2,3",
-    noise_draws: Annotated[int | None, typer.Option(min=1, help="Noise draws a level [default: 5].")] = None,
+    noise_draws: Annotated[
+        int | None, typer.Option(min=1, help="Noise draws per level [default: 5].")
+    ] = None,
     topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 20,
     output: Folder = FOLDER,
     threads: Threads = None,
     seed: Seed = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Two noise draws a level, to look around.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two noise draws per level, to look around.")
+    ] = False,
 ) -> None:
     """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with rivals.
 

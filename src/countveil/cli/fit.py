@@ -56,7 +56,7 @@ class Sampling(NamedTuple):
         """What the constructor of a model takes.
 
         Raises:
-            ValueError: the scheduler is no address.
+            ValueError: the scheduler is not an address.
         """
         named = self._asdict()
         scheduler = named.pop("scheduler")
@@ -156,7 +156,7 @@ def fit_tensor(
     shape: Annotated[
         str | None,
         typer.Option(
-            help="Lengths of the axes, rows first, separated by commas [default: told by the columns' names, as "
+            help="Lengths of the axes, rows first, separated by commas [default: read from the columns' names, as "
             "count_table writes them]."
         ),
     ] = None,
@@ -238,7 +238,7 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
 
 
 def print_members(title: str, top: "pd.DataFrame", heading: str) -> None:
-    """One row a component: its share of everything, and its largest members with 90% intervals.
+    """One row per component: its share of everything, and its largest members with 90% intervals.
 
     top has the columns component, prevalence, rank, member, probability, lower, upper, the first and fourth under
     names of their own.

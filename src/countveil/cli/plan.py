@@ -23,7 +23,7 @@ def plan_study(
     pilot: Annotated[
         Path | None,
         typer.Argument(
-            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, a record a row."
+            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, one record per row."
         ),
     ] = None,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
@@ -135,7 +135,7 @@ def source_without_pilot(
 
     n_words = words if asked is None else asked.cells
     if n_words is None or (words is not None and words != n_words):
-        raise ValueError(f"words must be told by a pilot, --study or --words, once, got {words}")
+        raise ValueError(f"words must be given by a pilot, --study or --words, once, got {words}")
     return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
 
 
@@ -150,7 +150,7 @@ def source_of_pilot(counts: Any, topics: int, truth: str, seed: int) -> "tuple[S
 
 
 def read_pilot(path: Path, asked: Study | None) -> Any:
-    """A pilot's counts, as many a row as the study has."""
+    """A pilot's counts, with as many columns as the study has."""
     from countveil.data.io import read_counts
 
     counts = read_counts(path).values

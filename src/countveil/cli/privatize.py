@@ -19,14 +19,14 @@ def privatize_counts(
     counts: Annotated[
         Path,
         typer.Argument(
-            help="Matrix of true counts, a record a row: .csv, .npy, .npz, .mtx, or .txt (UCI bag of words)."
+            help="Matrix of true counts, one record per row: .csv, .npy, .npz, .mtx, or .txt (UCI bag of words)."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     epsilon: Annotated[str, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")],
     precision: Annotated[str, typer.Option(help="N: how many counts may change in all, a positive decimal.")],
     vocabulary: Annotated[
-        Path | None, typer.Option(help="Names of the columns: a text file, one a line.")
+        Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
     ] = None,
     truncated: Annotated[
         bool | None,
@@ -49,7 +49,7 @@ def privatize_counts(
     ] = False,
     rows_per_file: Annotated[
         int | None,
-        typer.Option(min=1, help="Make the output a new folder of release files with so many rows each."),
+        typer.Option(min=1, help="Make the output a new folder of release files with this many rows each."),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -107,7 +107,7 @@ def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:
 
 
 def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:
-    """How many columns were taken for counts, and which, so that one that holds no counts is noticed."""
+    """How many columns were taken for counts, and which, so that a column of something else is noticed."""
     said = f"{n_columns} column{'s' if n_columns > 1 else ''} of counts"
     if names is None or reads_as_number(names[0]) or reads_as_number(names[-1]):
         return f"{said}."

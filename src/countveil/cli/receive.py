@@ -24,7 +24,7 @@ def receive_reports(
     host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
     per_minute: Annotated[
-        int, typer.Option(min=0, help="Requests a minute that one address may make; 0: any number.")
+        int, typer.Option(min=0, help="Requests per minute that one address may make; 0: any number.")
     ] = 60,
 ) -> None:
     """Receive reports of a study by POST, and store each participant's once.

@@ -33,7 +33,7 @@ def reproduce(
     sweeps: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Sweeps of a chain at most: tells sooner, and less surely, than the papers'."
+            min=2, help="Sweeps per chain at most; fewer than the papers' are faster and less certain."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of samplers and of simulated noise.")] = 1,

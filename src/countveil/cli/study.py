@@ -22,7 +22,7 @@ study_app = typer.Typer(help="Write and read the file that a study publishes.", 
 def new_study(
     labels: Annotated[
         list[Path],
-        typer.Argument(help="What is counted: a text file, one word a line; one file for each axis."),
+        typer.Argument(help="What is counted: a text file, one word per line; one file for each axis."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write (.json).")],
     title: Annotated[str, typer.Option(help="What the study is called, in one line.")],
