@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
-from countveil.experiments.exhibits import ProgressWatcher
+from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning import FromModel, FromPilot, Grid, Truth, simulate, summary
 from countveil.planning.simulate import NO_NOISE, evaluate, fit
 from countveil.privacy import PrivacyLevel, privatize
+from countveil.watcher import ProgressWatcher
 
 SHOWN = ("mae", "log_score", "topic_error", "interval_width", "share_width", "total")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 BLUE, ORANGE, VERMILION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
-PURPLE, SKY, YELLOW, GREY, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#999999", "#000000"
+PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#999999", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY, BLACK)
 """Okabe and Ito (2008), the yellow left out: too pale on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pandas as pd
 from countveil import __version__
 from countveil.experiments.reproduce.claims import Verdict
 from countveil.files import replacing
+from countveil.watcher import Watcher
 
 CHECKPOINT = ".checkpoint.npz"
 
@@ -34,19 +35,6 @@ class Task(NamedTuple):
 
     key: dict[str, Any]
     work: Callable[[], dict[str, Any]]
-
-
-class Watcher(Protocol):
-    """Who is told how far it is."""
-
-    def begin(self, total: int) -> None:
-        """So many tasks are about to start."""
-
-    def started(self, name: str) -> None:
-        """A task starts."""
-
-    def finished(self, name: str, seconds: float) -> None:
-        """A task is done."""
 
 
 class Bench:
@@ -85,7 +73,7 @@ class Bench:
         return found
 
     def announce(self, n: int) -> None:
-        """So many more pieces of work are to come."""
+        """This many more pieces of work are to come."""
         if self.watcher is not None and n:
             self._total += n
             self.watcher.begin(self._total)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.contenders import rate_scores
 from countveil.estimators import BlockModel
-from countveil.experiments.contenders import rate_scores
 from countveil.experiments.reproduce import style
 from countveil.experiments.reproduce.bench import Bench, Task, digest
 from countveil.experiments.reproduce.fits import Noisy, Sampling, result, with_noise
