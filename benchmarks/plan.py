@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
+from countveil.console import error_console
 from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning import FromModel, FromPilot, Grid, Truth, simulate, summary
 from countveil.planning.simulate import NO_NOISE, evaluate, fit
@@ -99,7 +99,7 @@ def main() -> None:
     print(f"measured in {time.perf_counter() - begun:.0f} s")
     for source in sources:
         begun = time.perf_counter()
-        with ProgressWatcher(Console(stderr=True)) as watcher:
+        with ProgressWatcher(error_console()) as watcher:
             predicted = summary(simulate(grid, source, watcher))
         compare(predicted, seen, source.about)
         print(f"predicted in {time.perf_counter() - begun:.0f} s")

@@ -118,7 +118,7 @@ def _seen(route: Route, level: PrivacyLevel, counts: list[int], size: int = 0) -
     return statistics.histogram(_noise(route, level, np.array(counts, dtype=np.int64), size), rate, size)
 
 
-def _high(route: Route) -> int:
+def _high(route: Route, level: PrivacyLevel) -> int:
     """A count that truncation does not touch."""
     return 2**50 if route.truncated else 0
 
@@ -130,7 +130,7 @@ def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
         rate
     )[1]
     size = int(min(max(needed, LEAST), MOST))
-    seen = _seen(route, level, [_high(route) + count for count in range(13)], size)
+    seen = _seen(route, level, [_high(route, level) + count for count in range(13)], size)
     yield _tested(
         *(route, "alpha", level, statistics.magnitude(seen, rate)),
         _share(statistics.detectable_alpha(rate, size), "alpha wrong by", size),
@@ -191,7 +191,7 @@ def _tested(route: Route, check: str, level: PrivacyLevel, p_value: float, power
 
 def _bounds(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
     """Lower bounds on epsilon between neighbouring inputs, against what is promised at their distance."""
-    high, far = _high(route), max(math.floor(level.precision), 1)
+    high, far = _high(route, level), max(math.floor(level.precision), 1)
     pairs = {
         "0 and 1": ([high], [high + 1]),
         f"0 and {far}": ([high], [high + far]),
@@ -229,7 +229,7 @@ def _outputs(route: Route, level: PrivacyLevel, x: list[int], first: list[int], 
 
 def _reuse(route: Route) -> Iterator[Finding]:
     """Whether noise returns: within a call, between calls, from one cell to another."""
-    counts = np.full(1 << 15, _high(route), dtype=np.int64)
+    counts = np.full(1 << 15, _high(route, _REUSE), dtype=np.int64)
     noise = np.concatenate([route.reports(counts, _REUSE) - counts for _ in range(4)])
     again = statistics.repeated_windows(noise)
     yield Finding(

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.console import console
+from countveil.console import console, error_console
 from countveil.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
@@ -150,7 +149,7 @@ def present(plan: Plan, output: Path) -> Study:
     """
     graph = load_les_miserables()
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         study = run(graph, plan, watcher.stage)
         watcher.stage("scored; writing files")
         paths = [output / name for name in ("network.npz", "communities.csv", "communities.png")]

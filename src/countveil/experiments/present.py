@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
-from countveil.console import console
+from countveil.console import console, error_console
 from countveil.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments import reuters
 from countveil.experiments.demo import Plan, Study, run
@@ -26,7 +24,7 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     """
     corpus = reuters.load_reuters() if corpus is None else corpus
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         study = run(corpus, plan, watcher)
         watcher.stage("scored; writing files")
         written = write_files(study, output)

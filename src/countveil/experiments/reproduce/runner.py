@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from countveil.console import console
+from countveil.console import console, error_console
 from countveil.experiments.reproduce import case_module, style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
@@ -50,7 +49,7 @@ def present(
                 raise FileNotFoundError(f"{name} {reason}")
             found[name] = [untested(module.ABOUT, reason)]
             continue
-        with ProgressWatcher(Console(stderr=True)) as watcher:
+        with ProgressWatcher(error_console()) as watcher:
             bench = Bench(name, output / "fits", data, seed, watcher)
             study = module.run(bench, at_most(module.QUICK if quick else module.FULL, repeats, sweeps))
         write_files(study, name, output)
