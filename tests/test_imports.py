@@ -8,6 +8,7 @@ What is imported under ``if TYPE_CHECKING:`` does not run: it may close a circle
 import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ LAYERS = (
     {"data", "distributions", "evaluation", "models"},
     {"likelihoods", "noise"},
     {"kernels"},
-    # The wing of the data owner stands here because nothing above is for it: it knows no model.
+    # The data owner's side: so far down that it can import nothing of the analyst's.
     {"audit", "collect", "page", "privatizer", "receive", "simulation"},
     {"files"},
     {"console", "privacy", "watcher"},
@@ -35,10 +36,8 @@ LAYERS = (
 """From top to bottom: a package or module may import itself and what is further down, but nothing beside it."""
 
 KNOWN: set[tuple[str, str]] = {
-    (
-        "countveil.inference.held_out",
-        "countveil.true_counts",
-    ),  # inside a function: scores of held-out reports
+    # Inside a function, for the probability of held-out reports.
+    ("countveil.inference.held_out", "countveil.true_counts"),
 }
 """Arrows that point up and are to go."""
 
@@ -95,8 +94,6 @@ def arrows(root: Path) -> set[Arrow]:
     """Every arrow among the modules below a folder. The version is not one: it stands in the package itself."""
     modules, found = sources(root), set()
     for importer, path in modules.items():
-        if importer == root.name:
-            continue  # it looks the public names up when they are asked for
         for module, name, runs in imports(path, importer):
             if module.partition(".")[0] != root.name or (module, name) == (root.name, "__version__"):
                 continue
@@ -109,13 +106,17 @@ def arrows(root: Path) -> set[Arrow]:
     return found
 
 
-def layer_of(name: str) -> int:
-    """The place of a module's package in LAYERS.
+def unit_of(name: str) -> str:
+    """The part of the library that a module belongs to: the name that LAYERS has for it."""
+    return name.removeprefix(f"{PACKAGE}.").partition(".")[0]
+
+
+def layer_of(unit: str) -> int:
+    """The place of a part of the library in LAYERS.
 
     Raises:
         ValueError: it has none.
     """
-    unit = name.removeprefix(f"{PACKAGE}.").partition(".")[0]
     for place, units in enumerate(LAYERS):
         if unit in units:
             return place
@@ -123,12 +124,11 @@ def layer_of(name: str) -> int:
 
 
 def points_up(arrow: Arrow) -> bool:
-    """Whether an arrow leads to a layer above, to a neighbour in the same layer, or to the package itself."""
-    if arrow.imported == PACKAGE:
+    """Whether an arrow leads to a layer above, to a neighbour in the same one, or to or from the package itself."""
+    if PACKAGE in (arrow.importer, arrow.imported):
         return True
-    above, below = layer_of(arrow.importer), layer_of(arrow.imported)
-    same = arrow.importer.split(".")[1] == arrow.imported.split(".")[1]
-    return not same and below <= above
+    above, below = unit_of(arrow.importer), unit_of(arrow.imported)
+    return above != below and layer_of(below) <= layer_of(above)
 
 
 def upwards(found: set[Arrow]) -> set[tuple[str, str]]:
@@ -150,9 +150,8 @@ def circle(found: set[Arrow]) -> list[str]:
 
 
 def importers(found: set[Arrow], unit: str) -> set[str]:
-    """The packages and modules that import a package."""
-    top = f"{PACKAGE}.{unit}"
-    return {arrow.importer.split(".")[1] for arrow in found if f"{arrow.imported}.".startswith(f"{top}.")}
+    """The parts of the library that import one of them."""
+    return {unit_of(arrow.importer) for arrow in found if unit_of(arrow.imported) == unit}
 
 
 def long_files(root: Path) -> list[str]:
@@ -268,6 +267,11 @@ def test_the_package_itself_is_imported_for_its_version_only(planted):
     assert upwards(arrows(root)) == {("countveil.cli.app", "countveil")}
 
 
+def test_the_package_itself_imports_nothing(planted):
+    root = planted({"__init__": "from countveil.privacy import Release", "privacy/__init__": ""})
+    assert upwards(arrows(root)) == {("countveil", "countveil.privacy")}
+
+
 def test_a_package_without_a_layer_is_named(planted):
     root = planted({"cli/app": "import countveil.attic"})
     with pytest.raises(ValueError, match="attic must stand in one of LAYERS"):
@@ -297,9 +301,11 @@ CIRCLES = {
 
 @pytest.mark.parametrize("files", CIRCLES.values(), ids=CIRCLES)
 def test_a_circle_is_found(planted, files):
-    found = circle(arrows(planted(files)))
+    drawn = arrows(planted(files))
+    found = circle(drawn)
     assert found[0] == found[-1]
     assert len(found) >= 3
+    assert {*pairwise(found)} <= {(arrow.importer, arrow.imported) for arrow in drawn}
 
 
 def test_what_is_no_circle_is_let_be(planted):

@@ -42,7 +42,7 @@ N_WORDS_SHOWN = 7
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
     """Mean, sample standard deviation (NaN for one draw), least and largest of every metric over noise draws.
 
-    One row a level and method, in the order of the table; columns level, method, draws, metric_statistic.
+    One row per level and method, in the order of the table; columns level, method, draws, metric_statistic.
     """
     rows = []
     for level in fits["level"].unique():

@@ -45,7 +45,7 @@ class Bench:
         folder: where results are kept, or None to keep none.
         data: a folder of real counts, or None.
         seed: of samplers and of simulated noise.
-        watcher: told of every task.
+        watcher: shows every task.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Bench:
 
     @contextmanager
     def watched(self, label: str) -> Iterator[None]:
-        """A piece of work, told to the watcher."""
+        """A piece of work, shown by the watcher."""
         if self.watcher is None:
             yield
             return

@@ -39,7 +39,7 @@ class Sampling(NamedTuple):
     thin: int = 1
 
     def at_most(self, sweeps: int) -> "Sampling":
-        """Chains of so many sweeps at most, the same share of them to settle; as many draws as that leaves room for."""
+        """Chains of at most this many sweeps: the same share for tuning, as many draws as that leaves room for."""
         whole = self.tune + self.draws * self.thin
         if whole <= sweeps:
             return self

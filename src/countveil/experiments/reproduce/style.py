@@ -28,7 +28,7 @@ DPI = 110
 
 
 def figure(width: float, height: float) -> Any:
-    """An empty figure of this size, in inches."""
+    """An empty figure of this size in inches."""
     return new_figure(width, height)
 
 

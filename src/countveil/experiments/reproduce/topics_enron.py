@@ -204,7 +204,7 @@ def scores(
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
-    """The paper's claims about its three methods; then the rivals that it has not."""
+    """The paper's claims about its three methods; then rivals that it does not have."""
     claims = [
         ("Rates have a lower mean absolute error than the naive way's", "mae", NAIVE),
         ("Topics have a higher NPMI than the naive way's", "npmi", NAIVE),
