@@ -3,21 +3,15 @@
 from pathlib import Path
 
 from countveil.console import console, error_console
+from countveil.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments import reuters
-from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments.demo import Plan, Study, run
-from countveil.experiments.exhibits import (
-    ProgressWatcher,
-    notes,
-    score_table,
-    summary,
-    verdict_lines,
-    words_table,
-)
+from countveil.experiments.exhibits import notes, score_table, summary, verdict_lines, words_table
 from countveil.experiments.figure import save_figure
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import verdicts
 from countveil.files import replacing
+from countveil.watcher import ProgressWatcher
 
 
 def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:

@@ -10,13 +10,13 @@ from rich import box
 from rich.table import Table
 
 from countveil.console import console, error_console
-from countveil.experiments.contenders import COLUMN_MEANS, ZERO
-from countveil.experiments.exhibits import ProgressWatcher
+from countveil.contenders import COLUMN_MEANS, ZERO
 from countveil.files import replacing
 from countveil.planning.answers import Target, misleads, participants, summary
 from countveil.planning.figure import save_figure
 from countveil.planning.simulate import Grid, simulate
 from countveil.planning.truths import Source
+from countveil.watcher import ProgressWatcher
 
 HEADINGS = {
     "mae": "MAE to\ncounts",

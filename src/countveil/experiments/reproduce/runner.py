@@ -9,12 +9,12 @@ from rich import box
 from rich.table import Table
 
 from countveil.console import console, error_console
-from countveil.experiments.exhibits import ProgressWatcher
 from countveil.experiments.reproduce import case_module, style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
 from countveil.experiments.reproduce.fits import Sampling
 from countveil.files import replacing
+from countveil.watcher import ProgressWatcher
 
 STYLE = {HOLDS: "bold green", FAILS: "bold red"}
 
