@@ -110,6 +110,12 @@ def test_how_many_times_as_likely():
     assert {felt: tables.times(Fraction(felt)) for felt in told} == told
 
 
+def test_levels_are_shown_by_what_their_noise_does():
+    shown = tables.levels(planned())[0]
+    assert (shown["positive"], shown["within"], shown["strength"]) == ("47.5", 30, "strong")
+    assert shown["promise"] == PrivacyLevel(1, 10).describe()
+
+
 def test_a_translation(tmp_path):
     other = tmp_path / "de.json"
     german = strings() | {"language": "de", "count_button": "Zählen & <gut>"}

@@ -164,7 +164,7 @@ def _privatized(corpus: Corpus, level: str) -> Release:
 
 def _first_rows(release: Release, n: int = 8) -> Release:
     """A few rows, enough to have every kernel compiled."""
-    return Release(np.asarray(release.reports)[:n], release.levels, release.truncated)
+    return Release(np.asarray(release.reports)[:n], release.mechanism, release.truncated)
 
 
 def _draws(plan: Plan) -> range:
