@@ -9,7 +9,6 @@ from countveil.plotting import style
 
 LAYOUTS = ("spring", "circle")
 MOST_NAMES = 90
-CYCLES_OF_MARKERS = 8
 
 
 def communities_of(fit: BlockModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
