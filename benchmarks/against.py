@@ -42,7 +42,7 @@ def prepared(name):
     from countveil.inference.streams import Streams
 
     threadpool_limits(limits=1, user_api="blas")
-    kind, _, size = name.partition(", ")
+    kind = name.partition(",")[0]
     rng = np.random.default_rng(20190601)
     if "blocks" in name:
         model = cv.BlockModel(10, seed=1)
@@ -81,19 +81,27 @@ def prepared(name):
 def main(other: str, rounds: int) -> None:
     """Print a table of both checkouts."""
     workers = [started(root) for root in (HERE.parents[1], Path(other).resolve())]
-    print("| case | ms here | ms there | ratio (median, least and greatest of the turns) |\n| --- | --- | --- | --- |")
+    print(
+        "| case | ms here | ms there | ratio (median, least and greatest of the turns) |\n| --- | --- | --- | --- |"
+    )
     for name in CASES:
         found = np.array([[asked(process, name) for process in workers] for _ in range(rounds)])
         ratios = found[:, 0] / found[:, 1]
         here, there = 1000.0 * np.median(found, axis=0)
-        print(f"| {name} | {here:.1f} | {there:.1f} | {np.median(ratios):.3f} ({ratios.min():.2f} to {ratios.max():.2f}) |")
+        spread = f"{np.median(ratios):.3f} ({ratios.min():.2f} to {ratios.max():.2f})"
+        print(f"| {name} | {here:.1f} | {there:.1f} | {spread} |")
 
 
 def started(root: Path) -> subprocess.Popen:
     """A worker that runs a checkout's code."""
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "NUMBA_CACHE_DIR": str(root / "build" / "benchmarks")}
+    environment = os.environ | {
+        "PYTHONPATH": str(root / "src"),
+        "NUMBA_CACHE_DIR": str(root / "build" / "benchmarks"),
+    }
     command = [sys.executable, str(HERE), "--worker"]
-    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def asked(process: subprocess.Popen, name: str) -> float:

@@ -10,10 +10,10 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
+from countveil.noise.two_sided_geometric import poisson as laws
 
 SERIAL = ThreadEngine(1)
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1

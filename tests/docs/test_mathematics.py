@@ -53,12 +53,12 @@ def test_what_is_cited_is_there(path):
 
 
 def test_citations_are_found():
-    found = {p.name: cited_in(p) for p in (*SOURCES, *PAGES)}
-    assert found["laws.py"] >= {"2.1", "2.2", "2.3", "2.4"}
-    assert found["em.py"] == {"12"}
-    assert found["predict.py"] == {"2", "4"}
-    assert found["observations.py"] == {"3.1", "2.5"}
-    assert found["mathematics.md"] >= {"2.5", "2.6", "3.2"}
+    found = {"/".join(p.parts[-2:]): cited_in(p) for p in (*SOURCES, *PAGES)}
+    assert found["two_sided_geometric/poisson.py"] >= {"2.1", "2.2", "2.3", "2.4"}
+    assert found["inference/em.py"] == {"12"}
+    assert found["inference/predict.py"] == {"2", "4"}
+    assert found["data/observations.py"] == {"3.1", "2.5"}
+    assert found["docs/mathematics.md"] >= {"2.5", "2.6", "3.2"}
 
 
 def test_formulas_are_in_order_and_have_an_anchor():

@@ -10,10 +10,12 @@ import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.factors import row_exposures
 from countveil.inference.streams import Streams
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from tests.formulas.brute import formula, gamma_logpdf, noise_pmf, same, slope
 from tests.joint import SERIAL, small_model
 
 A, B = 0.7, 1.3  # shape and rate of the priors
+LAW = TwoSidedGeometricPoisson()
 Y = np.arange(60)
 
 
@@ -93,7 +95,7 @@ def exposures():
 
         counted = y[i] / mu[i] if d.positive[i] else 0.0  # what y_i log mu_i adds to the slope
         same(d.exposures[i], counted - slope(brute, mu[i]), 1e-7, 1e-8)
-    each = [row_exposures(d.observations(), np.eye(4)[:, [v]], SERIAL)[:, 0] for v in range(4)]
+    each = [row_exposures(d.observations(), LAW, np.eye(4)[:, [v]], SERIAL)[:, 0] for v in range(4)]
     same(np.stack(each, axis=1), d.exposures, atol=1e-15)
 
 
@@ -109,7 +111,7 @@ def sums_of_exposures():
         "no masked report is positive, to show that it does not count as one"
     )
     same(printed, d.exposures @ d.phi)
-    same(printed, row_exposures(d.observations(), d.phi, SERIAL))
+    same(printed, row_exposures(d.observations(), LAW, d.phi, SERIAL))
 
 
 def splits(most):
@@ -197,7 +199,7 @@ def sweep_once(reports, theta, phi, known):
     factors = list(model.factors)
     factors[known] = other._replace(fixed=(theta, phi)[known])
     model = model._replace(factors=tuple(factors))
-    state = gibbs.State((theta, phi), model.initial_rates(), 0)
+    state = gibbs.State((theta, phi), model.initial_hypers(), 0)
     observations = cv.PrivatizedCounts(reports, 0.4)
     return gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)[0].factors[1 - known]
 

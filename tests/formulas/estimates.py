@@ -98,7 +98,8 @@ def learned_rate():
     difference = log_joint_of_rate(b, theta, a, s) - gamma_logpdf(b, 1 + a * 4, s / a + theta.sum())
     same(difference, np.full(9, difference[0]), 1e-9)
     prior, rng = GammaPrior(a, a / s, learned=True), np.random.default_rng(1)
-    drawn = prior.draw_rates(np.ones(20_000), np.full(20_000, a * 4), np.full(20_000, theta.sum()), rng)
+    factor = small_model((4, 3), 1, a, a / s, learned=True).factors[0]
+    drawn = [prior.draw_hypers(factor, np.ones((1, 1)), 1.0, theta[:, None], rng)[0, 0] for _ in range(5000)]
     law = stats.gamma(1 + a * 4, scale=1 / (s / a + theta.sum()))
     assert stats.kstest(drawn, law.cdf).pvalue > 1e-4
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
+from countveil.inference.draws import Draws, Schedule
 from countveil.inference.identify import identify
 from countveil.inference.methods import Fitted
 from countveil.inference.posterior import data_tree, flat_draws, label_free, mean_rate, top_entries
-from countveil.inference.draws import Draws, Schedule
 from countveil.models.layout import Layout
 from tests.joint import arrays_of, assert_same_bits, small_model
 

@@ -8,7 +8,7 @@ machine, so that it changes no draw from one number of threads to another. Suffi
 import numpy as np
 from numba import njit
 
-from countveil.kernels.entries import MASKED, level_at
+from countveil.kernels.entries import MASKED
 from countveil.kernels.law import unseen_exposure
 
 COLUMNS_PER_TILE = 256

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from countveil.noise.two_sided_geometric import draws as kernels
 from countveil.kernels.uniforms import new_source
+from countveil.noise.two_sided_geometric import draws as kernels
 from tests import reference
 from tests.joint import FALSE_ALARM
 

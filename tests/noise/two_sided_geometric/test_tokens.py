@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.noise.two_sided_geometric import tokens as kernels
 from countveil.kernels.uniforms import new_source
+from countveil.noise.two_sided_geometric import tokens as kernels
 from tests.joint import FALSE_ALARM, count_weights
 
 REPEATS = 4000
