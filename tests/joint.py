@@ -10,12 +10,16 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.noise.two_sided_geometric import poisson as laws
+from countveil.likelihoods import POISSON
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
+from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.noise.two_sided_geometric import poisson as laws
 
 SERIAL = ThreadEngine(1)
+LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1
 FALSE_ALARM = 1e-4  # chance that one whole test goes red by bad luck; the seeds are fixed
 
