@@ -9,13 +9,19 @@ from scipy import special, stats
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
+from countveil.inference.algorithm import Settings
+from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
+from countveil.likelihoods import POISSON
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import poisson as laws
 
 SERIAL = ThreadEngine(1)
+LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1
 FALSE_ALARM = 1e-4  # chance that one whole test goes red by bad luck; the seeds are fixed
 
@@ -185,11 +191,29 @@ def matrix_model(
     return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
 
 
+class OneEntryFewer(GammaPrior):
+    """Rates drawn as if every component had one entry less than it has: a fault that tests must see."""
+
+    def draw_hypers(self, factor, hypers, scale, value, rng):
+        """Gamma(1 + the shapes of all entries but one, 1/scale + sum of entries)."""
+        size, total = factor.component_sums(self.shape), factor.component_sums(scale * value)
+        return rng.standard_gamma(1.0 + size - self.shape) / (1.0 / self.rate + total)
+
+
 def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]) -> Factorization:
     """The same model with every factor's prior changed."""
     return model._replace(
         factors=tuple(factor._replace(prior=change(factor.prior)) for factor in model.factors)
     )
+
+
+def fit_settings(draws: int = 1, **changes: Any) -> Settings:
+    """Short settings for one fit; options of methods by name."""
+    options: dict[str, Any] = {
+        "start": "least-squares", "max_iter": 200, "tolerance": 1e-5, "expectation": None, "center": "mode",
+        "passes": 1, "batch_rows": 64, "total_rows": None,
+    }  # fmt: skip
+    return Settings(Schedule(draws, 0, 1, 1), options | changes, seed=3, threads=1, progress=False)
 
 
 def planted(

@@ -11,7 +11,7 @@ observed = []  # what workers of this process see
 
 def reports_by_row(block, phi, theta):
     """Some rows and some sums."""
-    indptr, _, reports_e = block.entries[:3]
+    indptr, reports_e = block.entries.indptr, block.entries.reports
     totals = np.add.reduceat(np.append(reports_e, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
     return (totals[:, None] * theta,), (totals.sum() / 3.0 * phi, theta.sum(axis=0))
 
@@ -32,7 +32,7 @@ def multiplied_elsewhere(many, phi, times, here):
 
 def reports_of_here(block, phi, theta):
     """``reports_by_row`` of entries that are views of what was observed."""
-    assert np.shares_memory(block.entries[2], observed[0].reports)
+    assert np.shares_memory(block.entries.reports, observed[0].reports)
     return reports_by_row(block, phi, theta)
 
 

@@ -94,7 +94,7 @@ def test_communities_are_those_of_threads(method, client):
 
 
 def test_sweeps_by_tokens_are_those_of_threads(client, monkeypatch):
-    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "pays", lambda *_: True)
     data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF)
     by_tokens = draws(model.fit(data))
     assert_same_fit(model, data, client)
@@ -355,9 +355,12 @@ from countveil.engines.blocks import Block
 from countveil.engines.dask import compute_group
 from countveil.inference.factors import column_exposures_block
 from countveil.data.observations import PrivatizedCounts
+from countveil.likelihoods import POISSON
+from countveil.likelihoods.laws import law_of
 
 data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
-compute_group(column_exposures_block, None, [Block(0, data.block(slice(0, 9)))], (8,), (np.ones((9, 3)),))
+shared, group = (law_of(data.noise, POISSON), 8), [Block(0, data.block(slice(0, 9)))]
+compute_group(column_exposures_block, None, group, shared, (np.ones((9, 3)),))
 print(sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
 """
 

@@ -57,7 +57,7 @@ def test_available_threads_counts_what_the_process_may_use(monkeypatch):
 
 def entries_and_halves(block, times, halves):
     """Every report of a block by its row times a number; the number of the block, and how many rows it has."""
-    indptr, columns, reports = block.entries[:3]
+    indptr, columns, reports = block.entries.indptr, block.entries.columns, block.entries.reports
     rows = np.zeros((block.n_rows, 5))
     rows[np.repeat(np.arange(block.n_rows), np.diff(indptr)), columns] = times * reports
     return (rows, halves / 2), (np.array([block.number, block.n_rows]),)

@@ -9,7 +9,7 @@ from countveil.inference import gibbs
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, as_matrix, model_of
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors
+from tests.joint import FALSE_ALARM, LAW, SERIAL, draw_factors
 
 NAMES = ["topics", "directed", "undirected", "CP 3", "CP 4", "Tucker", "dynamic network"]
 
@@ -31,10 +31,10 @@ def allocations(model, found, observations, repeats, seed=1):
     theta, phi = model.matrices(found)
     rng = np.random.default_rng(seed)
     for sweep in range(repeats):
-        both = gibbs.allocate(observations, theta, phi, streams, sweep, SERIAL)
+        drawn = gibbs.allocate(observations, model, LAW, theta, phi, streams, sweep, SERIAL)
         yield [
             count
-            for side, value, matrix in zip((model.rows, model.columns), values, both, strict=True)
+            for side, value, matrix in zip((model.rows, model.columns), values, drawn[:2], strict=True)
             for count in sampled_counts(side, value, matrix, rng)
         ]
 

@@ -7,10 +7,10 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.streams import Streams
-from countveil.models.priors import GammaPrior
 from tests.joint import (
     FALSE_ALARM,
     SERIAL,
+    OneEntryFewer,
     arrays_of,
     assert_same_bits,
     batch_error,
@@ -108,11 +108,6 @@ def gamma_rate_too_large(state, *rest):
     theta_rate, phi_rate = state.hypers
     new, info = augmented_gibbs.step(state._replace(hypers=(theta_rate, 1.5 * phi_rate)), *rest)
     return new._replace(hypers=state.hypers), info
-
-
-class OneEntryFewer(GammaPrior):
-    def draw_rates(self, rate, size, total, rng):
-        return super().draw_rates(rate, size - self.shape, total, rng)
 
 
 def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):

@@ -68,10 +68,11 @@ def test_learned_rates_rank_uniformly_too(algorithm):
 
 
 def test_calibration_shows_that_a_wrong_update_of_the_rates_is_wrong(monkeypatch):
-    def without_their_prior_shape(self, rate, size, total, rng):
+    def without_their_prior_shape(self, factor, hypers, scale, value, rng):
+        size, total = factor.component_sums(self.shape), factor.component_sums(scale * value)
         return rng.standard_gamma(size) / (1.0 / self.rate + total)
 
-    monkeypatch.setattr(GammaPrior, "draw_rates", without_their_prior_shape)
+    monkeypatch.setattr(GammaPrior, "draw_hypers", without_their_prior_shape)
     p = rank_p_values(ranks("private", LEARNED, 30, 100, gibbs, quantities_with_rates), DRAWS)
     log_rates, largest = p[-3], p[-1]
     assert max(log_rates, largest) < FALSE_ALARM / p.size

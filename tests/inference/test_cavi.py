@@ -3,7 +3,7 @@ import pytest
 from scipy import special, stats
 
 from countveil.data.observations import ExactCounts, PrivatizedCounts
-from countveil.inference import cavi, methods, run
+from countveil.inference import cavi, run
 from countveil.inference.streams import Streams
 from tests.joint import SERIAL, assert_same_bits, draw_reports, matrix_model, mu_of, planted, small_model
 
@@ -103,15 +103,3 @@ def test_arithmetic_keeps_the_components_that_geometric_starves():
         q = climb(observations, model, 200, expectation)[0]
         total[expectation] = mu_of(q.means).sum() / mu.sum()
     assert total["geometric"] < 0.8 < total["arithmetic"]
-
-
-def test_draws_from_q_have_its_moments():
-    observations, model = planted(10, 8, 2, 0.5, seed=7)[2], small_model((10, 8))
-    q = climb(observations, model, 20)[0]
-    settings = methods.Settings(
-        run.Schedule(4000, 0, 1, 1), "least-squares", 10, 1e-4, None, "mode", 1, 8, 3, 1, False, None
-    )
-    draws = methods.draws_from_gammas(q, observations, model, settings, SERIAL)
-    for values, shape, rate in zip(draws.factors, q.shapes, q.rates, strict=True):
-        error = np.sqrt(shape) / rate / np.sqrt(4000)
-        assert np.abs((values[0].mean(axis=0) - shape / rate) / error).max() < 5.0

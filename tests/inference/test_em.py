@@ -5,8 +5,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import em, gibbs, held_out, methods, run, scoring
-from countveil.inference.draws import Schedule
+from countveil.inference import em, gibbs, held_out, methods, scoring
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
@@ -15,6 +14,7 @@ from tests.joint import (
     assert_same_bits,
     count_moments,
     dense_exposures,
+    fit_settings,
     mu_of,
     planted,
     small_model,
@@ -30,13 +30,6 @@ def climb(observations, model, steps, streams=STREAMS):
         state, info = em.step(state, observations, model, streams, SERIAL)
         objectives.append(info.objective)
     return state, np.array(objectives)
-
-
-def settings(**changes):
-    plain = methods.Settings(
-        Schedule(1, 0, 1, 1), "least-squares", 200, 1e-5, None, "mode", 1, 64, 3, 1, False, None
-    )
-    return plain._replace(**changes)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -133,7 +126,7 @@ def test_known_offsets_do_not_change_the_penalty():
 def test_without_noise_nothing_is_held():
     counts = np.random.default_rng(1).poisson(0.4, (30, 20))
     observations, model = ExactCounts(counts), small_model(counts.shape, 4)
-    found = methods.fit_em(observations, model, settings())
+    found = em.fit(em.METHOD, observations, model, fit_settings())
     plain, _ = climb(observations, model, len(found.objective), Streams.of_chain(3, 0))
     assert_same_bits(found.means, plain.factors)
 
@@ -152,12 +145,12 @@ def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
 
 
 def test_large_data_have_fewer_held_out_cells(monkeypatch):
-    monkeypatch.setattr(held_out, "MOST_CELLS", 100)
+    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 100)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
         True
     ]
-    monkeypatch.setattr(held_out, "MOST_CELLS", 30)
+    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 30)
     folds = held_out.hold_out(observations, np.random.default_rng(2))
     assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
 
@@ -165,7 +158,7 @@ def test_large_data_have_fewer_held_out_cells(monkeypatch):
 def test_it_stops_before_it_overfits_strong_noise():
     mu, _, observations, _ = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)
     model = small_model(mu.shape, 12)
-    found = methods.fit_em(observations, model, settings(max_iter=400))
+    found = em.fit(em.METHOD, observations, model, fit_settings(max_iter=400))
     stopped, full = (
         np.abs(mu_of(factors) - mu).mean()
         for factors in (found.means, climb(observations, model, 400)[0].factors)
@@ -179,7 +172,7 @@ def test_under_strong_noise_the_size_of_its_rates_is_right():
     """Where the unconstrained fit has them add up to far too much."""
     mu, topics, observations, _ = planted(300, 150, 4, np.exp(-0.25), seed=3, tokens=200.0)
     model = small_model(mu.shape, 4)
-    found = methods.fit_em(observations, model, settings())
+    found = em.fit(em.METHOD, observations, model, fit_settings())
     plain = climb(observations, model, len(found.objective))[0]
     size = [mu_of(factors).sum() / mu.sum() for factors in (found.means, plain.factors)]
     error = [topic_error(topics, (phi / phi.sum(axis=0)).T) for _, phi in (found.means, plain.factors)]
@@ -213,5 +206,5 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
     fit = cv.TopicModel(3, start="em", **options).fit(observations)
     start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
-    point = em.from_point(start.factors, observations, fit.model_, SERIAL, run.EM_ITERATIONS)
+    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING)
     assert_same_bits(seen[0].factors, point.factors)

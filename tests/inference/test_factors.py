@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from countveil.inference import ascent, factors
+from countveil.kernels.gamma import SMALLEST
 from tests.factorizations import (
     CASES,
     alpha_of,
@@ -15,6 +16,7 @@ from tests.factorizations import (
 )
 from tests.joint import (
     FALSE_ALARM,
+    LAW,
     SERIAL,
     count_moments,
     dense_exposures,
@@ -29,7 +31,8 @@ class Recorder:
     def __init__(self, model, found, rng):
         self.model, self.now, self.rng, self.told = model, list(found), rng, {}
 
-    def factor(self, f, count, exposure):
+    def factor(self, f, value, count, exposure):
+        assert value is self.now[f]
         self.told[f] = count, exposure, list(self.now)
         return self.renew(f)
 
@@ -80,7 +83,7 @@ def test_exposures_are_derivatives_at_the_newest_values(case):
         [np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses]
         for side in (model.rows, model.columns)
     ]
-    factors.update_after_allocation(model, now, *nothing, observations, rule, SERIAL)
+    factors.update_after_allocation(model, LAW, now, *nothing, observations, rule, SERIAL)
     assert set(rule.told) == set(model.free)
     for f, (count, exposure, then) in rule.told.items():
         assert now[f] is rule.now[f]
@@ -117,7 +120,7 @@ def linear_part(theta, middle, links):
 def test_expected_counts_are_sums_over_cells_and_terms(case):
     model, found, observations, _, reports, mask = scene(case)
     rule = Recorder(model, found, np.random.default_rng(8))
-    ascent.update_all(observations, model, found, found, AsMeans(rule), SERIAL)
+    ascent.update_all(observations, model, LAW, found, found, AsMeans(rule), SERIAL)
     spec, every = model.spec, model.spec.output + model.spec.latent
     mu = rates_of(model, found)
     seen = ~mask & (reports > 0)
@@ -178,5 +181,5 @@ def test_exposures_that_rounding_left_below_zero_are_none():
 
 def test_gamma_draws_of_tiny_shape_never_reach_zero():
     draws = draw_gammas(np.zeros(3), 0.0, 1e-3, [0.8, 1.3, 0.5], 2000, np.random.default_rng(6))
-    assert draws.min() == factors.SMALLEST
+    assert draws.min() == SMALLEST
     assert (draws**2).min() > 0.0

@@ -12,10 +12,10 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import factors, gibbs, scoring
-from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
-from countveil.models.priors import GammaPrior
+from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from tests.joint import (
     SERIAL,
+    OneEntryFewer,
     arrays_of,
     assert_same_bits,
     bound,
@@ -125,11 +125,6 @@ def gamma_rate_too_large(state, *rest):
     return new._replace(hypers=state.hypers), info
 
 
-class OneEntryFewer(GammaPrior):
-    def draw_rates(self, rate, size, total, rng):
-        return super().draw_rates(rate, size - self.shape, total, rng)
-
-
 def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
     wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
     return gibbs.step(state, observations, wrong, *rest)
@@ -208,7 +203,8 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
     work = [(ROWS, 0), (ROWS, 1), (ROWS, 2), (ROWS, 3), (COLUMNS, phi), (COLUMNS, phi | 1)]
     expected = [(0, START)]
     for sweep in (1, 2):
-        expected += [(sweep, SPLITS), *((sweep, *part) for part in work), (sweep, RATES)]
+        expected += [(sweep, SPLITS), *((sweep, *part) for part in work)]
+        expected += [(sweep, HYPERS), (sweep, PARAMETERS)]
     assert streams.asked == expected
 
 

@@ -97,12 +97,12 @@ def test_a_symmetric_factor_stays_so(algorithm):
 def received_counts_left_out(monkeypatch):
     right = gibbs.update_after_allocation
 
-    def wrong(model, found, row_counts, column_counts, *rest):
+    def wrong(model, law, found, row_counts, column_counts, *rest):
         sent_only = [
             np.zeros_like(count) if use.factor == model.shared else count
             for use, count in zip(model.columns.uses, column_counts, strict=True)
         ]
-        right(model, found, row_counts, sent_only, *rest)
+        right(model, law, found, row_counts, sent_only, *rest)
 
     monkeypatch.setattr(gibbs, "update_after_allocation", wrong)
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference.draws import Draws, Schedule
+from countveil.inference.algorithm import Fitted
+from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.identify import identify
-from countveil.inference.methods import Fitted
 from countveil.inference.posterior import data_tree, flat_draws, label_free, mean_rate, top_entries
 from countveil.models.layout import Layout
 from tests.joint import arrays_of, assert_same_bits, small_model
@@ -26,9 +26,7 @@ def jumbled_draws(seed=1):
             noise = rng.normal(0.0, 0.01, (V, K))
             factors = (theta * scale)[:, order], (phi * np.exp(noise) / scale)[:, order]
             rates = (1.0 / scale)[order], scale[order]  # so that rate times mean theta is order alone
-            draws.mapped(lambda values, c=c: values[c]).keep(
-                s, factors, rates, draws.log_likelihood[c, s], 0.0
-            )
+            draws.of_chain(c).keep(s, Point(factors, rates), draws.log_likelihood[c, s], 0.0)
             draws.total_rate[c, s] = (draws.factors[0][c, s] @ draws.factors[1][c, s].T).sum()
     return draws, theta, phi
 
@@ -102,7 +100,8 @@ def test_the_tree_has_named_dims_labels_and_facts():
     assert posterior["doc"].values.tolist() == [f"d{d}" for d in range(D)]
     np.testing.assert_array_equal(found["sample_stats"]["log_likelihood"], draws.log_likelihood)
     np.testing.assert_array_equal(found["sample_stats"]["total_rate"], draws.total_rate)
-    assert found.attrs == {"seed": 3, "observations": "private", "simulated_noise": 0}
+    facts = {"seed": 3, "observations": "private", "simulated_noise": 0, "mechanism": "two-sided geometric"}
+    assert found.attrs == facts
     assert tree(labelled=False)[0]["posterior"]["word"].values.tolist() == list(range(V))
 
 

@@ -21,7 +21,7 @@ def observations(n_rows=40):
 def run(plan, threads=1, seed=5, data=None, progress=False):
     data = data or observations()
     model = small_model(data.shape, K, learned=True)
-    return sample(data, model, plan, seed=seed, threads=threads, progress=progress)
+    return sample(data, model, plan, seed=seed, threads=threads, progress=progress, algorithm=gibbs)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from countveil.inference.streams import COLUMNS, RATES, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 
 PINNED = {  # (seed, chain, sweep, purpose, block): the first two words of Philox, the same on any machine
     (0, 0, 0, START, 0): (10623555177248261865, 7078260903520873204),
@@ -12,7 +12,7 @@ PINNED = {  # (seed, chain, sweep, purpose, block): the first two words of Philo
     (1, 0, 2, COLUMNS, 1): (2079092491346692318, 15083144211618617564),
     (1, 0, 2, COLUMNS, 3 << 32 | 1): (12323767756832249967, 17839291245598087480),
     (1, 0, 2, SPLITS, 0): (9517912279628634843, 15304582104306402468),
-    (2**63 - 1, 3, 500, RATES, 0): (9701700868336852565, 734971019752815606),
+    (2**63 - 1, 3, 500, HYPERS, 0): (9701700868336852565, 734971019752815606),
 }
 
 
@@ -21,7 +21,7 @@ def words(generator, n=2):
 
 
 def test_streams_of_other_arguments_never_meet():
-    purposes, blocks = (ROWS, COLUMNS, RATES, START, SPLITS), (0, 1, 500, 3 << 32 | 1)
+    purposes, blocks = (ROWS, COLUMNS, HYPERS, START, SPLITS, PARAMETERS), (0, 1, 500, 3 << 32 | 1)
     arguments = list(itertools.product((0, 1, 7), (0, 1, 2), (0, 1, 1000), purposes, blocks))
     places, firsts = set(), set()
     for seed, chain, sweep, purpose, block in arguments:

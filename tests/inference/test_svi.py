@@ -4,10 +4,9 @@ from scipy import optimize, special
 
 import countveil as cv
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import methods, svi
+from countveil.inference import svi
 from countveil.inference.streams import Streams
-from tests.inference.test_em import settings
-from tests.joint import SERIAL, matrix_model, planted, small_model
+from tests.joint import SERIAL, fit_settings, matrix_model, planted, small_model
 
 PRIOR_SHAPE = 1.5
 
@@ -72,7 +71,7 @@ def test_a_batch_speaks_for_all_rows_in_every_global_parameter():
 def test_it_finds_planted_topics(expectation):
     mu, topics, observations, _ = planted(800, 60, 4, np.exp(-0.5), seed=2)
     model = matrix_model(mu.shape, 4, 0.1, None, float(mu.mean()))
-    found = methods.fit_svi(observations, model, settings(passes=3, expectation=expectation))
+    found = svi.fit(svi.METHOD, observations, model, fit_settings(passes=3, expectation=expectation))
     assert error_of(found, topics) < 0.1
 
 

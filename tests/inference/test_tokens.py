@@ -7,10 +7,13 @@ from countveil.data.observations import ExactCounts, NaiveCounts, Observations, 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.streams import ROWS, Streams
+from countveil.kernels.general import GeneralLaw
+from countveil.likelihoods import POISSON
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import tokens as proposals
 from tests.inference import test_calibration as calibration
 from tests.inference import test_gibbs as joint
-from tests.joint import FALSE_ALARM, assert_same_bits, draw_reports, planted, rank_p_values, small_model
+from tests.joint import FALSE_ALARM, LAW, assert_same_bits, draw_reports, planted, rank_p_values, small_model
 
 ALPHA = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 0.9])
 NOTHING = np.zeros(joint.SIZE, dtype=bool)
@@ -20,7 +23,7 @@ WAYS = {"proposed": 0.0, "one by one": np.inf}
 @pytest.fixture(params=WAYS.values(), ids=WAYS)
 def by_tokens(request, monkeypatch):
     """All sweeps draw all counts, in one of the two ways."""
-    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "pays", lambda *_: True)
     monkeypatch.setattr(tokens, "expected_proposals", lambda *_: request.param)
     monkeypatch.setattr(joint, "ALPHA", ALPHA)
 
@@ -36,9 +39,9 @@ def test_the_joint_law_shows_a_planted_fault(way, monkeypatch):
     right = proposals.propose_rows
 
     def every_proposal_kept(entries, *rest):
-        right((*entries[:2], np.full_like(entries[2], 1000), *entries[3:]), *rest)
+        right(entries._replace(reports=np.full_like(entries.reports, 1000)), *rest)
 
-    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "pays", lambda *_: True)
     monkeypatch.setattr(tokens, "expected_proposals", lambda *_: way)
     monkeypatch.setattr(joint, "ALPHA", ALPHA)
     monkeypatch.setattr(proposals, "propose_rows", every_proposal_kept)
@@ -67,6 +70,11 @@ def test_every_topic_has_its_own_table(n_topics):
             assert rest == [Streams.of_chain(1, 0), 3]
 
 
+def pays(observations):
+    """Whether sweeps by tokens are worth it, for Poisson counts under two-sided geometric noise."""
+    return tokens.pays(observations, LAW)
+
+
 @pytest.fixture
 def small_too(monkeypatch):
     """Small data are swept by tokens like large ones."""
@@ -80,14 +88,14 @@ def sparse(alpha, **options):
 
 
 def test_few_counts_under_strong_noise_are_swept_by_tokens(small_too):
-    assert tokens.pays(sparse(0.6))
-    assert tokens.pays(sparse(np.linspace(0.3, 0.8, 40)[:, None]))
+    assert pays(sparse(0.6))
+    assert pays(sparse(np.linspace(0.3, 0.8, 40)[:, None]))
 
 
 def test_few_reports_are_swept_by_tokens_as_weak_as_the_noise_may_be(small_too):
     observations = sparse(0.01)
     assert observations.reports.size < 0.05 * 40 * 60
-    assert tokens.pays(observations)
+    assert pays(observations)
 
 
 def test_few_reports_of_large_counts_are_not(small_too):
@@ -96,11 +104,17 @@ def test_few_reports_of_large_counts_are_not(small_too):
     mu = np.where(rng.random((40, 60)) < 0.03, 1e4, 0.0)
     observations = PrivatizedCounts(draw_reports(mu, np.asarray(0.03), rng), 0.03)
     assert observations.reports.size < tokens.DENSE_SHARE * 40 * 60
-    assert not tokens.pays(observations)
+    assert not pays(observations)
 
 
 def test_small_data_are_not():
-    assert not tokens.pays(sparse(0.6))
+    assert not pays(sparse(0.6))
+
+
+def test_other_laws_are_not(small_too):
+    general = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts)
+    assert not tokens.pays(sparse(0.6), general)
+    assert pays(sparse(0.6))
 
 
 def test_other_data_are_not(small_too):
@@ -108,19 +122,19 @@ def test_other_data_are_not(small_too):
     counts = rng.poisson(5.0, (40, 60))
     noisy = draw_reports(np.full((40, 60), 5.0), np.asarray(0.6), rng)
     mask = rng.random((40, 60)) < 0.1
-    assert not tokens.pays(PrivatizedCounts(noisy, 0.6))
-    assert not tokens.pays(ExactCounts(counts))
-    assert not tokens.pays(NaiveCounts(noisy))
-    assert not tokens.pays(sparse(0.6, mask=mask))
-    assert not tokens.pays(sparse(rng.choice([0.6, 0.7], (40, 60))))
-    assert not tokens.pays(sparse(np.where(np.arange(40) == 3, 0.0, 0.6)[:, None]))
+    assert not pays(PrivatizedCounts(noisy, 0.6))
+    assert not pays(ExactCounts(counts))
+    assert not pays(NaiveCounts(noisy))
+    assert not pays(sparse(0.6, mask=mask))
+    assert not pays(sparse(rng.choice([0.6, 0.7], (40, 60))))
+    assert not pays(sparse(np.where(np.arange(40) == 3, 0.0, 0.6)[:, None]))
 
 
 def test_the_choice_is_made_once(small_too, monkeypatch):
     observations = sparse(0.6)
-    assert tokens.pays(observations)
+    assert pays(observations)
     monkeypatch.setattr(tokens, "mean_count", lambda observations: 1e9)
-    assert tokens.pays(observations)
+    assert pays(observations)
 
 
 def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, monkeypatch):
@@ -157,7 +171,7 @@ def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too, monkeypatch,
 
 def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
     monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 1)
-    monkeypatch.setattr(tokens, "pays", lambda observations: True)
+    monkeypatch.setattr(tokens, "pays", lambda *_: True)
     rng, rate = np.random.default_rng(4), np.full((300, 40), 0.02)
     rate[200:220] = 8.0
     noise = rng.geometric(0.4, rate.shape) - rng.geometric(0.4, rate.shape)
@@ -201,7 +215,7 @@ def test_no_run_of_rows_is_empty(work, n, ends):
 @pytest.mark.parametrize("rows", [300, 8 * tokens.ROWS_PER_BLOCK])
 def test_threads_change_nothing(small_too, rows):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
-    assert tokens.pays(observations)
+    assert pays(observations)
     model, found = small_model(observations.shape, 3), []
     for threads in (1, 3):
         streams = Streams.of_chain(7, 0)
@@ -216,7 +230,7 @@ def test_threads_change_nothing(small_too, rows):
 @pytest.mark.parametrize(("rows", "blocks"), [(300, 2), (8 * tokens.ROWS_PER_BLOCK, 8)])
 def test_every_sweep_and_block_has_a_stream_of_its_own(small_too, rows, blocks):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
-    assert tokens.pays(observations)
+    assert pays(observations)
     streams, model = joint.RecordedStreams(), small_model(observations.shape, 3)
     state = gibbs.init(observations, model, streams, ThreadEngine(1))
     for _ in range(2):

@@ -6,7 +6,7 @@ import pytest
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.factors import row_blocks
 from countveil.kernels import exposures as kernels
-from tests.joint import dense_exposures, draw_reports, exposures_of
+from tests.joint import LAW, dense_exposures, draw_reports, exposures_of
 
 ROWS, COLUMNS, K = 9, 7, 4
 
@@ -37,7 +37,7 @@ def test_row_exposures_are_dense_sums(kind, size, dense):
     np.testing.assert_allclose(exposures_of(observations), exposures, atol=1e-15)
     found = np.full((ROWS, K), np.nan)
     for rows in row_blocks(ROWS, size):
-        kernels.row_exposures(observations.block(rows), phi, phi.sum(axis=0), found[rows], dense)
+        kernels.row_exposures(LAW, observations.block(rows), phi, phi.sum(axis=0), found[rows], dense)
     np.testing.assert_allclose(found, exposures @ phi, rtol=1e-12, atol=1e-12)
 
 
@@ -49,6 +49,6 @@ def test_column_exposures_are_added_to_what_is_there(kind, size, dense):
     before = np.random.default_rng(2).random((COLUMNS, K))
     found, total = before.copy(), np.full(K, 3.0)
     for rows in row_blocks(ROWS, size):
-        kernels.column_exposures(observations.block(rows), theta[rows], found, total, dense)
+        kernels.column_exposures(LAW, observations.block(rows), theta[rows], found, total, dense)
     np.testing.assert_allclose(found + total, before + 3.0 + exposures.T @ theta, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(total, 3.0 + observations.exposure_d @ theta, rtol=1e-12)

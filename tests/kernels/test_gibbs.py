@@ -9,6 +9,7 @@ from countveil.inference.factors import row_blocks
 from countveil.kernels import gibbs as kernels
 from tests.joint import (
     FALSE_ALARM,
+    LAW,
     count_moments,
     dense_exposures,
     draw_reports,
@@ -45,19 +46,17 @@ def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE, dense=False):
     """One sweep over all rows from this state: (new theta, counts, exposures, totals)."""
     theta = theta.copy()
     prior = (np.broadcast_to(x, theta.shape) for x in (shape, np.asarray(rate)[..., : phi.shape[1]]))
-    sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1]))
+    sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1])), np.empty(0)
     rows = slice(0, observations.shape[0])
-    kernels.sweep_rows(observations.block(rows), theta, phi, phi.sum(axis=0), *prior, *sums, dense, rng)
-    return theta, *sums
+    kernels.sweep_rows(LAW, observations.block(rows), theta, phi, phi.sum(axis=0), *prior, sums, dense, rng)
+    return theta, *sums[:3]
 
 
 def allocated(observations, theta, phi, rng):
     """Counts of one allocation over all rows, by row and by column."""
-    sums = np.zeros_like(theta), np.zeros_like(phi)
-    kernels.allocate_rows(
-        observations.block(slice(0, observations.shape[0])), theta, phi, phi.sum(axis=0), *sums, rng
-    )
-    return sums
+    sums, rows = (np.zeros_like(theta), np.zeros_like(phi), np.empty(0)), slice(0, observations.shape[0])
+    kernels.allocate_rows(LAW, observations.block(rows), theta, phi, phi.sum(axis=0), sums, rng)
+    return sums[:2]
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -198,7 +197,7 @@ def test_log_likelihood_equals_brute_force(alpha_kind, masked):
     expected = cells.sum() if mask is None else cells[~mask].sum()
     for size in (ROWS, 3):
         found = sum(
-            kernels.log_likelihood_rows(observations.block(rows), theta[rows], phi, phi.sum(axis=0))
+            kernels.log_likelihood_rows(LAW, observations.block(rows), theta[rows], phi, phi.sum(axis=0))
             for rows in row_blocks(ROWS, size)
         )
         assert found == pytest.approx(expected, rel=1e-12)

@@ -7,7 +7,7 @@ from scipy import stats
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference.factors import make_links
 from countveil.kernels import shared as kernels
-from tests.joint import FALSE_ALARM, dense_exposures
+from tests.joint import FALSE_ALARM, LAW, dense_exposures
 
 DRAWS = 5_000
 
@@ -79,7 +79,7 @@ def linear_exposures(i, theta, middle, exposures):
 def test_means_are_those_of_dense_sums_actor_by_actor(each):
     theta, counts, shape, rate, middle, exposures, observations = scene(each, loops=False)
     found, shapes, rates = theta.copy(), counts.copy(), rate.copy()
-    links = make_links(observations, middle.shape[0])
+    links = make_links(observations, LAW, middle.shape[0])
     kernels.update_actors(found, shapes, shape, rates, middle, links, False, np.random.default_rng(1))
     slow = theta.copy()
     for i in range(len(slow)):
@@ -96,7 +96,7 @@ def test_a_masked_actor_has_its_prior():
     hidden = observations.hide(np.full(14, 3), everyone)
     hidden = hidden.hide(np.repeat(np.arange(7), 2), np.tile([6, 7], 7))
     rates = rate.copy()
-    links = make_links(hidden, 2)
+    links = make_links(hidden, LAW, 2)
     kernels.update_actors(theta.copy(), counts, shape, rates, middle, links, False, np.random.default_rng(1))
     np.testing.assert_allclose(rates[3], rate[3], rtol=1e-12)
     assert (rates[[0, 1, 2, 4, 5, 6]] > rate[[0, 1, 2, 4, 5, 6]]).all()
@@ -124,7 +124,7 @@ def conditional_cdf(i, c, theta, prior, middle, exposures, square=True):
 def test_draws_follow_the_conditional_density_of_each_entry(loops):
     """The last component of the last actor is drawn given all others: its place in its conditional is uniform."""
     theta, counts, shape, rate, middle, exposures, observations = scene(True, loops)
-    links, rng, places, straight = make_links(observations, 2), np.random.default_rng(5), [], []
+    links, rng, places, straight = make_links(observations, LAW, 2), np.random.default_rng(5), [], []
     i, c = len(theta) - 1, theta.shape[1] - 1
     prior = shape[i, c] + counts[i, c], rate[i, c]
     for _ in range(400):
@@ -139,7 +139,7 @@ def test_draws_follow_the_conditional_density_of_each_entry(loops):
 
 def test_the_first_entry_is_drawn_given_the_others_as_they_were():
     theta, counts, shape, rate, middle, exposures, observations = scene(True, loops=True)
-    links, rng = make_links(observations, 2), np.random.default_rng(6)
+    links, rng = make_links(observations, LAW, 2), np.random.default_rng(6)
     cdf = conditional_cdf(0, 0, theta, (shape[0, 0] + counts[0, 0], rate[0, 0]), middle, exposures)
     places = []
     for _ in range(2000):

@@ -5,7 +5,7 @@ import pytest
 
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.kernels import tiles as kernels
-from tests.joint import dense_exposures, draw_reports
+from tests.joint import LAW, dense_exposures, draw_reports
 
 ROWS, K = 30, 4
 
@@ -30,8 +30,8 @@ def test_exposures_are_added_as_dense_arrays_say(alpha_kind, dense):
     excess, observations, theta, phi = scene(alpha_kind)
     block = observations.block(slice(0, ROWS))
     by_row, by_column = np.ones_like(theta), np.ones_like(phi)
-    kernels.add_row_exposures(block, phi, by_row, dense)
-    kernels.add_column_exposures(block, theta, by_column, dense)
+    kernels.add_row_exposures(LAW, block, phi, by_row, dense)
+    kernels.add_column_exposures(LAW, block, theta, by_column, dense)
     np.testing.assert_allclose(by_row, 1.0 + excess @ phi, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(by_column, 1.0 + excess.T @ theta, rtol=1e-11, atol=1e-11)
 
@@ -39,7 +39,7 @@ def test_exposures_are_added_as_dense_arrays_say(alpha_kind, dense):
 def test_true_counts_are_exposed_like_their_row():
     counts = np.random.default_rng(2).poisson(1.0, (ROWS, 300))
     block, added = ExactCounts(counts).block(slice(0, ROWS)), np.zeros((ROWS, K))
-    kernels.add_row_exposures(block, np.ones((300, K)), added, True)
+    kernels.add_row_exposures(LAW, block, np.ones((300, K)), added, True)
     assert (added == 0.0).all()
 
 

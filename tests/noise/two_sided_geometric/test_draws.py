@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.uniforms import new_source
 from countveil.noise.two_sided_geometric import draws as kernels
 from tests import reference
@@ -18,7 +19,7 @@ CASES = [(r, rate, alpha) for r in REPORTS for rate in RATES for alpha in ALPHAS
 def drawn(cases, repeats, seed=1):
     """(repeats, n) counts of a batch with these entries."""
     rng = np.random.default_rng(seed)
-    batch, source = kernels.new_batch(), new_source(rng)
+    batch, source = new_batch(), new_source(rng)
     _, report_i, rate_i, alpha_i, count_i, _ = batch
     n, found = len(cases), np.empty((repeats, len(cases)), dtype=np.int64)
     report_i[:n], rate_i[:n], alpha_i[:n] = np.array(cases).T
@@ -30,7 +31,7 @@ def drawn(cases, repeats, seed=1):
 
 @pytest.fixture(scope="module")
 def counts():
-    assert len(CASES) <= kernels.BATCH
+    assert len(CASES) <= BATCH
     return drawn(CASES, REPEATS)
 
 

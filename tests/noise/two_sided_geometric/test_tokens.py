@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.uniforms import fill_uniforms, new_source
 from countveil.noise.two_sided_geometric import tokens as kernels
 from tests.joint import FALSE_ALARM, count_weights
 
@@ -228,7 +228,7 @@ def test_columns_are_reached_by_uniforms_near_one():
     found = [kernels.column_of((v + part) / 4.0, 0, never) for v in range(4) for part in (0.0, 1.0 - 1e-15)]
     assert 1 not in found
     uniforms = np.empty(30_000)
-    kernels.fill_uniforms(new_source(np.random.default_rng(9)), uniforms.size, uniforms)
+    fill_uniforms(new_source(np.random.default_rng(9)), uniforms.size, uniforms)
     found = np.bincount([int(kernels.column_of(u, 0, tables)) for u in uniforms], minlength=3)
     assert stats.chisquare(found, np.array([1.0, 2.0, 4.0]) / 7 * uniforms.size).pvalue > FALSE_ALARM
 

@@ -1,0 +1,35 @@
+"""Priors come back from what they say of themselves."""
+
+import json
+
+import numpy as np
+import pytest
+
+from countveil.models.priors import PRIORS, GammaPrior, prior_of
+
+
+def test_every_prior_goes_by_its_kind():
+    assert PRIORS["gamma"] is GammaPrior
+    for kind in PRIORS:
+        assert prior_of(GammaPrior(0.3, 2.0, True).facts() | {"kind": kind}).kind == kind
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        GammaPrior(0.3, 2.5, learned=False),
+        GammaPrior(0.3, 0.1, learned=True),
+        GammaPrior(np.array([[0.7], [2.0]]), np.array([0.5, 1.0, 2.0]), learned=False),
+    ],
+)
+def test_a_prior_comes_back_from_its_facts(prior):
+    found = prior_of(json.loads(json.dumps(prior.facts())))
+    assert type(found) is type(prior)
+    for one, other in zip(found, prior, strict=True):
+        assert type(one) is type(other)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_prior_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match=r"prior must be of a kind among \['gamma'\], got 'lognormal'$"):
+        prior_of({"kind": "lognormal"})
