@@ -17,6 +17,7 @@ from countveil.engines.blocks import Engine
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
 from countveil.inference.factors import MeanRule, own_entries
+from countveil.inference.facts import facts_of
 from countveil.inference.gibbs import total_rate
 from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
@@ -134,7 +135,7 @@ class HeldTotal:
     """
 
     def __init__(self, observations: Observations, model: Factorization) -> None:
-        self.total = max(total_count(observations), 1e-3 * observations.shape[0])
+        self.total = max(facts_of(observations).total_count, 1e-3 * observations.shape[0])
         self.model = model
         self.noisy = (
             bool(observations.alpha_d.any() or observations.alpha_e.any()) and model.row_factor is not None
@@ -172,17 +173,3 @@ class HeldTotal:
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
         return update(state, observations, model, engine, self.target(state) if self.noisy else None)
-
-
-def total_count(observations: Observations) -> float:
-    """An unbiased estimate of the sum of all true counts that are not masked.
-
-    It adds up r where a report is positive and -alpha / (1 - alpha) where it is not: each has the true count
-    for its mean, whatever that is.
-    """
-    o = observations
-    rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
-    alpha = o.alpha_e if o.alpha_e.size else o.alpha_d[rows]
-    stored = np.where(o.reports > 0, o.reports, np.where(o.reports == MASKED, 0.0, -alpha / (1.0 - alpha)))
-    unstored = o.shape[1] - np.diff(o.indptr)
-    return float(stored.sum() - (unstored * o.alpha_d / (1.0 - o.alpha_d)).sum())
