@@ -16,7 +16,7 @@ from countveil import __version__
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.opening import check_engine, opened
-from countveil.engines.threads import available_threads
+from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.results import Results
@@ -32,8 +32,8 @@ from countveil.inference.diagnostics import (
     signal_share,
 )
 from countveil.inference.draws import Schedule
+from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.methods import METHODS, fit
-from countveil.inference.start import mean_rate_without_offsets
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
@@ -204,14 +204,22 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         if isinstance(data, ReleaseFiles):
             spec, first = self._spec(2), next(data.parts())[1]
             sizes = axis_sizes(spec, data.shape, self._ranks(spec))
-            model = self._model(spec, sizes, mean_rate_without_offsets(first))
+            model = self._model(spec, sizes, self._mean_rate(first))
             return Given(data, first, (data.row_labels, data.column_labels), model)
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
         model = self._model(spec, sizes, 1.0)
         axes = [tuple(spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
         data = data.matricized(axes[0], axes[1])
-        return Given(data, data, labels, self._model(spec, sizes, mean_rate_without_offsets(data)))
+        return Given(data, data, labels, self._model(spec, sizes, self._mean_rate(data)))
+
+    def _mean_rate(self, data: Observations) -> float:
+        """The mean rate before offsets, found in threads: the engine of the fit opens later."""
+        with ThreadEngine(self._n_threads()) as engine:
+            return mean_rate_without_offsets(data, engine)
+
+    def _n_threads(self) -> int:
+        return available_threads() if self.threads is None else self.threads
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found; its caller is a public method."""
@@ -237,7 +245,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
             Schedule(self.draws, self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
-            threads=available_threads() if self.threads is None else self.threads,
+            threads=self._n_threads(),
             progress=self.progress,
             saving=saving,
         )
