@@ -1,13 +1,15 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
+from countveil.estimators.options import RowOptions
+from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.topics import check_interval
 from countveil.inference import posterior as posteriors
@@ -27,7 +29,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
     Args:
         n_components: number of components K.
         modes: names of the data's axes; mode0, mode1, ... by default.
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
     Attributes, beside those of every model:
         posterior: one variable a mode, "factor_<mode>", with dims (<mode>, component).
@@ -37,28 +39,10 @@ class TensorModel(RowProjection, FactorizationEstimator):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: Annotated[int, Whole(1)] = 10,
         *,
         modes: Sequence[str] | None = None,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        passes: int = 5,
-        batch_rows: int = 256,
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        **options: Unpack[RowOptions],
     ) -> None:
         self._remember(locals())
 
@@ -89,10 +73,6 @@ class TensorModel(RowProjection, FactorizationEstimator):
     def _layout(self, spec: Spec) -> Layout:
         dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
-
-    def _check_parameters(self) -> None:
-        check_integer("n_components", self.n_components, 1)
-        super()._check_parameters()
 
     def top_entries(self, mode: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
         """The n largest entries of each component along one mode, largest component first, with intervals.

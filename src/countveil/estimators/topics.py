@@ -1,6 +1,6 @@
 """TopicModel: topics of documents whose word counts were only ever seen through noise."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,8 @@ import xarray as xr
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
+from countveil.estimators.options import StreamOptions
+from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
 from countveil.inference import posterior as posteriors
@@ -25,7 +27,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     Args:
         n_topics: number of topics K.
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
     Attributes (after ``fit``), beside those of every model:
         posterior: dims (chain, draw, doc, topic, word).
@@ -36,28 +38,8 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     def __init__(
         self,
-        n_topics: int = 10,
-        *,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        passes: int = 5,
-        batch_rows: int = 256,
-        total_rows: int | None = None,
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        n_topics: Annotated[int, Whole(1)] = 10,
+        **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
 
@@ -69,10 +51,6 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     def _layout(self, spec: Spec) -> Layout:
         return Layout({"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"})
-
-    def _check_parameters(self) -> None:
-        check_integer("n_topics", self.n_topics, 1)
-        super()._check_parameters()
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
