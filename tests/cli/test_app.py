@@ -173,7 +173,8 @@ def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
     monkeypatch.setattr(cv.TopicModel, "save", full)
     found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, status=1)
     assert found.stderr.strip().splitlines()[-1] == "error: no space left"
-    assert "Topics by share" in found.stdout
+    assert "Topics by share of all expected words " in found.stdout
+    assert "most probable words: probability in % (90% interval)" in found.stdout
     assert "word" in found.stdout
     assert "Wrote" not in found.stdout
 

@@ -1,5 +1,7 @@
 """``countveil fit blocks`` and ``countveil fit tensor``; what all fits share is tested with topics in test_cli."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,12 +29,21 @@ def run(*arguments, status=0):
     return found.stdout if status == 0 else found.stderr
 
 
+def words(said):
+    """What a table says, without its lines."""
+    return " ".join(re.findall(r"[^\s\u2500-\u257f]+", said))
+
+
 def test_blocks_of_a_directed_network(here):
     said = run("fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK)
     fit = cv.BlockModel.load("fit.nc")
     assert (fit.n_communities, fit.directed, fit.self_loops) == (2, True, True)
     assert list(fit.posterior["posterior"]["actor"].to_numpy()) == ACTORS
-    assert fit.top_actors(1)["actor"].iloc[0] in said
+    assert "Communities by share of all expected messages " in said
+    assert "community share strongest actors: share of the community in % (90% interval)" in words(said)
+    for row in fit.top_actors(1).itertuples():
+        assert f"{row.actor} {100 * row.probability:.1f} ({100 * row.lower:.1f} to" in said
+        assert f"{row.prevalence:.1%}" in said
     assert "Wrote fit.nc: seed 1," in said
 
 
@@ -57,7 +68,9 @@ def test_components_of_a_tensor(here):
     fit = cv.TensorModel.load("fit.nc")
     assert fit.posterior["posterior"]["factor_year"].shape == (2, 20, 4, 2)
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
-    assert "counts: what" in said
+    for mode in ("who", "what", "year"):
+        assert f"Components by share of all expected counts: {mode} " in said
+    assert "component share largest entries: share of the component in % (90% interval)" in words(said)
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
     assert "whole numbers separated by commas, got '3,x'" in run(

@@ -20,6 +20,7 @@ from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
+from countveil.estimators.parts import HasParts
 from countveil.estimators.results import Results
 from countveil.inference import methods
 from countveil.inference import posterior as posteriors
@@ -55,7 +56,7 @@ class Given(NamedTuple):
     model: Factorization
 
 
-class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstimator):
+class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization with scikit-learn's habits; the public models say which, and list their options.
 
     Attributes (after ``fit``):
@@ -258,6 +259,16 @@ def check_computing(method: str, engine: Any, client: Any = None) -> None:
             "method 'svi' goes with engine None or 'threads', since its batches would travel every time, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
+
+
+def model_called(name: str) -> type[FactorizationEstimator] | None:
+    """The model class of this name, whoever wrote it; None if no module that was imported has one."""
+    waiting: list[type[FactorizationEstimator]] = [FactorizationEstimator]
+    for kind in waiting:
+        if kind.__name__ == name and kind is not FactorizationEstimator:
+            return kind
+        waiting += kind.__subclasses__()
+    return None
 
 
 def check_whole(model: FactorizationEstimator) -> None:

@@ -11,15 +11,20 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag, Whole
-from countveil.estimators.topics import check_interval
-from countveil.inference import posterior as posteriors
 from countveil.kernels.gibbs import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.layout import Layout
+from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+COMMUNITIES = Part(
+    "community",
+    "communities",
+    whole="all expected messages",
+    measure="share of the community",
+    heading="strongest actors: share of the community",
+)
 
 
 class BlockModel(FactorizationEstimator):
@@ -66,7 +71,7 @@ class BlockModel(FactorizationEstimator):
 
     def _layout(self, spec: Spec) -> Layout:
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
-        return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"})
+        return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"}, parts={"c": COMMUNITIES})
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
@@ -133,22 +138,8 @@ class BlockModel(FactorizationEstimator):
         Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
         probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        return posteriors.top_entries(self.posterior, "theta", "community", n, interval, self._sizes())
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each community's share of all expected messages, sent and received, with intervals.
-
-        Columns: community, prevalence, lower, upper.
-        """
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "community", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, communities) expected messages sent or received."""
-        pi = posteriors.flat_draws(self.posterior, "pi").astype(np.float64)
-        return pi.sum(axis=1) + pi.sum(axis=2)
+        found = self.members("actor", n, interval)
+        return found.rename(columns={"component": "community", "member": "actor"})
 
 
 def check_above_diagonal(observations: Observations) -> None:

@@ -7,12 +7,9 @@ import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
 from countveil.estimators.options import RowOptions
 from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
-from countveil.estimators.topics import check_interval
-from countveil.inference import posterior as posteriors
 from countveil.models.layout import RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
@@ -79,33 +76,10 @@ class TensorModel(RowProjection, FactorizationEstimator):
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        tree, model, layout = self._fitted()
-        modes = layout.dims_of(model.spec.output)
+        modes = list(self.axes)
         if mode not in modes:
-            raise ValueError(f"mode must be one of {list(modes)}, got {mode!r}")
-        sizes = self._sizes()
-        if mode == modes[0]:
-            name = model.factors[0].name
-            shares = tree["posterior"][name] / tree["posterior"][name].sum(mode)
-            tree = tree.copy()
-            tree["posterior"] = tree["posterior"].dataset.assign({name: shares})
-        return posteriors.top_entries(tree, f"factor_{mode}", "component", n, interval, sizes)
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each component's share of all expected counts, with intervals.
-
-        Columns: component, prevalence, lower, upper.
-        """
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "component", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, K) expected counts of each component."""
-        return posteriors.flat_draws(self.posterior, self.model_.factors[0].name).sum(
-            axis=1, dtype=np.float64
-        )
+            raise ValueError(f"mode must be one of {modes}, got {mode!r}")
+        return self.members(mode, n, interval).rename(columns={"member": mode})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""

@@ -7,14 +7,21 @@ import pandas as pd
 import xarray as xr
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
 from countveil.estimators.options import StreamOptions
 from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
-from countveil.inference import posterior as posteriors
-from countveil.models.layout import Layout
+from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+TOPICS = Part(
+    "topic",
+    "topics",
+    whole="all expected words",
+    measure="probability of the word in the topic",
+    heading="most probable words: probability",
+    axes=("word",),
+)
 
 
 class TopicModel(RowProjection, RowStream, FactorizationEstimator):
@@ -50,7 +57,9 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         return {"k": self.n_topics}
 
     def _layout(self, spec: Spec) -> Layout:
-        return Layout({"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"})
+        return Layout(
+            {"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS}
+        )
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
@@ -62,27 +71,10 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
         Columns: topic, prevalence (its share of all expected words), rank, word, probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        return posteriors.top_entries(self.posterior, "phi", "topic", n, interval, self._sizes())
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each topic's share of all expected words, with intervals: columns topic, prevalence, lower, upper."""
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "topic", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, K) expected words from each topic."""
-        return posteriors.flat_draws(self.posterior, "theta").sum(axis=1, dtype=np.float64)
+        return self.members("word", n, interval).rename(columns={"component": "topic", "member": "word"})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""
         return np.array(
             [f"topic{k}" for k in range(self.posterior["posterior"].sizes["topic"])], dtype=object
         )
-
-
-def check_interval(interval: float) -> None:
-    """Refuse what is no probability strictly between 0 and 1."""
-    if not 0.0 < interval < 1.0:
-        raise ValueError(f"interval must be between 0 and 1, got {interval}")
