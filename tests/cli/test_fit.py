@@ -1,6 +1,7 @@
 """``countveil fit``: what all fits share is tested with topics."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,11 @@ def test_the_fit_is_a_netcdf_file(here):
     assert "output must end in .nc (netCDF), got f.npz" in fails("fit", "topics", "r.npz", "-o", "f.npz")
 
 
+def words(said):
+    """What a table says, without its lines."""
+    return " ".join(re.findall(r"[^\s\u2500-\u257f]+", said))
+
+
 def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
     privatized()
 
@@ -39,7 +45,8 @@ def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
     monkeypatch.setattr(cv.TopicModel, "save", full)
     found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, status=1)
     assert found.stderr.strip().splitlines()[-1] == "error: no space left"
-    assert "Topics by share" in found.stdout
+    assert "Topics by share of all expected words " in found.stdout
+    assert "most probable words: probability in % (90% interval)" in found.stdout
     assert "word" in found.stdout
     assert "Wrote" not in found.stdout
 
@@ -137,7 +144,11 @@ def test_blocks_of_a_directed_network(network):
     fit = cv.BlockModel.load("fit.nc")
     assert (fit.n_communities, fit.directed, fit.self_loops) == (2, True, True)
     assert list(fit.posterior["posterior"]["actor"].to_numpy()) == ACTORS
-    assert fit.top_actors(1)["actor"].iloc[0] in said
+    assert "Communities by share of all expected messages " in said
+    assert "community share strongest actors: share of the community in % (90% interval)" in words(said)
+    for row in fit.top_actors(1).itertuples():
+        assert f"{row.actor} {100 * row.probability:.1f} ({100 * row.lower:.1f} to" in said
+        assert f"{row.prevalence:.1%}" in said
     assert "Wrote fit.nc: seed 1," in said
 
 
@@ -160,7 +171,9 @@ def test_components_of_a_tensor(network):
     fit = cv.TensorModel.load("fit.nc")
     assert fit.posterior["posterior"]["factor_year"].shape == (2, 20, 4, 2)
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
-    assert "counts: what" in said
+    for mode in ("who", "what", "year"):
+        assert f"Components by share of all expected counts: {mode} " in said
+    assert "component share largest entries: share of the component in % (90% interval)" in words(said)
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
     assert "whole numbers separated by commas, got '3,x'" in fails(*asked, "--shape", "3,x", "--force")

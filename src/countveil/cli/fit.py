@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from countveil.data.release_files import ReleaseFiles
     from countveil.estimators.base import FactorizationEstimator
+    from countveil.models.layout import Part
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
@@ -102,8 +103,7 @@ def fit_topics(
 
     model = TopicModel(topics, **sampling.arguments())
     fit_to(model, data, saving)
-    title = "Topics by share of all expected words"
-    print_members(title, model.top_words(words), "most probable words: probability")
+    print_parts(model, words)
     finish(model, output)
 
 
@@ -137,8 +137,7 @@ def fit_blocks(
 
     model = BlockModel(communities, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
-    title = "Communities by share of all expected messages"
-    print_members(title, model.top_actors(actors), "strongest actors: share of the community")
+    print_parts(model, actors)
     finish(model, output)
 
 
@@ -181,9 +180,7 @@ def fit_tensor(
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     model = TensorModel(components, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
-    for mode in names or [f"mode{i}" for i in range(len(tensor.mode_shape))]:
-        title = f"Components by share of all expected counts: {mode}"
-        print_members(title, model.top_entries(mode, entries), "largest entries: share of the component")
+    print_parts(model, entries)
     finish(model, output)
 
 
@@ -237,26 +234,29 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
     typer.echo(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
 
 
-def print_members(title: str, top: "pd.DataFrame", heading: str) -> None:
-    """One row per component: its share of everything, and its largest members with 90% intervals.
+def print_parts(model: "FactorizationEstimator", n: int) -> None:
+    """The components of a fit with their n strongest members, one table for each kind and axis."""
+    for part in model.parts:
+        for axis in part.axes:
+            title = f"{part.many.capitalize()} by share of {part.whole}"
+            print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
 
-    top has the columns component, prevalence, rank, member, probability, lower, upper, the first and fourth under
-    names of their own.
-    """
+
+def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
+    """One row per component: its share of everything, and its largest members with 90% intervals."""
     from rich.table import Table
 
     from countveil.console import console
 
-    component, member = top.columns[0], top.columns[3]
     table = Table(title=title, title_justify="left", header_style="")
-    table.add_column(component, justify="right")
+    table.add_column(part.one, justify="right")
     table.add_column("share", justify="right")
-    table.add_column(f"{heading} in % (90% interval)")
-    for number, rows in top.groupby(component):
+    table.add_column(f"{part.heading} in % (90% interval)")
+    for number, rows in members.groupby("component"):
         listed = ", ".join(
             f"{name} {100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})"
             for name, p, low, high in zip(
-                rows[member], rows["probability"], rows["lower"], rows["upper"], strict=True
+                rows["member"], rows["probability"], rows["lower"], rows["upper"], strict=True
             )
         )
         table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", listed)
