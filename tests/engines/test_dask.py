@@ -157,6 +157,7 @@ def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
 
 @pytest.mark.parametrize("block_rows", [300, 75, 100, 7])
 def test_sums_of_any_number_of_groups_are_those_of_threads(client, block_rows):
+    client.wait_for_workers(2, timeout=30)
     data, phi, theta = some_pass()
     with ThreadEngine() as here, DaskEngine(client) as there:
         blocks = row_blocks(300, block_rows)
@@ -227,7 +228,7 @@ def test_what_is_shared_keeps_its_layout_in_few_groups(client):
 @pytest.mark.parametrize("method", ["gibbs", "cavi"])
 @pytest.mark.parametrize("by_tokens", [False, True])
 def test_without_a_cluster_one_is_started_in_this_process(method, by_tokens, monkeypatch):
-    monkeypatch.setattr(tokens, "pays", lambda observations: by_tokens)
+    monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
     monkeypatch.setattr(opening, "started", lambda n, stack, real=started: made.append(n) or real(n, stack))
     data, made = PrivatizedCounts(reports((300, 12)), 0.4), []
     here = draws(cv.TopicModel(3, method=method, **BRIEF).fit(data))

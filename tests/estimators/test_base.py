@@ -19,7 +19,7 @@ import countveil as cv
 from countveil import TopicModel
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.evaluation.alignment import match_topics, topic_error
-from countveil.inference import gibbs
+from countveil.inference import gibbs, scoring
 from countveil.privacy import PrivacyLevel
 from countveil.simulation import simulate_release
 from tests.joint import draw_reports, planted
@@ -426,7 +426,7 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     )
     wobble = itertools.cycle(range(7))
     log_likelihood = lambda factors, *_: float(factors[0].sum() + next(wobble))  # noqa: E731
-    monkeypatch.setattr(gibbs, "log_likelihood", log_likelihood)
+    monkeypatch.setattr(scoring, "log_likelihood", log_likelihood)
     with pytest.warns(ConvergenceWarning, match="The chains disagree"):
         TopicModel(2, **{**SHORT, "draws": 100}, threads=1).fit(small_data())
 
