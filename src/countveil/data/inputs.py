@@ -9,6 +9,7 @@ import pandas as pd
 from countveil.data.matrices import annotated_parts
 from countveil.data.networks import graph_matrix
 from countveil.data.tables import Cells, cells_of_coordinates, cells_of_frame
+from countveil.noise import Noise, noise_called
 from countveil.privacy import Release
 
 
@@ -26,6 +27,12 @@ def release_labels(release: Release) -> dict[str, Any]:
     return {"row_labels": release.row_labels, "column_labels": release.column_labels}
 
 
+def noise_of(release: Release) -> Noise:
+    """What the reports of a release say about their counts, by its mechanism: the same one for all rows."""
+    stated = release.mechanism
+    return noise_called((stated[0] if isinstance(stated, tuple) else stated).name)
+
+
 class PrivateInputs:
     """Ways to make ``PrivatizedCounts``, all of which tell the noise level."""
 
@@ -37,6 +44,7 @@ class PrivateInputs:
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         options = {"mask": mask, "row_offset": row_offset, "column_offset": column_offset}
+        options["noise"] = noise_of(release)
         found = cls(release.reports, release.alpha, **release_labels(release), **options)
         found.simulated = release.simulated
         return found

@@ -156,7 +156,9 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         model = self._model(spec, sizes, 1.0)
         axes = [tuple(spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
         data = data.matricized(axes[0], axes[1])
-        return Given(data, data, labels, self._model(spec, sizes, self._mean_rate(data)))
+        model = self._model(spec, sizes, self._mean_rate(data))
+        data = data.under(model.likelihood)
+        return Given(data, data, labels, model)
 
     def _mean_rate(self, data: Observations) -> float:
         """The mean rate before offsets, found in threads: the engine of the fit opens later."""

@@ -13,7 +13,7 @@ from countveil.inference.algorithm import Fitted
 from countveil.inference.identify import identify
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC, Noise
+from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 
 DRAWS_AT_ONCE = 32
 
@@ -84,7 +84,7 @@ def data_tree(
 
 def noise_of(tree: xr.DataTree) -> tuple[Noise, np.ndarray]:
     """The noise on the data of a fit, and its level by row or by cell, in the data's own axes."""
-    noise = NOISES[str(tree.attrs.get("mechanism", TWO_SIDED_GEOMETRIC.mechanism))]
+    noise = noise_called(str(tree.attrs.get("mechanism", TWO_SIDED_GEOMETRIC.mechanism)))
     return noise, tree["constant_data"][noise.level].to_numpy()
 
 

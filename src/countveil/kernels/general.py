@@ -1,8 +1,9 @@
-"""The law of a report for any noise and any likelihood whose weights are log-concave: by walking out from the mode.
+"""The law of a report for any noise and any likelihood: by adding up over the counts that can be behind it.
 
-Given the rate, a count y has weight P(y | rate) k(y), with k(y) = P(report | y) the noise's kernel. Both are
-log-concave, so the weight has one mode and falls off on both sides faster than a geometric sequence: a short walk sums
-all of it (mathematics, section 14). A pair of a noise and a likelihood with closed forms provides its own law instead.
+Given the rate, a count y has weight P(y | rate) k(y), with k(y) = P(report | y) the noise's kernel (mathematics,
+section 14). The sum runs from the least count that can have the report to where weights beyond the report are
+negligible: it costs as many steps as the counts are large. A pair of a noise and a likelihood with closed forms provides
+its own law instead. Beyond the report the kernel falls, and the likelihood has one mode at most.
 
 A noise and a likelihood are named tuples; a module that knows one says what the functions below are for its class.
 """
@@ -23,8 +24,7 @@ from countveil.kernels.law import (
     unseen_score,
 )
 
-NEGLIGIBLE = -42.0  # log of what a weight is to the largest where a walk ends
-FARTHEST = 2**62
+NEGLIGIBLE = -42.0  # log of a weight over the largest, below which the sum ends
 
 
 class GeneralLaw(NamedTuple):
@@ -91,65 +91,50 @@ def log_weight(law, report, count, rate, level):
 
 
 @njit(cache=True, nogil=True)
-def mode_of(law, report, rate, level, least, most):
-    """The count of the largest weight: where the weights stop rising, by bisection."""
-    low, high = least, least + 1
-    while high < most and log_weight(law, report, high, rate, level) >= log_weight(
-        law, report, high - 1, rate, level
-    ):
-        low, high = high, min(most, least + 2 * (high - least))
-    while high > low:
-        middle = low + (high - low + 1) // 2
-        if log_weight(law, report, middle, rate, level) >= log_weight(law, report, middle - 1, rate, level):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def counts_behind(law, report, rate, level):
+    """(first, last, log of the largest weight): the counts whose weights matter."""
+    least = least_count(law.noise, report, level)
+    most = most_count(law.noise, report, level)
+    top, count = -math.inf, least
+    while True:
+        weight = log_weight(law, report, count, rate, level)
+        top = max(top, weight)
+        negligible = (
+            math.isfinite(weight) and weight - top < NEGLIGIBLE
+        )  # a count that cannot be says nothing
+        if count == most or (count > report and negligible):
+            return least, count, top
+        count += 1
 
 
 @njit(cache=True, nogil=True)
 def summed(law, report, rate, level):
-    """(mode, log weight there, the sum of all weights and of weights times parts, both relative to the mode's)."""
-    least = least_count(law.noise, report, level)
-    most = most_count(law.noise, report, level)
-    most = FARTHEST if most < 0 else most
-    mode = least if most == least else mode_of(law, report, rate, level, least, most)
-    top = log_weight(law, report, mode, rate, level)
-    total, moment = 1.0, expected_parts(law.likelihood, mode, rate)
-    for direction in (-1, 1):
-        count = mode + direction
-        while least <= count <= most:
-            gap = log_weight(law, report, count, rate, level) - top
-            if gap < NEGLIGIBLE and math.isfinite(gap):
-                break
-            weight = math.exp(gap)
-            total += weight
-            moment += weight * expected_parts(law.likelihood, count, rate)
-            count += direction
-    return mode, top, total, moment
+    """(log of the largest weight, the sum of all weights over it, the sum of weights times parts over it)."""
+    first, last, top = counts_behind(law, report, rate, level)
+    total = moment = 0.0
+    for count in range(first, last + 1):
+        weight = math.exp(log_weight(law, report, count, rate, level) - top)
+        total += weight
+        moment += weight * expected_parts(law.likelihood, count, rate)
+    return top, total, moment
 
 
 @njit(cache=True, nogil=True)
 def draw_count(law, report, rate, level, rng):
-    """A draw of the count given a stored report: the walk of ``summed`` until a uniform part of the sum is passed."""
-    mode, top, total, _ = summed(law, report, rate, level)
-    least = least_count(law.noise, report, level)
-    most = most_count(law.noise, report, level)
-    most = FARTHEST if most < 0 else most
-    left = rng.random() * total - 1.0
-    if left < 0.0:
-        return mode
-    for direction in (-1, 1):
-        count = mode + direction
-        while least <= count <= most:
-            gap = log_weight(law, report, count, rate, level) - top
-            if gap < NEGLIGIBLE and math.isfinite(gap):
-                break
-            left -= math.exp(gap)
-            if left < 0.0:
-                return count
-            count += direction
-    return mode
+    """A draw of the count given a stored report: where the sum of the weights passes a uniform part of it."""
+    first, last, top = counts_behind(law, report, rate, level)
+    total = 0.0
+    for count in range(first, last + 1):
+        total += math.exp(log_weight(law, report, count, rate, level) - top)
+    left, drawn = rng.random() * total, first
+    for count in range(first, last + 1):
+        weight = math.exp(log_weight(law, report, count, rate, level) - top)
+        if weight > 0.0:
+            drawn = count  # the last one that can be, should rounding leave something beyond it
+        left -= weight
+        if left < 0.0:
+            break
+    return drawn
 
 
 @provides(draw_counts, GeneralLaw)
@@ -168,7 +153,7 @@ def expect_counts_generally(law, n, batch):
     _, report_i, rate_i, level_i, ratio_i, _ = batch
     bound = 0.0
     for i in range(n):
-        _, top, total, moment = summed(law, int(report_i[i]), rate_i[i], level_i[i])
+        top, total, moment = summed(law, int(report_i[i]), rate_i[i], level_i[i])
         ratio_i[i] = moment / total / rate_i[i]
         bound += top + math.log(total) + rate_i[i]
     return bound
@@ -177,14 +162,14 @@ def expect_counts_generally(law, n, batch):
 @provides(expected_ratio, GeneralLaw)
 def expected_ratio_generally(law, report, rate, level):
     """The moment over the sum, over the rate."""
-    _, _, total, moment = summed(law, report, rate, level)
+    _, total, moment = summed(law, report, rate, level)
     return moment / total / rate
 
 
 @provides(report_score, GeneralLaw)
 def report_score_generally(law, report, rate, level):
     """The log of the sum."""
-    _, top, total, _ = summed(law, report, rate, level)
+    top, total, _ = summed(law, report, rate, level)
     return top + math.log(total)
 
 

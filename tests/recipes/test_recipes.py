@@ -1,0 +1,257 @@
+"""The recipes of CONTRIBUTING hold: a toy of each kind, one file and one line in a table, fits as the others do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+
+import countveil as cv
+from countveil.data.observations import Observations
+from countveil.inference.methods import METHODS
+from countveil.inference.scoring import report_scores
+from countveil.kernels.law import expected_ratio
+from countveil.likelihoods import LIKELIHOODS, POISSON
+from countveil.likelihoods.laws import law_of
+from countveil.models.factorization import factorization, typical_priors
+from countveil.models.priors import PRIORS
+from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
+from tests.joint import FALSE_ALARM, SERIAL
+from tests.recipes import two_sweeps
+from tests.recipes.lognormal import LogNormalPrior
+from tests.recipes.pairs import Pairs
+from tests.recipes.thinning import ThinningNoise
+
+SHORT = {"draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
+SIZE, K = (40, 12), 2
+
+
+@njit
+def ratio_of(law, report, rate, level):
+    return expected_ratio(law, report, rate, level)
+
+
+def planted(scale, seed=3):
+    """(rates, a generator) of a small matrix of two topics."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], K)), rng.dirichlet(np.full(SIZE[1], 0.3), K)
+    return scale * theta @ phi + 1e-3, rng
+
+
+def fitted(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data)
+
+
+def brute(law_of_count, kernel, report, rate):
+    """(log P(report), E[count]) by adding up over 400 counts."""
+    counts = np.arange(400)
+    weights = np.exp(law_of_count(counts, rate)) * kernel(report, counts)
+    return np.log(weights.sum()), weights @ counts / weights.sum()
+
+
+# a mechanism -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def thinning(monkeypatch):
+    noise = ThinningNoise()
+    monkeypatch.setitem(NOISES, noise.mechanism, noise)
+    return noise
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.5, 0.9])
+def test_a_mechanism_has_the_law_of_its_reports(thinning, loss):
+    law = law_of(thinning, POISSON)
+    for report, rate in [(0, 0.3), (1, 1e-6), (3, 2.0), (7, 0.5), (20, 60.0)]:
+        score = report_scores(law, np.array([report]), np.array(loss), np.array([rate]))[0]
+        assert score == pytest.approx(stats.poisson.logpmf(report, (1 - loss) * rate), abs=1e-9)
+        if report > 0:
+            expected = (report + loss * rate) / rate  # what was lost is Poisson, whatever was reported
+            assert ratio_of(law, report, rate, loss) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "em"])
+def test_a_mechanism_fits(thinning, method):
+    rates, rng = planted(60.0)
+    losses = rng.uniform(0.2, 0.6, SIZE[0])
+    reports = thinning.sample(rng.poisson(rates), losses[:, None], rng)
+    data = Observations(reports, losses, rng.random(SIZE) < 0.1, noise=thinning)
+    assert "loss from 0.2" in repr(data)
+    fit = fitted(cv.TopicModel(K, method=method, **SHORT), data)
+    naive = fitted(cv.TopicModel(K, method=method, **SHORT), cv.ExactCounts(np.maximum(reports, 0)))
+    found, wrong = (abs(float(each.rate().sum()) / rates.sum() - 1.0) for each in (fit, naive))
+    assert found < 0.1 < wrong
+    assert fit.posterior["constant_data"]["loss"].sizes["doc"] == SIZE[0]
+    simulated = fit.predict_reports(50, np.random.default_rng(1)).sum(("doc", "word")).to_numpy()
+    inside = ~(data.cells(*np.indices(SIZE).reshape(2, -1))[0] < 0).reshape(SIZE)
+    assert simulated.mean() * inside.mean() == pytest.approx(reports[inside].sum(), rel=0.1)
+
+
+def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path):
+    rates, rng = planted(20.0)
+    noise = ThinningNoise()
+    data = Observations(noise.sample(rng.poisson(rates), 0.3, rng), 0.3, noise=noise)
+    with pytest.raises(
+        ValueError, match=r"mechanism must be one of \['two-sided geometric'\], got 'thinning'"
+    ):
+        fitted(cv.TopicModel(K, **SHORT), data).predict_reports(1, rng)
+
+
+# a likelihood ----------------------------------------------------------------------------------------------------
+
+
+class TopicsInPairs(cv.TopicModel):
+    """Topics of counts in pairs."""
+
+    def _model(self, spec, sizes, mean_count):
+        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, 0.5 * mean_count)
+        return factorization(spec, sizes, priors, likelihood=LIKELIHOODS["pairs"])
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    likelihood = Pairs()
+    monkeypatch.setitem(LIKELIHOODS, likelihood.name, likelihood)
+    for name in ("gibbs",):
+        monkeypatch.setitem(METHODS, name, METHODS[name]._replace(likelihoods=("poisson", "pairs")))
+    return likelihood
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
+def test_a_likelihood_has_the_law_of_its_reports(pairs, alpha):
+    law = law_of(TWO_SIDED_GEOMETRIC, pairs)
+    for report, rate in [(1, 0.3), (2, 1e-6), (3, 2.0), (7, 0.5), (20, 30.0)]:
+        kernel = lambda r, y: (1 - alpha) / (1 + alpha) * alpha ** np.abs(r - y)  # noqa: E731
+        score, mean = brute(pairs.log_mass, kernel, report, rate)
+        assert report_scores(law, np.array([report]), np.array(alpha), np.array([rate])) == pytest.approx(
+            score
+        )
+        assert ratio_of(law, report, rate, alpha) == pytest.approx(0.5 * mean / rate, rel=1e-9)
+    none = report_scores(law, np.array([0]), np.array(alpha), np.array([0.7]))[0]
+    kernel = lambda r, y: alpha**y / (1 + alpha)  # noqa: E731
+    assert none == pytest.approx(brute(pairs.log_mass, kernel, 0, 0.7)[0])
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_likelihood_fits(pairs, signed):
+    rates, rng = planted(60.0)
+    noise = rng.geometric(0.5, SIZE) - rng.geometric(0.5, SIZE)
+    reports = pairs.sample(rates, rng) + noise
+    reports = reports if signed else np.maximum(reports, 0)
+    fit = fitted(TopicsInPairs(K, **SHORT), cv.PrivatizedCounts(reports, 0.5))
+    assert float(fit.rate().sum()) == pytest.approx(rates.sum(), rel=0.1)  # of pairs
+    assert fit.model_.likelihood is pairs
+    simulated = fit.predict_reports(50, np.random.default_rng(1)).sum(("doc", "word"))
+    assert float(simulated.mean()) == pytest.approx(np.maximum(reports, 0).sum(), rel=0.1)
+
+
+def test_a_method_that_does_not_take_a_likelihood_says_so(pairs):
+    model = TopicsInPairs(K, method="cavi", **SHORT)
+    message = r"likelihood must be one of \['poisson'\] for method 'cavi', got 'pairs'"
+    with pytest.raises(ValueError, match=message):
+        model.fit(cv.PrivatizedCounts(np.ones(SIZE, dtype=int), 0.5))
+
+
+# a prior ---------------------------------------------------------------------------------------------------------
+
+
+class TopicsOfLogNormals(cv.TopicModel):
+    """Topics whose documents have log-normal amounts of them."""
+
+    def _model(self, spec, sizes, mean_count):
+        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        return factorization(spec, sizes, {**priors, "theta": LogNormalPrior(0.0, 1.0)})
+
+
+@pytest.fixture
+def lognormal(monkeypatch):
+    monkeypatch.setitem(PRIORS, "log-normal", LogNormalPrior)
+
+
+def test_a_prior_draws_its_conditional(lognormal):
+    prior, rng = LogNormalPrior(0.5, 0.8), np.random.default_rng(5)
+    count, exposure, value = np.full(4000, 3.0), np.full(4000, 1.7), np.ones(4000)
+    for _ in range(30):
+        value = prior.draw(None, None, 1.0, value, count, exposure, rng)
+    grid = np.linspace(-4.0, 4.0, 4001)
+    density = np.exp(prior.log_density(grid, 3.0, 1.7))
+    cdf = np.cumsum(density) / density.sum()
+    p = stats.kstest(np.log(value), lambda x: np.interp(x, grid, cdf)).pvalue
+    assert p > FALSE_ALARM
+    assert stats.kstest(np.log(value), lambda x: np.interp(x - 0.2, grid, cdf)).pvalue < FALSE_ALARM
+
+
+def test_a_prior_leaves_the_joint_law_as_it_is(lognormal):
+    """Data drawn anew after every sweep: the factors keep their prior's law."""
+    from countveil.inference import gibbs
+    from countveil.inference.streams import Streams
+    from countveil.models.priors import GammaPrior
+    from countveil.models.spec import axis_sizes, parse_spec
+
+    spec, prior = parse_spec("dk,vk->dv", names=("theta", "phi")), LogNormalPrior(-0.5, 0.6)
+    model = factorization(
+        spec, axis_sizes(spec, (4, 3), {"k": 2}), {"theta": prior, "phi": GammaPrior(1.5, 1.5, False)}
+    )
+    assert model.fused_factor is None
+    rng, found = np.random.default_rng(7), []
+    for chain in range(300):
+        theta = np.exp(rng.normal(prior.mean, prior.spread, (4, 2)))
+        state = gibbs.State((theta, rng.gamma(1.5, 1 / 1.5, (3, 2))), model.initial_hypers(), 0)
+        for _ in range(6):
+            counts = rng.poisson(state.factors[0] @ state.factors[1].T)
+            reports = counts + rng.geometric(0.5, counts.shape) - rng.geometric(0.5, counts.shape)
+            data = cv.PrivatizedCounts(reports, 0.5)
+            state, _ = gibbs.step(state, data, model, Streams.of_chain(1, chain), SERIAL)
+        found.append(np.log(state.factors[0]).ravel())
+    z = (np.ravel(found) - prior.mean) / prior.spread
+    assert stats.kstest(z, "norm").pvalue > FALSE_ALARM
+    assert stats.kstest(z + 0.2, "norm").pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
+def test_a_prior_fits(lognormal, tmp_path, method):
+    rates, rng = planted(60.0)
+    reports = rng.poisson(rates) + rng.geometric(0.5, SIZE) - rng.geometric(0.5, SIZE)
+    fit = fitted(TopicsOfLogNormals(K, method=method, **SHORT), cv.PrivatizedCounts(reports, 0.5))
+    assert float(fit.rate().sum()) == pytest.approx(rates.sum(), rel=0.1)
+    assert "theta_rate" not in fit.posterior["posterior"]
+    fit.save(tmp_path / "fit.nc")
+    again = TopicsOfLogNormals.load(tmp_path / "fit.nc")
+    assert again.model_.factors[0].prior == fit.model_.factors[0].prior
+
+
+def test_a_method_that_cannot_treat_a_prior_says_so(lognormal):
+    model = TopicsOfLogNormals(K, method="cavi", **SHORT)
+    with pytest.raises(
+        ValueError, match=r"independent gammas for method 'cavi', got one of kind 'log-normal'"
+    ):
+        model.fit(cv.PrivatizedCounts(np.ones(SIZE, dtype=int), 0.5))
+
+
+# an algorithm ----------------------------------------------------------------------------------------------------
+
+
+def test_an_algorithm_fits(monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, "two-sweeps", two_sweeps.METHOD)
+    rates, rng = planted(10.0)
+    data = cv.PrivatizedCounts(rng.poisson(rates) + rng.geometric(0.5, SIZE) - rng.geometric(0.5, SIZE), 0.5)
+    options = SHORT | {"draws": 20, "tune": 10}
+    fit = fitted(cv.TopicModel(K, method="two-sweeps", **options), data)
+    thinned = fitted(cv.TopicModel(K, **options | {"tune": 20, "thin": 2}), data)
+    for name in ("theta", "phi", "theta_rate"):
+        one, other = (each.posterior["posterior"][name].to_numpy() for each in (fit, thinned))
+        np.testing.assert_array_equal(one, other)
+    resumed = cv.TopicModel(K, method="two-sweeps", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        resumed.fit(data, checkpoint=tmp_path / "chains.npz")
+        resumed.fit(data, checkpoint=tmp_path / "chains.npz", resume=True)
+    np.testing.assert_array_equal(resumed.posterior["posterior"]["phi"], fit.posterior["posterior"]["phi"])
+
+
+def test_an_algorithm_without_a_line_in_the_table_is_refused_in_words():
+    with pytest.raises(ValueError, match=r"method must be one of .*'gibbs'.* got 'two-sweeps'"):
+        cv.TopicModel(K, method="two-sweeps").fit(cv.ExactCounts(np.ones(SIZE, dtype=int)))
