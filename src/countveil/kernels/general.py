@@ -2,8 +2,8 @@
 
 Given the rate, a count y has weight P(y | rate) k(y), with k(y) = P(report | y) the noise's kernel (mathematics,
 section 14). The sum runs from the least count that can have the report to where weights beyond the report are
-negligible: it costs as many steps as the counts are large. A pair of a noise and a likelihood with closed forms provides
-its own law instead. Beyond the report the kernel falls, and the likelihood has one mode at most.
+negligible: it costs as many steps as the counts are large. A pair of a noise and a likelihood with closed forms
+provides its own law instead. Beyond the report the kernel falls, and the likelihood has one mode at most.
 
 A noise and a likelihood are named tuples; a module that knows one says what the functions below are for its class.
 """
