@@ -23,7 +23,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.evaluation.alignment import topic_error
 from countveil.evaluation.errors import log_score, mean_absolute_error
 from countveil.evaluation.topics import npmi, relevant_words
-from countveil.inference import bessel_cavi, cavi, em, methods, svi
+from countveil.inference import bessel_cavi, cavi, em, svi
 from countveil.inference.facts import facts_of
 from countveil.inference.start import least_squares
 from countveil.inference.streams import Streams
@@ -207,7 +207,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
         started = time.perf_counter()
         state = svi.init(data, model, streams, engine, data.shape[0])
         for turn in range(2):
-            for batch in methods.batches(data, 256, np.random.default_rng(turn)):
+            for batch in svi.batches(data, 256, np.random.default_rng(turn)):
                 state, _ = svi.step(state, batch, model, data.shape[0], engine)
             found = svi.fit_rows(state, data, model, engine)
             value = score(found.theta_shape / found.theta_rate, state.shapes[1] / state.rates[1])

@@ -4,6 +4,9 @@ from scipy import stats
 
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning, signal_share
+from countveil.inference.predict import count_laws
+from countveil.likelihoods import POISSON
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.joint import draw_reports, planted, truncated_logpmf
 
 QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1}
@@ -59,6 +62,18 @@ def test_predicted_releases_look_like_the_release():
         assert abs(values.mean() - seen) < 4 * values.std()
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_reports(3, 7)
+
+
+def test_laws_of_counts_are_normalised_and_have_the_expected_count():
+    reports, alpha = np.array([-3, 0, 2, 40]), np.array([0.5, 0.1, 0.0, 0.7])
+    rates = np.array([[1.0, 0.2, 3.0, 9.0], [2.0, 7.0, 0.4, 30.0]])
+    laws = count_laws(reports, rates, TWO_SIDED_GEOMETRIC, alpha, POISSON)
+    np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=1e-12)
+    expected = cv.expected_true_counts(reports, rates, alpha).mean(axis=0)
+    np.testing.assert_allclose(laws @ np.arange(laws.shape[1]), expected, rtol=1e-8)
+    assert laws[2, 2] == 1.0
+    poisson = np.exp(-0.5) * 0.5**2 / 2.0, np.exp(-1.0) / 2.0
+    assert laws[0, 2] == pytest.approx(np.mean(poisson), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])
