@@ -1,6 +1,5 @@
 """A report: a Poisson count plus two-sided geometric noise."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from countveil.distributions._checks import FloatArray, check_alpha, check_non_negative
 from countveil.distributions._law import Law
 from countveil.distributions._series import log_complement
-from countveil.kernels.poisson import poisson_logpmf, sum_above, sum_below
 from countveil.noise.two_sided_geometric import formulas
-from countveil.noise.two_sided_geometric.formulas import exposure
-from countveil.noise.two_sided_geometric.poisson import censored_logpmf, report_logpmf, weight_sums
-
-# Both tails come from the same three numbers: with A = sum_{y <= k} P(y) alpha^(k - y) and B = sum_{y > k}
-# P(y) alpha^(y - k), the noise's own tails summed over the count y give     P(r <= k) = P(y <= k) + (B -
-# alpha A) / (1 + alpha),     P(r > k) = P(y > k) + (alpha A - B) / (1 + alpha). A <= P(y <= k) and B <= alpha
-# P(y > k), so what is subtracted is never more than half of what it is taken from.
+from countveil.noise.two_sided_geometric.poisson import lower_tail, report_logpmf, upper_tail, weight_sums
 
 
 @vectorize(cache=True)
@@ -26,55 +18,18 @@ def _logpmf(k: Any, rate: Any, alpha: Any) -> Any:
     return report_logpmf(k, rate, alpha)
 
 
-@njit(cache=True, nogil=True)
-def _log_sum(log_a: float, log_b: float, factor: float) -> float:
-    """log(a + factor b), for a sum known to be positive."""
-    top = max(log_a, log_b)
-    if top == -math.inf:
-        return top
-    return top + math.log(math.exp(log_a - top) + factor * math.exp(log_b - top))
-
-
-@njit(cache=True, nogil=True)
-def _lower_tail(k: int, rate: float, alpha: float) -> float:
-    """log P(r <= k), for k below the rate."""
-    if alpha > 0.0 and k <= 0:
-        return censored_logpmf(rate, alpha) - k * math.log(alpha)
-    if k < 0:
-        return -math.inf
-    log_count = poisson_logpmf(k, rate) + math.log1p(sum_below(k, rate))
-    if alpha <= 0.0:
-        return log_count
-    scale, below, at, above = weight_sums(k, rate, alpha)
-    return _log_sum(log_count, scale, (above - alpha * (below + at)) / (1.0 + alpha))
-
-
-@njit(cache=True, nogil=True)
-def _upper_tail(k: int, rate: float, alpha: float) -> float:
-    """log P(r > k), for k >= 0 above the rate less one."""
-    log_count = poisson_logpmf(k + 1, rate) + math.log1p(sum_above(k + 1, rate))
-    if alpha <= 0.0:
-        return log_count
-    if k == 0:
-        return math.log(alpha - math.expm1(-exposure(alpha) * rate)) - math.log1p(alpha)
-    if rate <= 0.0:
-        return (k + 1) * math.log(alpha) - math.log1p(alpha)
-    scale, below, at, above = weight_sums(k, rate, alpha)
-    return _log_sum(log_count, scale, (alpha * (below + at) - above) / (1.0 + alpha))
-
-
 @vectorize(cache=True)
 def _logcdf(k: Any, rate: Any, alpha: Any) -> Any:
     if k < 0 or k < rate:
-        return _lower_tail(k, rate, alpha)
-    return log_complement(_upper_tail(k, rate, alpha))
+        return lower_tail(k, rate, alpha)
+    return log_complement(upper_tail(k, rate, alpha))
 
 
 @vectorize(cache=True)
 def _logsf(k: Any, rate: Any, alpha: Any) -> Any:
     if k < 0 or k < rate - 1.0:
-        return log_complement(_lower_tail(k, rate, alpha))
-    return _upper_tail(k, rate, alpha)
+        return log_complement(lower_tail(k, rate, alpha))
+    return upper_tail(k, rate, alpha)
 
 
 @njit(cache=True, nogil=True)

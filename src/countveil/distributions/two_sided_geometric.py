@@ -16,8 +16,8 @@ def _logpmf(k: NDArray[np.int64], alpha: FloatArray) -> Any:
 
 
 def _logsf(k: NDArray[np.int64], alpha: FloatArray) -> Any:
-    upper = xlogy(np.maximum(k + 1, 0), alpha) - np.log1p(alpha)
-    lower = xlogy(np.maximum(-k, 0), alpha) - np.log1p(alpha)
+    upper = formulas.log_survival(np.maximum(k, -1), alpha)
+    lower = formulas.log_survival(np.maximum(-k - 1, -1), alpha)
     return np.where(k >= 0, upper, np.log1p(-np.exp(lower)))
 
 

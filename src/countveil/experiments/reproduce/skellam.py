@@ -10,6 +10,7 @@ from countveil.distributions import Skellam, TwoSidedGeometric
 from countveil.experiments.reproduce import style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import Verdict, verdict
+from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "two-sided geometric noise as exponentially randomised Skellam noise"
 NEEDS = ""
@@ -33,7 +34,7 @@ def run(bench: Bench, plan: Plan) -> Study:
     rows, drawn = [], {}
     for place, alpha in enumerate(ALPHAS):
         rng = bench.rng(place)
-        rates = rng.exponential(alpha / (1.0 - alpha), (2, plan.draws))
+        rates = rng.exponential(formulas.mean_over_positive(alpha), (2, plan.draws))
         noise = rng.poisson(rates[0]) - rng.poisson(rates[1])
         drawn[alpha] = noise
         rows.append(
@@ -50,7 +51,7 @@ def run(bench: Bench, plan: Plan) -> Study:
 
 def same_variance(alpha: float) -> Skellam:
     """The symmetric Skellam law with the variance of two-sided geometric noise."""
-    half = alpha / (1.0 - alpha) ** 2
+    half = 0.5 * formulas.variance(alpha)
     return Skellam(half, half)
 
 
@@ -61,7 +62,7 @@ def far(alpha: float) -> int:
 
 def geometric_kurtosis(alpha: float) -> float:
     """Excess kurtosis of two-sided geometric noise: 3 + (1 - alpha)^2 / (2 alpha)."""
-    return 3.0 + (1.0 - alpha) ** 2 / (2.0 * alpha)
+    return 3.0 + 1.0 / formulas.variance(alpha)
 
 
 def skellam_kurtosis(alpha: float) -> float:

@@ -11,6 +11,7 @@ from countveil.distributions import Bessel, Skellam, TwoSidedGeometric
 from countveil.experiments.reproduce import style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import Verdict, verdict
+from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "the theorems and propositions of all papers, numerically"
 NEEDS = ""
@@ -136,7 +137,7 @@ def randomised(power: float) -> Check:
     """Whether exponential rates of mean (alpha/(1-alpha))^power make Skellam noise two-sided geometric."""
     k, worst = np.arange(-15, 16), 0.0
     for alpha in ALPHAS:
-        found = skellam_mixture((alpha / (1.0 - alpha)) ** power, k)
+        found = skellam_mixture(formulas.mean_over_positive(alpha) ** power, k)
         worst = max(worst, float(np.abs(found - TwoSidedGeometric(alpha).pmf(k)).max()))
     statement = "Skellam noise with exponential rates of mean alpha/(1-alpha) is two-sided geometric noise"
     return Check(statement, len(ALPHAS) * len(k), worst, ROUNDING)
@@ -249,7 +250,9 @@ def draw(losses: pd.DataFrame, mean: np.ndarray, mode: np.ndarray) -> Any:
         first.plot(distances, distances * np.log(1.0 / alpha), color=colour, linewidth=1)
         k = np.arange(-12, 13)
         second.semilogy(k, TwoSidedGeometric(alpha).pmf(k), color=colour, linewidth=1)
-        second.semilogy(k, skellam_mixture(alpha / (1.0 - alpha), k), marker, color=colour, markersize=5)
+        second.semilogy(
+            k, skellam_mixture(formulas.mean_over_positive(alpha), k), marker, color=colour, markersize=5
+        )
     style.tidy(
         first,
         "L1 distance N of two observations",

@@ -24,6 +24,7 @@ from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.start import least_squares
+from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "topics of Enron's e-mails from noisy counts"
 NEEDS = "Enron's texts"
@@ -91,7 +92,7 @@ def noisy(counts: sp.csr_array, level: float, draw_: int, bench: Bench, signed: 
     rng, alpha, blocks = bench.rng(draw_, int(10 * level)), float(np.exp(-level)), []
     for start in range(0, counts.shape[0], ROWS_AT_ONCE):
         block = counts[start : start + ROWS_AT_ONCE].toarray()
-        block += rng.geometric(1.0 - alpha, block.shape) - rng.geometric(1.0 - alpha, block.shape)
+        block += formulas.sample(alpha, rng, block.shape)
         blocks.append(block if signed else sp.csr_array(np.maximum(block, 0)))
     return np.vstack(blocks) if signed else sp.csr_array(sp.vstack(blocks))
 

@@ -6,6 +6,7 @@ has them. No other module writes them out.
 
 import numpy as np
 from numba.extending import register_jitable
+from scipy.special import xlogy
 
 
 @register_jitable
@@ -77,6 +78,11 @@ def mean_of_truncated(rate, alpha, exp=np.exp):
 def censored_log_probability(rate, alpha, log1p=np.log1p):
     """log P(report <= 0 | rate) = -(1 - alpha) rate - log(1 + alpha): all that a truncated report says."""
     return -exposure(alpha) * rate - log1p(alpha)
+
+
+def log_survival(k, alpha):
+    """log P(tau > k) for k >= -1: alpha^(k+1) / (1 + alpha)."""
+    return xlogy(k + 1, alpha) - np.log1p(alpha)
 
 
 def sample(alpha, rng: np.random.Generator, shape):
