@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from countveil.kernels import general as kernels
 from countveil.kernels import law as stubs
 from countveil.kernels.batches import new_batch, new_expectations
 from countveil.kernels.general import GeneralLaw
-from countveil.kernels.law import provides
 from countveil.kernels.uniforms import new_source
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
@@ -27,69 +25,31 @@ DRAWN = [(1, 1e-3, 0.5), (1, 3.0, 0.9), (7, 0.4, 0.5), (7, 30.0, 0.1), (30, 30.0
 DRAWS = 20_000
 
 
-class Window(NamedTuple):
-    """A report is within two of its count; levels say how fast the chances fall."""
-
-    parameters: tuple[()] = ()
-
-
-class Twins(NamedTuple):
-    """Counts are geometric of mean ``rate``, and every unit has two parts."""
-
-    parameters: tuple[()] = ()
-
-
-@provides(kernels.log_kernel, Window)
-def window_kernel(noise, report, count, level):
-    return -level * (report - count) ** 2 if abs(report - count) <= 2 else -math.inf
+TOY = {  # counts are geometric, every unit has two parts, a report is within two of its count
+    "log_mass": lambda likelihood, count, rate: count * math.log(rate / (1.0 + rate)) - math.log1p(rate),
+    "draw_parts": lambda likelihood, count, rate, rng: 2 * count,
+    "expected_parts": lambda likelihood, count, rate: 2.0 * count,
+    "parts_exposure": lambda likelihood, ratio: 3.0 * (1.0 - ratio),
+    "log_kernel": lambda noise, report, count, level: -level * (report - count) ** 2,
+    "least_count": lambda noise, report, level: max(0, report - 2),
+    "most_count": lambda noise, report, level: report + 2,
+    "kernel_ratio": lambda noise, level: 0.25 * level,
+    "log_unseen": lambda noise, level: -3.0 * level,
+}
 
 
-@provides(kernels.least_count, Window)
-def window_least(noise, report, level):
-    return max(0, report - 2)
+@pytest.fixture
+def toy(monkeypatch):
+    """A law of the toy. Its functions are not compiled: loops compiled for classes of a test would stay on disk."""
 
+    def tally(likelihood, column, count, parts, tally):
+        tally[column] += 10 * parts + count
 
-@provides(kernels.most_count, Window)
-def window_most(noise, report, level):
-    return report + 2
-
-
-@provides(kernels.kernel_ratio, Window)
-def window_ratio(noise, level):
-    return 0.25 * level
-
-
-@provides(kernels.log_unseen, Window)
-def window_unseen(noise, level):
-    return -3.0 * level
-
-
-@provides(kernels.log_mass, Twins)
-def twins_mass(likelihood, count, rate):
-    return count * math.log(rate / (1.0 + rate)) - math.log1p(rate)
-
-
-@provides(kernels.draw_parts, Twins)
-def twins_draw(likelihood, count, rate, rng):
-    return 2 * count
-
-
-@provides(kernels.add_to_tally, Twins)
-def twins_tally(likelihood, column, count, parts, tally):
-    tally[column] += 10 * parts + count
-
-
-@provides(kernels.expected_parts, Twins)
-def twins_expected(likelihood, count, rate):
-    return 2.0 * count
-
-
-@provides(kernels.parts_exposure, Twins)
-def twins_exposure(likelihood, ratio):
-    return 3.0 * (1.0 - ratio)
-
-
-TOY = GeneralLaw(Window(), Twins())
+    for name in ("log_weight", "mode_of", "summed", "draw_count"):
+        monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
+    for name, function in (TOY | {"add_to_tally": tally}).items():
+        monkeypatch.setattr(kernels, name, function)
+    return GeneralLaw(None, None)
 
 
 def toy_law(report, rate, level):
@@ -137,15 +97,15 @@ def batched(law, cases):
     return batch[4][:n].copy(), bound
 
 
-def drawn(law, cases, repeats, seed=1):
+def drawn(law, cases, repeats, draw=draw_batch):
     """((repeats, n) parts, tally by column) of a batch; entry i is in column i."""
-    rng, n = np.random.default_rng(seed), len(cases)
+    rng, n = np.random.default_rng(1), len(cases)
     batch, source, tally = new_batch(), new_source(rng), np.zeros(n)
     batch[0][:n] = np.arange(n)
     batch[1][:n], batch[2][:n], batch[3][:n] = np.asarray(cases).T
     found = np.empty((repeats, n), dtype=np.int64)
     for row in found:
-        draw_batch(law, n, batch, tally, source, rng)
+        draw(law, n, batch, tally, source, rng)
         row[:] = batch[4][:n]
     return found, tally
 
@@ -211,19 +171,21 @@ def test_all_counts_that_matter_are_summed(report, rate, alpha):
 CASES = [(0, 0.5, 0.3), (1, 4.0, 0.3), (6, 0.2, 1.5), (40, 300.0, 0.01)]
 
 
-def test_another_noise_and_likelihood_are_summed_over_their_counts():
-    ratios, scores = expectations(TOY, CASES)
-    for ratio, score, case in zip(ratios, scores, CASES, strict=True):
+def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
+    for case in CASES:
         counts, logs = toy_law(*case)
         weights = np.exp(logs)
-        assert score == pytest.approx(np.log(weights.sum()), rel=1e-12)
-        assert ratio * case[1] == pytest.approx(2.0 * (weights @ counts) / weights.sum(), rel=1e-12)
-    np.testing.assert_allclose(unseen(TOY, 2.0, 0.4), [-1.2 - 2.0 * 3.0 * 0.9, -1.2, 2.7], rtol=1e-14)
+        mean = 2.0 * (weights @ counts) / weights.sum()
+        assert kernels.report_score_generally(toy, *case) == pytest.approx(np.log(weights.sum()), rel=1e-12)
+        assert kernels.expected_ratio_generally(toy, *case) * case[1] == pytest.approx(mean, rel=1e-12)
+    assert kernels.unseen_exposure_generally(toy, 0.4) == pytest.approx(2.7)
+    assert kernels.unseen_constant_generally(toy, 0.4) == pytest.approx(-1.2)
+    assert kernels.unseen_score_generally(toy, 2.0, 0.4) == pytest.approx(-1.2 - 2.0 * 2.7)
 
 
-def test_parts_of_another_likelihood_are_drawn_and_tallied():
-    repeats = 5000
-    found, tally = drawn(TOY, CASES, repeats)
+def test_parts_of_another_likelihood_are_drawn_and_tallied(toy):
+    repeats = 3000
+    found, tally = drawn(toy, CASES, repeats, kernels.draw_counts_generally)
     for i, case in enumerate(CASES):
         counts, logs = toy_law(*case)
         law = np.exp(logs) / np.exp(logs).sum()
