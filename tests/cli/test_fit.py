@@ -10,6 +10,7 @@ import pytest
 
 import countveil as cv
 from countveil.data.networks import above_diagonal
+from countveil.inference.methods import METHODS
 from tests.commands import SHORT, fails, privatized, run
 
 ACTORS = [f"actor{i}" for i in range(7)]
@@ -185,3 +186,8 @@ def test_what_is_not_square_is_no_network(network):
     said = fails("fit", "blocks", "other.npz", "-o", "fit.nc", *QUICK)
     assert "X must be square, one row and one column per actor, got 3 x 4" in said
     assert not (network / "fit.nc").exists()
+
+
+def test_the_help_names_every_method():
+    said = words(run("fit", "topics", "--help").stdout)
+    assert all(re.search(rf"(?<![a-z-]){name}(?![a-z-])", said) for name in METHODS)

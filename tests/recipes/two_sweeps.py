@@ -31,7 +31,7 @@ def step(state, data, model, streams, engine):
 
 METHOD = Method(
     "two-sweeps",
-    "Samples the posterior, two sweeps at a time.",
+    "samples the posterior, two sweeps at a time.",
     chains.fit,
     sys.modules[__name__],
     samples=True,

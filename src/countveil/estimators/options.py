@@ -8,17 +8,14 @@ from typing import Annotated, TypedDict
 
 from countveil.estimators.parameters import OneOf, Option, Positive, Whole
 from countveil.inference.chains import STARTS
+from countveil.inference.methods import in_words
 
 
 # fmt: off
 class Options(TypedDict, total=False):
     """What every model takes."""
 
-    method: Annotated[str, Option("gibbs", None,
-        '"gibbs" samples the posterior, exactly as the draws grow; "augmented-gibbs" does so as published, more '
-        'slowly. "cavi" approximates it by independent gammas, fast and good where counts are dense; "bessel-cavi" '
-        'does so as published; "svi" learns from batches of rows, for very large data. "em" finds one point estimate, '
-        "fast and steady, and says nothing of uncertainty.")]
+    method: Annotated[str, Option("gibbs", None, in_words())]
     draws: Annotated[int, Option(500, Whole(1),
         'draws kept of each chain (of the approximation, for "cavi"; "em" has one).')]
     tune: Annotated[int, Option(500, Whole(0), "sweeps of each chain thrown away first (samplers).")]

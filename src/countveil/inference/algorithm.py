@@ -81,7 +81,7 @@ class Method(NamedTuple):
 
     Attributes:
         name: as users write it.
-        says: one sentence for documentation and help.
+        says: what it does, for documentation and help: the rest of a sentence that begins with its name.
         fit: (method, data, model, settings) -> ``Fitted``.
         algorithm: what it iterates.
         samples: whether its draws are those of chains, which are tuned, kept, compared, and saved at checkpoints.

@@ -85,7 +85,7 @@ def allocate_block(
 
 METHOD = Method(
     "augmented-gibbs",
-    "Samples the posterior as published, with auxiliary variables for the noise: slower.",
+    "samples it as published, with auxiliary variables for the noise: slower.",
     chains.fit,
     sys.modules[__name__],
     samples=True,

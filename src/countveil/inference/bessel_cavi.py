@@ -172,7 +172,7 @@ def side_moments(
 
 METHOD = Method(
     "bessel-cavi",
-    "Approximates the posterior as published, with a point mass for the Bessel variable.",
+    "approximates it as published, with a point mass for the Bessel variable.",
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "center": CENTERS},

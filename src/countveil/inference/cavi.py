@@ -146,7 +146,7 @@ def priors_of(model: Factorization) -> list[VariationalPrior]:
 
 METHOD = Method(
     "cavi",
-    "Approximates the posterior by independent gammas: fast, and good where counts are dense.",
+    "approximates it by independent gammas: fast, and good where counts are dense.",
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},

@@ -213,7 +213,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
 
 METHOD = Method(
     "em",
-    "Finds one point estimate, fast and steady, and says nothing of uncertainty.",
+    "finds one point estimate, fast and steady, and says nothing about uncertainty.",
     fit,
     sys.modules[__name__],
     options={"max_iter": None},

@@ -179,7 +179,7 @@ def allocate_block(
 
 METHOD = Method(
     "gibbs",
-    "Samples the posterior, exactly as the draws grow.",
+    "samples the posterior, exactly as the draws grow.",
     chains.fit,
     sys.modules[__name__],
     samples=True,

@@ -63,6 +63,11 @@ def check_model(method: Method, model: Factorization) -> None:
             )
 
 
+def in_words() -> str:
+    """What each method does, as its record says."""
+    return " ".join(f'"{name}" {method.says}' for name, method in METHODS.items())
+
+
 def those(ability: str) -> str:
     """Methods with a flag of their record set, in words."""
     names = [f"method {name!r}" for name, method in METHODS.items() if getattr(method, ability)]

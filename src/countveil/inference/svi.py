@@ -315,7 +315,7 @@ def batches(data: Data, size: int, rng: np.random.Generator) -> Iterator[Observa
 
 METHOD = Method(
     "svi",
-    "Learns from batches of rows, for very large data (topics and tensors).",
+    "learns an approximation from batches of rows, for very large data (topics and tensors).",
     fit,
     sys.modules[__name__],
     options={"expectation": EXPECTATIONS, "passes": None, "batch_rows": None, "total_rows": None},
