@@ -90,17 +90,9 @@ def rates_of(model: Factorization, factors: Any) -> np.ndarray:
     return np.einsum(model.spec.text, *terms)
 
 
-def sides_of(model: Factorization) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Output axes of the matrix form's rows, and of its columns."""
-    rows, columns = (
-        tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
-    )
-    return rows, columns
-
-
 def as_matrix(model: Factorization, array: np.ndarray) -> np.ndarray:
     """An array of the output's shape in the matrix form's."""
-    rows, columns = sides_of(model)
+    rows, columns = model.matrix_axes
     return array.transpose(*rows, *columns).reshape(model.rows.shape[0], model.columns.shape[0])
 
 
@@ -108,4 +100,4 @@ def observe(model: Factorization, case: Case, reports: np.ndarray, mask: np.ndar
     """The reports as inference sees them."""
     alpha = alpha_of(case)
     levels = alpha if case.each else alpha.reshape(len(alpha), -1)[:, 0]
-    return PrivatizedCounts(reports, levels, mask).matricized(*sides_of(model))
+    return PrivatizedCounts(reports, levels, mask).matricized(*model.matrix_axes)

@@ -154,8 +154,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
         model = self._model(spec, sizes, 1.0)
-        axes = [tuple(spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
-        data = data.matricized(axes[0], axes[1])
+        data = data.matricized(*model.matrix_axes)
         model = self._model(spec, sizes, self._mean_rate(data))
         data = data.under(model.likelihood)
         return Given(data, data, labels, model)

@@ -106,8 +106,4 @@ class Readable:
 
     def _sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Positions of the rows' axes among those of the data, and of the columns'."""
-        _, model, _ = self._fitted()
-        rows, columns = (
-            tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
-        )
-        return rows, columns
+        return self._fitted()[1].matrix_axes

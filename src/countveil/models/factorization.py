@@ -62,6 +62,14 @@ class Factorization(NamedTuple):
         return self.columns.shape[1]
 
     @property
+    def matrix_axes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Which axes of the output make the matrix's rows, and which its columns, in their order there."""
+        rows, columns = (
+            tuple(self.spec.output.index(a) for a in side.observed) for side in (self.rows, self.columns)
+        )
+        return rows, columns
+
+    @property
     def row_factor(self) -> int | None:
         """The factor whose rows are the matrix's rows, free and used nowhere else; None if there is none such."""
         if not self.rows.single or self.shared is not None:
