@@ -145,7 +145,7 @@ def test_parameters_are_got_set_and_cloned():
         (Privatizer(1, 1), COUNTS[0], r"rows and columns, got shape \(4,\). Reshape your data"),
         (Privatizer(1, 1), [[77.5, 1]], "got a fractional value at index"),
         (Privatizer(1, 1), [[-77, 1]], "got a negative value at index"),
-        (Privatizer(1, 1), [["word77", 1]], "got something that is no number at index"),
+        (Privatizer(1, 1), [["word77", 1]], "got something that is not a number at index"),
         (Privatizer(1, 1), np.full((1, 2), np.nan), "got a missing value"),
         (Privatizer(1, 1), np.zeros((0, 2)), "at least one row and one column"),
     ],

@@ -1,4 +1,4 @@
-"""Many report files into one release: one at a time, and what is refused is told one by one."""
+"""Many report files into one release, read one at a time; every refusal is listed."""
 
 import csv
 import os
@@ -45,13 +45,13 @@ def collect(
     output: str | os.PathLike[str],
     table: str | os.PathLike[str],
 ) -> Collected:
-    """Merges the reports of a study into the release at ``output``, a row each in the order of ``files``.
+    """Merges the reports of a study into the release at ``output``, one row each in the order of ``files``.
 
-    A file is refused, and the rest goes on, if it is no report of this study, schema and mechanism, was
+    A file is refused, and the rest goes on, if it is not a report of this study, schema and mechanism, was
     changed, holds an impossible value, or comes from a participant who was there before. ``table`` is a CSV
     file with COLUMNS that says of every file what became of it and why. Rows are labelled with the participants'
-    tokens and keep their own level. Nothing grows with the number of reports but their tokens, levels and
-    row lengths; the counts wait in temporary files beside ``output``.
+    tokens and keep their own level. Nothing in memory grows with the number of reports except tokens, levels
+    and row lengths; the counts wait in temporary files beside ``output``.
 
     Raises ValueError if no report is accepted, after writing the table; OSError if a file cannot be written.
     """
@@ -113,7 +113,7 @@ def _cell(text: str) -> str:
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:
-    """The files themselves, and in the place of a directory all that is in it, by name, but for hidden ones."""
+    """The files themselves; for a directory, all that is in it, by name, except hidden ones."""
     found: list[str] = []
     for path in paths:
         if path.is_dir():

@@ -37,9 +37,10 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 EXACT_STIRLING_ERRORS = np.array(
     [0.0] + [math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - HALF_LOG_TWO_PI for n in range(1, 16)]
 )
+# The number of nodes trades speed for precision; 24 give the 1e-13 stated above.
 LEGENDRE = np.polynomial.legendre.leggauss(24)
 NODES, WEIGHTS = 0.5 * (LEGENDRE[0] + 1.0), 0.5 * LEGENDRE[1]
-CUT = 36.0  # integrands are followed down to e^-36 of their peak
+CUTOFF = 36.0  # integrands are followed down to e^-36 of their peak, about 2e-16
 
 
 def _stirling_error(n: Array) -> Array:
@@ -73,13 +74,13 @@ def _partial_sum(above: Array, r: Array, x: Array) -> Array:
     below:  sum_{j=1..r}  r (r-1) ... (r-j+1) / x^j     = r * int_0^inf e^(-xz) (1+z)^(r-1) dz
 
     The integrands fall from z = 0 on like something between an exponential and half a Gaussian; the end of the
-    interval is where a quadratic bound of their logarithm reaches -CUT.
+    interval is where a quadratic bound of their logarithm reaches -CUTOFF.
     """
     power = jnp.where(above, r, r - 1.0)
     drift = x - r
-    root = jnp.sqrt(drift * drift + 2.0 * r * CUT)
-    end_above = jnp.minimum(1.0, jnp.where(drift > 0.0, (root + drift) / r, 2.0 * CUT / (root - drift)))
-    t, q = CUT / x, power / x
+    root = jnp.sqrt(drift * drift + 2.0 * r * CUTOFF)
+    end_above = jnp.minimum(1.0, jnp.where(drift > 0.0, (root + drift) / r, 2.0 * CUTOFF / (root - drift)))
+    t, q = CUTOFF / x, power / x
     drift = 4.0 * t - 6.0 * (1.0 - q)
     root = jnp.sqrt(drift * drift + 24.0 * t * (4.0 - q))
     end_below = jnp.where(drift > 0.0, (root + drift) / (8.0 - 2.0 * q), 12.0 * t / (root - drift))
@@ -108,14 +109,14 @@ def _weight_sums(r: Array, rate: Array, alpha: Array) -> tuple[Array, Array, Arr
 
 
 def _safe_weight_sums(r: Array, rate: Array, alpha: Array) -> tuple[Array, Array, Array, Array]:
-    """The same for any report and noise level; what it gives for r <= 0 or alpha = 0 is finite and unused."""
+    """The same for any report and noise level; its values for r <= 0 or alpha = 0 are finite and unused."""
     level = jnp.where(alpha > 0.0, alpha, 0.5)
     least = float(jnp.finfo(rate.dtype).tiny) * 1e4
     return _weight_sums(jnp.maximum(r, 1.0), jnp.clip(rate, least, _greatest(rate) * level), level)
 
 
 def _greatest(rate: Array) -> float:
-    """Rates count as no greater than this, so that a rate that overflowed scores badly and is not NaN."""
+    """The rate at which larger ones are capped, so that a rate that overflowed scores badly and not as NaN."""
     return float(jnp.finfo(rate.dtype).max) * 1e-8
 
 
@@ -132,7 +133,7 @@ def _log_prob(r: Array, rate: Array, alpha: Array) -> Array:
 
 
 def _rate_gradient(r: Array, rate: Array, alpha: Array) -> Array:
-    """E[y | r, rate, alpha] / rate - 1 (mathematics, equation 2.3); every case with a denominator of its own."""
+    """E[y | r, rate, alpha] / rate - 1 (mathematics, equation 2.3); each case has its own denominator."""
     _, below, at, above = _safe_weight_sums(r, rate, alpha)
     level = jnp.where(alpha > 0.0, alpha, 0.5)
     noisy = (1.0 - level) * (below / level - at - above) / (below + at + above)

@@ -19,12 +19,12 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
 
     **Every call of ``transform`` or ``fit_transform`` is another release of whatever rows it is given, and spends
     epsilon again.** ``pipeline.fit(X)`` is one release of X, ``pipeline.transform(X)`` after it is a second one with
-    fresh noise, and cross-validation releases each row once a fold: see ``PrivacyLevel.repeated`` for what is left
+    fresh noise, and cross-validation releases each row once per fold: see ``PrivacyLevel.repeated`` for what is left
     of the promise then. To spend once, call ``privatize`` once and hand its release to everything that follows.
 
     Labels are published as they are. Those of a DataFrame are kept; a sparse matrix from a CountVectorizer has none,
     so give its words as ``column_labels``, and fix them beforehand (``CountVectorizer(vocabulary=words)``): a
-    vocabulary learned from the documents tells which words are in them.
+    vocabulary learned from the documents reveals which words are in them.
 
     Args:
         epsilon, precision: the promise, as for ``PrivacyLevel``; one for all rows.
@@ -54,7 +54,7 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
         """Check the parameters and note the columns of X; releases nothing, and looks at no count.
 
         Raises:
-            TypeError: a level that is no number.
+            TypeError: a level that is not a number.
             ValueError: a level that is not positive and finite, X without rows and columns, labels for another
                 number of columns.
         """
@@ -69,7 +69,7 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
         return self
 
     def transform(self, X: Any) -> Release:
-        """A new release of X: fresh noise on every count, zeros included. Twice is twice the spending.
+        """A new release of X: fresh noise on every count, zeros included. Two calls spend twice.
 
         Raises:
             NotFittedError: before ``fit``.
@@ -81,14 +81,14 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
         return privatize(X, self.level_, self.truncate, column_labels=self.column_labels)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns, which are those that came in."""
+        """Names of the columns, which are those of the input."""
         check_is_fitted(self)
         if self.column_labels is not None:
             return np.array([str(label) for label in self.column_labels], dtype=object)
         return super().get_feature_names_out(input_features)
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Changes nothing: a release keeps its form, in a pipeline whose other steps put out tables, too."""
+        """Changes nothing: a release keeps its form, even in a pipeline whose other steps output tables."""
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -101,7 +101,7 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
 
 
 def refuse_vectors(X: Any) -> None:
-    """A vector could be one record or one count of each of many."""
+    """Refuses a vector, which could be one record or one count from each of many."""
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     if len(shape) < 2:
         raise ValueError(

@@ -34,7 +34,7 @@ __all__ = ["PrivatizedPoisson"]
 
 @njit(cache=True, nogil=True)
 def _score(r: Any, rate: Any, alpha: Any) -> float:
-    """log P(r | rate, alpha); NaN, and no endless sum, where a sampler went off the map."""
+    """log P(r | rate, alpha); NaN, not an endless sum, where a sampler proposes impossible values."""
     if not (rate >= 0.0 and 0.0 <= alpha < 1.0):
         return math.nan
     if math.isinf(rate):
@@ -157,7 +157,7 @@ class PrivatizedPoisson:
         rate: positive; any shape that broadcasts with alpha.
         alpha: noise level in [0, 1); 0 makes it a Poisson distribution.
         truncated: reports were released as max(r, 0).
-        kwargs: ``observed``, ``shape``, ``dims`` and what else a PyMC distribution takes.
+        kwargs: ``observed``, ``shape``, ``dims`` and whatever else a PyMC distribution takes.
 
     Raises ValueError: alpha outside [0, 1). Source: Schein et al. (2019), with the count summed out.
 

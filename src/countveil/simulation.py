@@ -25,7 +25,7 @@ def simulate_release(
         tau = G1 - G2,   G1, G2 independent,   P(G = j) = (1 - alpha) alpha^j
 
     G1 is drawn for the whole array, then G2, by ``rng.geometric(1 - alpha) - 1``. Counts, level, truncation
-    and labels are as in ``privatize``, and so are the errors; TypeError if ``rng`` is no NumPy Generator.
+    and labels are as in ``privatize``, and so are the errors; TypeError if ``rng`` is not a NumPy Generator.
     The noise follows a floating-point approximation of the law and is as secret as the seed: for research
     on counts that need no protection. Source: Schein et al. (2019), Theorem 1 (the law); Ghosh et al. (2012).
     """

@@ -118,10 +118,10 @@ def sample_true_counts(
 
 
 def expected_true_counts(reports: Reports, rate: ArrayLike, alpha: ArrayLike) -> FloatArray:
-    """Expect every true count given its report and the model's Poisson rate: E[y | r, rate].
+    """The expectation of every true count given its report and the model's Poisson rate: E[y | r, rate].
 
     With the weights w(y) = rate^y / y! * alpha^|r - y|, the sum of y w(y) over the sum of w(y). It is r where
-    alpha is 0, and alpha * rate where r is zero or negative. Divided by the rate and less one it is the
+    alpha is 0, and alpha * rate where r is zero or negative. Divided by the rate, less one, it is the
     gradient of ``log_likelihood`` in the rate. Shapes, masked entries and errors as in
     ``sample_true_counts``.
 

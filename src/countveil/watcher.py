@@ -16,7 +16,7 @@ class Watcher(Protocol):
         """Something other than a fit begins."""
 
     def begin(self, total: int) -> None:
-        """This many fits, those before included, are to be made."""
+        """This many fits are to be made in all, earlier ones included."""
 
     def started(self, name: str) -> None:
         """A fit starts."""
@@ -53,7 +53,7 @@ class ProgressWatcher:
         self._say(name)
 
     def begin(self, total: int) -> None:
-        """This many fits, those before included, are to be made."""
+        """This many fits are to be made in all, earlier ones included."""
         self._total = total
         if self._overall is None:
             self._overall = self._bar.add_task("all fits", total=total)

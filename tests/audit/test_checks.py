@@ -16,7 +16,7 @@ LEVEL, STRONG = PrivacyLevel(1, 1), PrivacyLevel(1, 10)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(module, "PAIR_DRAWS", 100_000)
-    monkeypatch.setattr(module, "LEAST", 100_000)
+    monkeypatch.setattr(module, "MIN_DRAWS", 100_000)
 
 
 class Planted:

@@ -85,7 +85,7 @@ def test_csv_keeps_large_counts_exact(csv_file):
         ("a,b\n1,\n", "got an empty cell in row 1, column 'b'"),
         ("a,b\n1,1.5\n", "got a value that is not whole in row 1, column 'b'"),
         ("a,b\n1,nan\n", "got a value that is not whole"),
-        ("a,b\n1,secret\n", "got something that is no number in row 1, column 'b'"),
+        ("a,b\n1,secret\n", "got something that is not a number in row 1, column 'b'"),
         ("a,b\n1,1e300\n", "above 2\\*\\*53"),
         (f"a,b\n1,{2**63}\n", "above 2\\*\\*63"),
         (",\n", "got 1 rows"),
@@ -137,7 +137,7 @@ def test_csv_without_a_header(csv_file):
     assert (table.values.tolist(), table.row_labels, table.column_labels) == ([[5, 6], [7, 8]], None, None)
     table = read_counts(csv_file("x,6\ny,8\n"), header=False)
     assert (table.values.tolist(), table.row_labels, table.column_labels) == ([[6], [8]], ["x", "y"], None)
-    with pytest.raises(ValueError, match="got something that is no number in row 1, column 2"):
+    with pytest.raises(ValueError, match="got something that is not a number in row 1, column 2"):
         read_counts(csv_file("5,secret\n7,8\n"), header=False)
     with pytest.raises(ValueError, match="a row of counts or more, got 0 rows"):
         read_counts(csv_file(""), header=False)
@@ -160,7 +160,7 @@ def test_csv_with_a_named_column_of_row_labels(csv_file):
 def test_only_a_csv_has_a_header(tmp_path):
     np.save(tmp_path / "counts.npy", COUNTS)
     for told in ({"header": False}, {"row_labels": "id"}):
-        with pytest.raises(ValueError, match=r"header and row labels must be told of a \.csv only"):
+        with pytest.raises(ValueError, match=r"header and row labels must be given for a \.csv only"):
             read_counts(tmp_path / "counts.npy", **told)
 
 

@@ -143,7 +143,7 @@ def deep(draws, rate):
     rate, size = float(rate), len(draws)
     first = math.floor((DEPTH * math.log(2) + math.log(2 / (1 + math.exp(-rate)))) / rate) + 1
     beyond = [1.0]  # that |tau| is at least first - 1, first, ...
-    while beyond[-1] * size * -math.expm1(-rate) >= 2 * statistics.LEAST_EXPECTED:
+    while beyond[-1] * size * -math.expm1(-rate) >= 2 * statistics.MIN_EXPECTED:
         place = first + len(beyond) - 1
         beyond.append(
             math.exp(DEPTH * math.log(2) + math.log(2) - place * rate - math.log1p(math.exp(-rate)))

@@ -477,7 +477,7 @@ def test_counts_from_files(tmp_path):
     assert seen["b.CSV"] == quiet_words | {"party": 3, "cake": 2}
     assert seen["c.txt"] == quiet_words | {"party": 1, "cake": 2}
     assert seen["d.json"] == "party: must be a whole number from 0 to 2^62."
-    assert "read as JSON, and this is none" in seen["e.json"]
+    assert "read as JSON, and this is not valid JSON" in seen["e.json"]
 
 
 def test_a_file_that_was_mended_is_read_when_it_is_opened_again(driver, tmp_path):

@@ -47,7 +47,7 @@ def test_a_fraction_has_one_spelling(text):
 )
 def test_other_spellings_are_refused(bad):
     with pytest.raises(
-        ValueError, match=r"^it must be a reduced fraction in text, as 1 or 1/10, got "
+        ValueError, match=r"^it must be a reduced fraction in text, such as 1 or 1/10, got "
     ) as caught:
         from_text("it", bad)
     assert str(caught.value).isprintable()

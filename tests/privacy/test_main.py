@@ -99,7 +99,7 @@ def test_a_ledger_that_is_begun_is_said_to_be(here, capsys):
 def test_which_study_is_said_before_anything_leaves(here):
     """An analyst who gives everybody a study of their own knows whose report is whose."""
     said = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
-    assert said.index(f"For study {planned().id}: ") < said.index("Write it to r.json?")
+    assert said.index(f"Study {planned().id}. ") < said.index("Write it to r.json?")
 
 
 def test_the_counts_of_the_text_are_what_is_reported(here):

@@ -266,7 +266,7 @@ def test_column_labels_with_some_numbers_or_of_integers_are_kept():
 def test_labels_that_cannot_be_written_are_refused(bad):
     for axis, counts in (("row", [[1], [1]]), ("column", [[1, 1]])):
         with pytest.raises(
-            ValueError, match=f"^{axis}_labels must be Unicode text .* got otherwise in entry 1$"
+            ValueError, match=f"^{axis}_labels must be Unicode text .* got something else in entry 1$"
         ):
             privatize(counts, LEVEL, **{f"{axis}_labels": ["fine", bad]})
     with pytest.raises(ValueError, match=r"^column_labels must be Unicode text"):
@@ -310,8 +310,8 @@ def test_counts_must_be_non_negative_whole_numbers(kind, container):
     ("counts", "what"),
     [
         ([[True]], "a boolean at index (0, 0)"),
-        ([["3"]], "something that is no number at index (0, 0)"),
-        ([[None]], "something that is no number at index (0, 0)"),
+        ([["3"]], "something that is not a number at index (0, 0)"),
+        ([[None]], "something that is not a number at index (0, 0)"),
         (np.array([[True]]), "an array of bool"),
         (sp.csr_array(np.array([[True]])), "an array of bool"),
         (np.array([["3"]]), "an array of <U1"),

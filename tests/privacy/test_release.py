@@ -121,9 +121,7 @@ def test_a_release_says_of_another_mechanism_what_is_known_of_it_and_no_more():
     )
     for release in (one, each, mixed):
         for name in ("levels", "alpha", "epsilon", "precision"):
-            with pytest.raises(
-                ReleaseError, match=r"^levels must be those of noise that keeps some, got div"
-            ):
+            with pytest.raises(ReleaseError, match=r"^levels must be kept by the mechanism, got div"):
                 getattr(release, name)
 
 

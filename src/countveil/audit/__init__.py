@@ -1,4 +1,4 @@
-"""Whether the shipped noise keeps what it promises, from what it gives out alone.
+"""Whether the shipped noise keeps what it promises, judged by its output alone.
 
 ``audit`` runs every check on every route by which counts become reports. A check fails where what was seen has a
 probability below CRITICAL under the promise; so the whole audit raises a false alarm in fewer than one of 10^5

@@ -16,8 +16,8 @@ from countveil.privacy.study import Study
 
 LEVELS = (PrivacyLevel(1, 10), PrivacyLevel(1, 1), PrivacyLevel(4, 1))
 DETECTED = 0.015
-"""The relative error of alpha that samples are made large enough for, where that takes at most MOST draws."""
-LEAST, MOST = 200_000, 20_000_000
+"""The relative error of alpha that samples are made large enough to detect, within MIN_DRAWS and MAX_DRAWS."""
+MIN_DRAWS, MAX_DRAWS = 200_000, 20_000_000
 PAIR_DRAWS = 400_000
 LARGE = (2**53, 2**60, 2**62)
 LAGS = (1, 2, 3, 4, 7, 8, 16, 64, 100, 1000, 1024)
@@ -114,7 +114,7 @@ def _noise(route: Route, level: PrivacyLevel, counts: Integers, size: int) -> It
 
 def _seen(route: Route, level: PrivacyLevel, counts: list[int], size: int = 0) -> Histogram:
     """The histogram of the noise on counts."""
-    size = size or LEAST
+    size = size or MIN_DRAWS
     noise = _noise(route, level, np.array(counts, dtype=np.int64), size)
     return statistics.histogram(noise, level.mechanism, size)
 
@@ -128,7 +128,7 @@ def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
     """Noise on counts of 0 to 12 (on high ones, where a route cuts at zero), and on very large ones."""
     law, score = level.mechanism, statistics.CRITICAL_SCORE + statistics.POWER_SCORE
     needed = (score / DETECTED) ** 2 / law.magnitude_variance
-    size = int(min(max(needed, LEAST), MOST))
+    size = int(min(max(needed, MIN_DRAWS), MAX_DRAWS))
     seen = _seen(route, level, [_high(route, level) + count for count in range(13)], size)
     yield _tested(
         *(route, "alpha", level, statistics.magnitude(seen, law)),
@@ -153,7 +153,7 @@ def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
 
 
 def _share(value: float, what: str, size: int) -> str:
-    """What is detected, or that nothing is where nearly no noise is not zero."""
+    """What is detected, or that little is where nearly all noise is zero."""
     if value >= 1:
         return f"little: nearly all of {size} draws are zero at this level"
     return f"{what} {100 * value:.2g}% ({size} draws)"
@@ -176,8 +176,8 @@ def _zeros(route: Route, level: PrivacyLevel) -> Finding:
     """Noise on the zeros of a sparse record, as it comes out."""
     counts, law = np.zeros(10, dtype=np.int64), level.mechanism
     counts[3] = 5
-    noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, LEAST))
-    seen = statistics.histogram(noise, law, LEAST)
+    noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, MIN_DRAWS))
+    seen = statistics.histogram(noise, law, MIN_DRAWS)
     return _tested(
         *(route, "law at zeros", level, statistics.chi_square(seen, law, positive=route.truncated)),
         f"a deviation of {_deviation(seen):.2g}",
@@ -195,7 +195,7 @@ def _bounds(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
         "0 and 1": ([high], [high + 1]),
         f"0 and {far}": ([high], [high + far]),
         "5 + 5 and 0 + 0": ([high + 5, high + 5], [high, high]),
-        "2^60 + 128 and 2^60 + 129": ([2**60 + 128], [2**60 + 129]),  # floats make them 256 apart
+        "2^60 + 128 and 2^60 + 129": ([2**60 + 128], [2**60 + 129]),  # rounded to floats: 256 apart
     }
     if route.truncated:
         pairs["0 and 1, cut"] = ([0], [1])
@@ -227,7 +227,7 @@ def _outputs(route: Route, level: PrivacyLevel, x: list[int], first: list[int], 
 
 
 def _reuse(route: Route) -> Iterator[Finding]:
-    """Whether noise returns: within a call, between calls, from one cell to another."""
+    """Whether noise is reused: within a call, between calls, from one cell to another."""
     counts = np.full(1 << 15, _high(route, _REUSE), dtype=np.int64)
     noise = np.concatenate([route.reports(counts, _REUSE) - counts for _ in range(4)])
     again = statistics.repeated_windows(noise)

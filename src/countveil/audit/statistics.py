@@ -18,7 +18,8 @@ CRITICAL = 1e-8
 POWER_SCORE = 2.33
 """A fault this many standard errors beyond the critical one is detected with 99% probability."""
 CRITICAL_SCORE = float(stats.norm.isf(CRITICAL / 2))
-LEAST_EXPECTED = 50
+MIN_EXPECTED = 50
+"""Fewest expected draws per cell, so that the chi-square law holds; more would test the tails less finely."""
 WINDOW = 32
 RESIDUES = 256
 
@@ -49,10 +50,10 @@ def bin_width(law: TwoSidedGeometric) -> int:
 
 
 def histogram(noise: Iterable[Integers], law: TwoSidedGeometric, size: int) -> Histogram:
-    """The histogram of ``size`` draws, in as many bins as can expect LEAST_EXPECTED of them."""
+    """The histogram of ``size`` draws, in as many bins as can expect MIN_EXPECTED of them."""
     step = bin_width(law)
     binned = TwoSidedGeometric(math.exp(-law.rate * step))  # nearly the law of tau / step, rounded
-    widest = max(int(math.log(size * binned.pmf(0) / LEAST_EXPECTED) / binned.rate), 1)
+    widest = max(int(math.log(size * binned.pmf(0) / MIN_EXPECTED) / binned.rate), 1)
     cells, residues = np.zeros(2 * widest + 3, dtype=np.int64), np.zeros(RESIDUES, dtype=np.int64)
     seen = total = 0
     for narrow in noise:
@@ -75,14 +76,14 @@ def chi_square(seen: Histogram, law: TwoSidedGeometric, positive: bool = False) 
 
 
 def last_bits(seen: Histogram, law: TwoSidedGeometric) -> float:
-    """p-value of the residues of the noise, which reveals numbers that were rounded at any strength of noise."""
+    """p-value of the residues of the noise, which reveals rounded numbers at any strength of noise."""
     chances = np.array([law.residue(k, RESIDUES) for k in range(RESIDUES)])
     return _chi_square(seen.residues, seen.size * chances, seen.size)
 
 
 def _chi_square(cells: Integers, expected: NDArray[np.float64], size: int) -> float:
-    """Pearson's, over the cells that expect enough; what is rarer is tested together and exactly."""
-    kept = expected >= LEAST_EXPECTED
+    """Pearson's test over the cells that expect enough; the rarer ones are pooled and tested exactly."""
+    kept = expected >= MIN_EXPECTED
     statistic = float(np.sum((cells[kept] - expected[kept]) ** 2 / expected[kept]))
     value = float(stats.chi2.sf(statistic, max(int(kept.sum()) - 1, 1)))
     rest = float(expected[~kept].sum())
@@ -113,14 +114,14 @@ def detectable_alpha(law: TwoSidedGeometric, size: int) -> float:
 
 
 def one_sidedness(seen: Histogram) -> float:
-    """p-value of the signs: as many positive as negative draws."""
+    """p-value of the signs: positive and negative draws are equally likely."""
     middle = seen.cells.size // 2
     above, below = int(seen.cells[middle + 1 :].sum()), int(seen.cells[:middle].sum())
     return 1.0 if above + below == 0 else binomial(above, above + below, 0.5)
 
 
 def repeated_windows(noise: Integers) -> int:
-    """How many runs of WINDOW draws occur again anywhere, up to the sign; 0 but for once in 10^9 tries."""
+    """How many runs of WINDOW draws occur again, up to the sign; above 0 by chance once in 10^9 tries."""
     weights = np.random.default_rng(1).integers(1, 2**63, WINDOW, dtype=np.uint64) * np.uint64(2) + np.uint64(
         1
     )
@@ -146,7 +147,7 @@ def correlation(noise: Integers, lags: tuple[int, ...]) -> float:
 
 
 class Bound(NamedTuple):
-    """A lower confidence bound on epsilon between two inputs, and the epsilon it would have found out."""
+    """A lower confidence bound on epsilon between two inputs, and the epsilon that it would have detected."""
 
     lower: float
     detectable: float
@@ -155,9 +156,9 @@ class Bound(NamedTuple):
 def epsilon_bound(first: Outputs, second: Outputs, claimed: float) -> Bound:
     """A lower bound, at confidence 1 - CRITICAL, on the epsilon between two inputs, from many outputs under each.
 
-    Each holds the same statistics of its outputs, by name. On the first half of the outputs the event (a statistic
-    at least, at most, or equal to a value) is chosen that promises most; on the other half, Clopper-Pearson bounds
-    on its two probabilities bound their ratio. ``claimed`` is the epsilon that is promised.
+    Each holds the same statistics of its outputs, by name. The first half of the outputs chooses the most promising
+    event (a statistic at least, at most, or equal to a value); on the other half, Clopper-Pearson bounds on its two
+    probabilities bound their ratio. ``claimed`` is the epsilon that is promised.
     """
     best: tuple[float, str, int, str, bool] = (-math.inf, "", 0, "", False)
     for swapped, (one, other) in ((False, (first, second)), (True, (second, first))):

@@ -34,7 +34,7 @@ def noise_of(release: Release) -> Noise:
 
 
 class PrivateInputs:
-    """Ways to make ``PrivatizedCounts``, all of which tell the noise level."""
+    """Ways to make ``PrivatizedCounts``, all of which state the noise level."""
 
     @classmethod
     def from_release(
@@ -68,7 +68,7 @@ class PrivateInputs:
             coordinates: one vector of whole numbers from 0 for each axis, or an array (axes, cells).
             reports: (cells,) whole numbers.
             alpha, and options by name: as for ``PrivatizedCounts``.
-            shape: length of each axis; by default that of its labels, or what its largest coordinate demands.
+            shape: length of each axis; by default that of its labels, or what its largest coordinate requires.
             labels: a list or None for each axis.
 
         Raises:
@@ -89,7 +89,7 @@ class PrivateInputs:
         categories: Mapping[str, Sequence[Any]] | None = None,
         **options: Any,
     ) -> Any:
-        """Reports from a long table with one cell a row; cells without a row are seen, and not positive.
+        """Reports from a long table with one cell per row; cells without a row are seen, and not positive.
 
         Args:
             frame: DataFrame with a column for each axis and one of reports.
@@ -101,7 +101,7 @@ class PrivateInputs:
 
         Raises:
             TypeError: not a DataFrame.
-            ValueError: a column or category that is missing or not known, a cell that has two rows, and as
+            ValueError: a column or category that is missing or unknown, a cell that has two rows, and as
                 ``PrivatizedCounts``.
         """
         refuse_sums(options)
@@ -121,7 +121,7 @@ class PrivateInputs:
         nodes: Sequence[Hashable] | None = None,
         **options: Any,
     ) -> Any:
-        """Reports between the actors of a networkx graph, one an edge; pairs without one are not positive.
+        """Reports between the actors of a networkx graph, one per edge; pairs without one are not positive.
 
         Arguments and errors as for ``ExactCounts.from_graph``; parallel edges are refused.
         """
@@ -138,7 +138,7 @@ class PrivateInputs:
 
 
 class PlainInputs:
-    """Ways to make ``ExactCounts`` and ``NaiveCounts``, whose noise level is none or ignored."""
+    """Ways to make ``ExactCounts`` and ``NaiveCounts``, which have no noise level or ignore it."""
 
     @classmethod
     def from_coordinates(
@@ -156,7 +156,7 @@ class PlainInputs:
         Args:
             coordinates: one vector of whole numbers from 0 for each axis, or an array (axes, cells).
             counts: (cells,) whole numbers.
-            shape: length of each axis; by default that of its labels, or what its largest coordinate demands.
+            shape: length of each axis; by default that of its labels, or what its largest coordinate requires.
             labels: a list or None for each axis.
             sum_duplicates: add up the counts of a cell that is named twice (true counts only).
             options by name: as for this class.
@@ -195,7 +195,7 @@ class PlainInputs:
 
         Raises:
             TypeError: not a DataFrame.
-            ValueError: a column or category that is missing or not known, a cell that has two rows, reports without a
+            ValueError: a column or category that is missing or unknown, a cell that has two rows, reports without a
                 column of values, and as this class.
         """
         show = cls._allow_sums(sum_duplicates)
@@ -244,7 +244,7 @@ class PlainInputs:
 
     @classmethod
     def _allow_sums(cls: Any, wanted: bool) -> bool:
-        """Refuse to add up reports; whether values are reports, which errors may show."""
+        """Refuses to add up reports; returns whether values are reports, which errors may show."""
         if cls.kind != "exact":
             refuse_sums({"sum_duplicates": wanted})
         return cls.kind != "exact"
@@ -255,7 +255,7 @@ class PlainInputs:
 
 
 def refuse_sums(options: dict[str, Any]) -> None:
-    """Noisy reports are not added up."""
+    """Refuses to add up noisy reports."""
     if options.pop("sum_duplicates", False):
         raise ValueError(
             "sum_duplicates must be False for reports, got True: a sum of reports carries the noise of each of "

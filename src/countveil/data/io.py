@@ -37,12 +37,12 @@ def read_counts(
     row_labels: str | None = None,
     vocabulary: str | Path | None = None,
 ) -> CountTable:
-    """Read a matrix of counts, one record a row, by the file's extension.
+    """Read a matrix of counts, one record per row, by the file's extension.
 
     .npz: a matrix written by scipy.sparse.save_npz; .npy: an array written by numpy.save; .mtx: MatrixMarket;
     .txt or .txt.gz: a UCI bag of words (docword: documents, words, entries, then "document word count" from 1);
-    .csv: a header row of column labels, then one row a record. Nothing is ever unpickled. ``vocabulary`` is a file
-    that names the columns, one a line (``read_vocabulary``). Estimators take what comes back in ``ExactCounts`` or
+    .csv: a header row of column labels, then one row per record. Nothing is ever unpickled. ``vocabulary`` is a file
+    that names the columns, one per line (``read_vocabulary``). Estimators take what comes back in ``ExactCounts`` or
     ``PrivatizedCounts`` with its labels.
 
     A header must hold no number, since it would be published: a .csv without one must be read with
@@ -66,7 +66,7 @@ def read_counts(
     elif header and row_labels is None:
         table = reader(path)
     else:
-        raise ValueError(f"header and row labels must be told of a .csv only, got {path}")
+        raise ValueError(f"header and row labels must be given for a .csv only, got {path}")
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
     if vocabulary is None:
@@ -80,7 +80,7 @@ def read_counts(
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Read the words that name the columns, one a line, in their order.
+    """Read the words that name the columns, one per line, in their order.
 
     Raises:
         FileNotFoundError: no such file.
@@ -91,9 +91,9 @@ def read_vocabulary(path: str | Path) -> list[str]:
         raise FileNotFoundError(f"no vocabulary at {path}")
     words = [line.strip() for line in _text(path).splitlines()]
     if not words:
-        raise ValueError(f"{path} must hold one word a line, got an empty file")
+        raise ValueError(f"{path} must hold one word per line, got an empty file")
     if "" in words:
-        raise ValueError(f"{path} must hold one word a line, got an empty line {words.index('') + 1}")
+        raise ValueError(f"{path} must hold one word per line, got an empty line {words.index('') + 1}")
     return words
 
 
@@ -117,8 +117,8 @@ def _read_matrix_market(path: Path) -> CountTable:
 
 
 def _read_bag_of_words(path: Path) -> CountTable:
-    """Documents, words and entries, a line each; then a line for each entry, numbered from 1."""
-    what = "a UCI bag of words: three lines of one number each, then three whole numbers a line"
+    """Numbers of documents, words and entries, one per line; then one line per entry, numbered from 1."""
+    what = "a UCI bag of words: three lines of one number each, then three whole numbers per line"
     try:
         sizes = pd.read_csv(path, header=None, nrows=3, dtype=np.int64, sep=r"\s+")
         if sizes.shape != (3, 1):
@@ -173,7 +173,7 @@ def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
 
 
 def _csv_rows(path: Path, header: bool) -> list[list[str]]:
-    """The cells of every row, header included, as many in each."""
+    """The cells of every row, header included, the same number in each."""
     lines = [line for line in _text(path).splitlines() if line.strip()]
     for separator, name in SEPARATORS.items():
         if len(lines) > 1 and "," not in lines[0] and all(separator in line for line in lines):
@@ -198,7 +198,7 @@ def _csv_rows(path: Path, header: bool) -> list[list[str]]:
 def _label_column(
     path: Path, names: list[str] | None, body: list[list[str]], wanted: str | None
 ) -> int | None:
-    """Where the row labels are; a first column of which some cells only are numbers may be either: refused."""
+    """Where the row labels are; a first column that mixes numbers and names could be either, and is refused."""
     if wanted is not None:
         if names is None:
             raise ValueError(f"row labels must be named by a header cell, got {path} read without a header")
@@ -255,7 +255,9 @@ def _count(path: Path, cell: str, row: int, column: str | int) -> int:
 
 def _whole(path: Path, cell: str, row: int, column: str | int) -> int:
     if not _is_number(cell):
-        raise _bad(path, "an empty cell" if not cell.strip() else "something that is no number", row, column)
+        raise _bad(
+            path, "an empty cell" if not cell.strip() else "something that is not a number", row, column
+        )
     value = float(cell)
     if not math.isfinite(value) or value != math.floor(value):
         raise _bad(path, "a value that is not whole", row, column)

@@ -7,8 +7,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 FLOAT_EXACT = 2.0**53
-LARGEST = 2**53
-NARROW = (np.int8, np.int16, np.int32)
+LARGEST_REPORT = 2**53
+NARROW_TYPES = (np.int8, np.int16, np.int32)
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -59,7 +59,7 @@ def annotated_parts(data: Any, layer: str | None = None) -> tuple[Any, Any, Any]
 
 
 def axis_labels(index: pd.Index) -> list[str] | None:
-    """A DataFrame's labels; pandas' default numbering is none."""
+    """A DataFrame's labels; None for pandas' default numbering."""
     default = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
     return None if default else [str(label) for label in index]
 
@@ -92,7 +92,7 @@ def as_matrices(reports: Any, mask: Any, alpha: Any) -> tuple[Any, Any, Any, tup
 
 
 def check_mode_labels(labels: Any, shape: tuple[int, ...]) -> list[list[str] | None]:
-    """Labels of every axis, a list or None each; nothing where none are given."""
+    """Labels of every axis, a list or None each; empty where no labels are given."""
     if labels is None:
         return []
     if len(labels) != len(shape):
@@ -195,7 +195,7 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
         if hidden is not None:
             cells = compressed.tocoo()
             compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
-        if compressed.data.dtype not in NARROW:
+        if compressed.data.dtype not in NARROW_TYPES:
             compressed.data = whole_values(compressed.data, compressed, show)
         return compressed
     if hidden is not None:
@@ -210,7 +210,7 @@ def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
     if values.dtype.kind == "f":
         bad, rule = ~(np.abs(values) <= FLOAT_EXACT) | (values != np.floor(values)), "whole numbers"
     else:
-        bad, rule = (values > LARGEST) | (values < -LARGEST), "at most 2^53 in size"
+        bad, rule = (values > LARGEST_REPORT) | (values < -LARGEST_REPORT), "at most 2^53 in size"
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         value = values[first]

@@ -42,7 +42,7 @@ class Observations:
     Attributes (D rows, V columns, E stored entries):
         shape: (D, V).
         indptr, columns, reports: compressed rows of the stored entries, int64, int32 and the narrowest of int16,
-            int32 and int64 that holds all; a report of -1 marks a masked cell. A release's own are shared.
+            int32 and int64 that holds all; a report of -1 marks a masked cell. Those of a release are shared.
         noise: what a report says about its count.
         level_d: (D,) noise level of every cell that is not stored, such as alpha.
         exposure_d: (D,) exposure of every cell that is not stored, for Poisson counts; see ``under``.
@@ -124,13 +124,13 @@ class Observations:
         """The same cells as a tensor: each row's columns are its cells along all other axes, in C order.
 
         Args:
-            shape: length of every axis, rows first; by default told by the columns' names, which have to be those that
+            shape: length of every axis, rows first; by default found from the columns' names, which must be those that
                 ``count_table`` gives: one part for each axis, joined by " | ".
             labels: a list or None for every axis, rows first; rows keep theirs where it is None.
 
         Raises:
             ValueError: a tensor already, a shape of another number of cells, labels that do not fit, or no shape
-                and columns that do not tell it.
+                and columns whose names do not give it.
         """
         if len(self.mode_shape) > 2:
             raise ValueError(f"only a matrix can be folded, got {len(self.mode_shape)} axes")
@@ -228,7 +228,7 @@ class Observations:
 
     @cached_property
     def fully_exposed(self) -> Self:
-        """The same cells as a chain with auxiliary noise sees them: exposure 1 but where they are masked."""
+        """The same cells as a chain with auxiliary noise sees them: exposure 1 except where they are masked."""
         exposed = self._copy()
         exposed.level_e = np.empty(0)
         exposed.level_d, exposed.exposure_d = np.zeros(self.shape[0]), np.ones(self.shape[0])
@@ -378,7 +378,7 @@ class NaiveCounts(PlainInputs, Observations):
 
 
 def report_type(largest: int) -> type:
-    """The narrowest type for reports up to ``largest``: few, since kernels are compiled for each."""
+    """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
     return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
 
 

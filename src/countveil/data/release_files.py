@@ -16,7 +16,7 @@ from countveil.privacy import Release
 
 
 class ReleaseFiles:
-    """Releases on disk that are together one: for data that do not fit in memory.
+    """Releases on disk that together are one: for data that do not fit in memory.
 
     ``svi`` reads one file at a time. All other methods work on ``unpacked`` reports, block by block, and find
     the same, bit for bit, as with the reports in memory.
@@ -29,7 +29,7 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, has not two axes, or whose words are not those of the first.
+        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -113,7 +113,7 @@ class ReleaseFiles:
         return found
 
     def _loaded(self, i: int) -> Release:
-        """File i; what was made for it when it was first read has room for it still."""
+        """File i, refused if it no longer fits what was found when it was first read."""
         release, levels = Release.load(self.paths[i]), self.level_d[self._starts[i] : self._starts[i + 1]]
         for name, same in (
             ("words", release.schema_hash == self._schema),
@@ -140,7 +140,7 @@ def listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
 
 
 def mapped(file: BinaryIO, dtype: Any, size: int) -> np.ndarray:
-    """So many values of a file as an array, read when they are used; changes would not reach the file."""
+    """``size`` values of a file as an array, read when they are used; changes would not reach the file."""
     file.flush()
     if size == 0:
         return np.empty(0, dtype=dtype)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from countveil.data.matrices import whole_values
 
 SEPARATOR = " | "
-MOST_COLUMNS = 2**31 - 1
+MAX_COLUMNS = 2**31 - 1
 
 
 class Cells(NamedTuple):
@@ -42,7 +42,7 @@ def cells_of_coordinates(
 ) -> Cells:
     """Cells from one array of coordinates for each axis, checked.
 
-    Without a shape an axis is as long as its labels, or else as its largest coordinate demands. ``show`` says
+    Without a shape an axis is as long as its labels, or else as its largest coordinate requires. ``show`` says
     whether errors may show values: they may show reports, never true counts.
 
     Raises:
@@ -98,7 +98,7 @@ def check_values(values: Any, n_cells: int, show: bool) -> np.ndarray:
 def check_shape(
     where: np.ndarray, shape: Sequence[int] | None, labels: Sequence[Sequence[str] | None] | None
 ) -> tuple[int, ...]:
-    """The length of every axis: as told, as its labels, or as its largest coordinate demands."""
+    """The length of every axis: as given, as its labels, or as its largest coordinate requires."""
     n_axes = len(where)
     for name, told in (("shape", shape), ("labels", labels)):
         if told is not None and len(told) != n_axes:
@@ -108,7 +108,7 @@ def check_shape(
     if shape is None:
         given = labels or [None] * n_axes
         if where.shape[1] == 0 and any(names is None for names in given):
-            raise ValueError("shape must be given where there are no cells to tell it, got None")
+            raise ValueError("shape must be given where there are no cells to infer it from, got None")
         shape = [
             int(along.max(initial=-1)) + 1 if names is None else len(names)
             for along, names in zip(where, given, strict=True)
@@ -116,9 +116,9 @@ def check_shape(
     sizes = tuple(int(size) for size in shape)
     if min(sizes) < 1:
         raise ValueError(f"shape must have at least one entry along every axis, got {sizes}")
-    if math.prod(sizes[1:]) > MOST_COLUMNS or math.prod(sizes) >= 2**63:
+    if math.prod(sizes[1:]) > MAX_COLUMNS or math.prod(sizes) >= 2**63:
         raise ValueError(
-            f"shape must have at most {MOST_COLUMNS} cells for each entry of the first axis, got {sizes}"
+            f"shape must have at most {MAX_COLUMNS} cells for each entry of the first axis, got {sizes}"
         )
     return sizes
 
@@ -154,10 +154,10 @@ def cells_of_frame(
 ) -> Cells:
     """Cells from a long table: one column for each axis, and one of values, or none where a row is an event.
 
-    Categories become labels: as told, else in the order of a categorical column, else sorted.
+    Categories become labels: as given, else in the order of a categorical column, else sorted.
 
     Raises:
-        ValueError: a column that is missing, a category that is missing or not among those told, and as
+        ValueError: a column that is missing, a category that is missing or not among those given, and as
             ``cells_of_coordinates``.
     """
     axes = check_axes(frame, axes, value)
@@ -241,8 +241,8 @@ def count_table(
 
     Each row of ``frame`` is an event, or adds ``value`` to its cell. Columns are the cells of all other axes in C
     order, named by their categories; with more than one other axis their names are joined by " | ", by which
-    ``folded`` finds the axes again. Categories have to be told for every axis: they are published as they are, and
-    to see which of them occur would tell what noise is there to hide.
+    ``folded`` finds the axes again. Categories must be given for every axis: they are published as they are, and
+    which of them occur is part of what the noise must hide.
 
     Returns:
         DataFrame of int64, (length of the first axis, product of the lengths of all others).
@@ -255,7 +255,7 @@ def count_table(
     for axis in axes:
         if axis not in categories:
             raise ValueError(
-                f"categories must be told for every axis, got none for {axis!r}: which ones occur is private"
+                f"categories must be given for every axis, got none for {axis!r}: which ones occur is private"
             )
     if value is not None and (frame_values(frame[value]) < 0).any():
         raise ValueError("counts must be non-negative, got a negative one")
@@ -269,7 +269,7 @@ def count_table(
 
 
 def refuse_separator(axes: Sequence[str], labels: Sequence[list[str]]) -> None:
-    """Names that hold the separator could not be taken apart again."""
+    """Refuses names that hold the separator: joined, they could not be split again."""
     for axis, names in zip(axes, labels, strict=True):
         for name in names:
             if SEPARATOR in name:

@@ -1,4 +1,4 @@
-"""The laws behind private counts, under SciPy's method names: one law a file, right far into the tails."""
+"""The laws behind private counts, under SciPy's method names: one law per file, accurate far into the tails."""
 
 from countveil.distributions.bessel import Bessel
 from countveil.distributions.privatized_poisson import PrivatizedPoisson

@@ -1,4 +1,4 @@
-"""Checks at the door: an error names the parameter, the rule, the value, and in an array where it stands."""
+"""Checks of parameters: an error names the parameter, the rule and the value, and in an array the index."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ FloatArray = NDArray[np.float64]
 
 
 def as_floats(name: str, value: ArrayLike) -> FloatArray:
-    """The value as an array of doubles; TypeError where it holds something else than real numbers."""
+    """The value as an array of doubles; TypeError where it holds anything but real numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "buif":
         raise TypeError(f"{name} must be real numbers, got {type(value).__name__} of dtype {array.dtype}")

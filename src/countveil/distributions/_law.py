@@ -1,4 +1,4 @@
-"""What the laws share: parameters that stay as they are, whole numbers, both tails, draws of any shape.
+"""What the laws share: fixed parameters, whole-number arguments, both tails, draws of any shape.
 
 A law states three functions of one integer and its parameters, each returning a logarithm: the mass, and the
 two tails. The rest is here.
@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import check_generator, check_together
 
-FAR = 2.0**62
+LARGEST_ARGUMENT = 2.0**62
+"""Arguments beyond this in size are treated as this: they fit in 64 bits, with room for sums."""
 
 RandomState = int | np.integer | np.random.Generator | None
 Shape = int | tuple[int, ...] | None
@@ -95,10 +96,10 @@ class Law(ABC):
         return np.sqrt(self.var())
 
     def rvs(self, size: Shape = None, random_state: RandomState = None) -> Any:
-        """Independent draws, for simulation: noise that has to protect anybody is the privacy side's.
+        """Independent draws, for simulation: noise that must protect anybody comes from ``countveil.privacy``.
 
         size is the shape of the result; by default it is the shape that the parameters broadcast to, and that
-        shape has to broadcast to it. random_state is None (fresh entropy), an integer seed or a
+        shape must broadcast to it. random_state is None (fresh entropy), an integer seed or a
         numpy.random.Generator, which is advanced. Integers of 64 bits; a single one where the shape is ().
         """
         shape = self.shape if size is None else (size,) if isinstance(size, int | np.integer) else tuple(size)
@@ -118,7 +119,7 @@ class Law(ABC):
 
 
 def _apply(kernel: Any, k: NDArray[np.float64], valid: NDArray[np.bool_], parameters: tuple[Any, ...]) -> Any:
-    integers = np.clip(np.where(valid, k, 0.0), -FAR, FAR).astype(np.int64)
+    integers = np.clip(np.where(valid, k, 0.0), -LARGEST_ARGUMENT, LARGEST_ARGUMENT).astype(np.int64)
     with np.errstate(all="ignore"):
         return kernel(integers, *parameters)
 

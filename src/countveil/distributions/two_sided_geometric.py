@@ -30,7 +30,7 @@ class TwoSidedGeometric(Law):
 
     P(tau) = (1 - alpha) / (1 + alpha) * alpha^|tau|,   tau any integer
 
-    alpha, the noise level, is a number or an array in [0, 1); 0 is no noise. ValueError outside of it.
+    alpha, the noise level, is a number or an array in [0, 1); 0 is no noise. ValueError outside it.
     Source: Schein et al. (2019), equation 4, after Ghosh et al. (2012).
 
     >>> TwoSidedGeometric(0.5).pmf([-1, 0, 1, 2]).round(4).tolist()

@@ -1,4 +1,4 @@
-"""Errors and scores of estimated rates against the true counts: for studies in which the truth is at hand."""
+"""Errors and scores of estimated rates against the true counts: for studies in which the truth is known."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Words that speak for a topic, and quality of topics: whether those words occur in the same documents."""
+"""Words that characterise a topic, and quality of topics: whether those words occur in the same documents."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def npmi_by_topic(top_words: Any, counts: Any) -> np.ndarray:
     occur together. On the corpus that the topics were fitted to it favours rare words that share a few
     documents.
 
-    top_words: (K, n) column indices, n >= 2, each at most once a topic. counts: (D, V) true counts, dense or
+    top_words: (K, n) column indices, n >= 2, each at most once per topic. counts: (D, V) true counts, dense or
     sparse. Source: Bouma (2009); Lau, Newman and Baldwin (2014).
 
     Raises:

@@ -49,7 +49,7 @@ function cellsToShow(...columns) {
   return [...first, ...rest].slice(0, ROWS);
 }
 
-// Counts are of what was there when they were counted: a change of the record forgets them.
+// Counts belong to the record as it was when it was counted: changing the record discards them.
 function forget() {
   counts = null;
   at("counted").replaceChildren();
@@ -290,7 +290,7 @@ async function start() {
   showMeaning();
   for (const input of document.querySelectorAll("input[name=form]")) input.addEventListener("change", showForm);
   at("file").addEventListener("change", openFile);
-  at("file").addEventListener("click", () => { at("file").value = ""; });  // or the same file again is no change
+  at("file").addEventListener("click", () => { at("file").value = ""; });  // so that the same file again is a change
   at("record").addEventListener("input", forget);
   at("cells").addEventListener("input", forget);
   onClick(at("count"), showCounts);

@@ -172,7 +172,7 @@ function countCsv(text, axes) {
 }
 
 // Counts from an object label -> count, nested where there are more axes than one. Numbers are read from the text
-// itself: what JSON.parse makes of them is exact up to 2^53 alone.
+// itself: what JSON.parse makes of them is exact only up to 2^53.
 function countJson(text, axes) {
   if (!text.isWellFormed()) throw new Refused("not_text");
   const json = text.replace(/^\ufeff/, "");

@@ -46,7 +46,7 @@ class Ledger {
     return ledger;
   }
 
-  // One transaction that no other tab writes in; on disk when the promise is kept.
+  // One transaction that no other tab writes in; on disk when the promise resolves.
   async turn(work) {
     const transaction = this.database.transaction(["settings", "releases"], "readwrite", { durability: "strict" });
     const done = new Promise((resolve, reject) => {
@@ -97,7 +97,7 @@ class Ledger {
     });
   }
 
-  // The report, once it is on disk that it left.
+  // The report, after recording on disk that it left.
   handOver(number) {
     return this.turn(async ({ settings, releases }) => {
       const stored = await asked(releases.get(number));

@@ -1,5 +1,5 @@
 // Exact two-sided geometric noise by table inversion: the twin of countveil/privacy/noise.py, bit for bit.
-// Integers alone. `entropy(n)` gives n random bytes; whoever draws hands it in.
+// Integers alone. `entropy(n)` gives n random bytes; the caller provides it.
 const WORD_BITS = 63n;
 const WORD_MASK = (1n << WORD_BITS) - 1n;
 const CHUNK = 65536;

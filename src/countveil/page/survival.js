@@ -1,5 +1,5 @@
 // Exact survival probabilities as integers, floor(P(X >= k) 2^bits): the twin of countveil/privacy/_survival.py.
-// A floor is unique, so that any correct computation gives the same integers; intervals decide when it is one.
+// A floor is unique, so that any correct computation gives the same integers; intervals decide when it is certain.
 const GUARD = 64n;
 
 function ceilDivide(a, b) {

@@ -41,7 +41,7 @@ function whenOf(text) {
   return new Date(text).toLocaleString(DATA.strings.language);
 }
 
-// Runs what a button does; a refusal is told, and no button works twice at once. It is not disabled meanwhile,
+// Runs what a button does; a refusal is shown, and no button works twice at once. It is not disabled meanwhile,
 // which would take the keyboard's focus from it.
 function onClick(button, work) {
   button.addEventListener("click", async () => {

@@ -16,7 +16,7 @@ from countveil.privacy.study import WORDS, Study
 
 SCRIPTS = ("survival.js", "noise.js", "counting.js", "report.js", "ledger.js", "view.js", "app.js")
 _HERE = Path(__file__).parent
-_MOST_STRINGS = 1 << 20
+_MAX_STRINGS_BYTES = 1 << 20
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -61,15 +61,17 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
     if path is None:
         return own
     name = os.fspath(path)
-    other = _fields.parse(_fields.read_bytes(path, _MOST_STRINGS), name)
+    other = _fields.parse(_fields.read_bytes(path, _MAX_STRINGS_BYTES), name)
     _fields.check(other, dict.fromkeys(own, str), name)
     for key, text in other.items():
         wanted = set(_PLACE.findall(own[key]))
         if set(_PLACE.findall(text)) != wanted or not text.strip():
             places = ", ".join(f"{{{place}}}" for place in sorted(wanted)) or "no {places}"
-            raise RefusedError(name, key, f"must be text with {places}, got otherwise")
+            raise RefusedError(name, key, f"must be text with {places}, got something else")
     if not _LANGUAGE.fullmatch(other["language"]):
-        raise RefusedError(name, "language", "must be a language tag, such as de or pt-BR, got otherwise")
+        raise RefusedError(
+            name, "language", "must be a language tag, such as de or pt-BR, got something else"
+        )
     return other
 
 

@@ -75,13 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
     make.add_argument("-o", "--output", help="the report file to write [report-<start of its token>.json]")
     make.add_argument(
-        "--level", metavar="K", help="the K-th level that the study offers, or N:EPSILON if it does"
+        "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON"
     )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
     make.add_argument(
         "--as", dest="form", choices=counting.FORMATS, help="what the record is [by its ending]"
     )
-    make.add_argument("--anew", action="store_true", help="fresh noise on purpose: adds to what is known")
+    make.add_argument("--anew", action="store_true", help="draw fresh noise: adds to what is known")
     make.add_argument("--yes", action="store_true", help="write the report without asking")
     make.add_argument("--full", action="store_true", help="show the whole report before it is written")
     _with_ledger(make)
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     listed.set_defaults(run=_ledger)
 
     limit = commands.add_parser("limit", help="show or set what may be released about one record in all")
-    limit.add_argument("--epsilon", help="what all releases of one record may come to, at N; a decimal")
+    limit.add_argument("--epsilon", help="what all releases of one record may add up to, at N; a decimal")
     limit.add_argument("--precision", metavar="N", help="a decimal")
     _with_ledger(limit)
     limit.set_defaults(run=_limit)
@@ -130,7 +130,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _opened(options: argparse.Namespace) -> Ledger:
-    """The ledger; says so where there was none, since noise that another one knows would be drawn again."""
+    """The ledger; says so where it is new, since it would draw noise again that an older one may hold."""
     ledger = Ledger(options.ledger or default_path())
     if ledger.begun:
         print(
@@ -147,7 +147,7 @@ def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, le
     if stored is not None:
         print(
             f"A report about the record {options.name!r} was made on {stored.made} and is given again: the "
-            "record is not read, and no noise drawn. --name tells another record."
+            "record is not read, and no noise is drawn. For another record, give another --name."
         )
     else:
         counted = _count(options, study)  # before the ledger is locked
@@ -160,7 +160,7 @@ def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, le
 
 
 def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:
-    """The level asked for, the only one, or the one that is chosen from the list."""
+    """The level asked for, the only one, or the one chosen from the list."""
     asked, count = options.level, len(study.levels)
     if asked is None and count == 1:
         asked = "1"
@@ -200,7 +200,7 @@ def _spelt(level: PrivacyLevel) -> str:
 
 
 def _asked(question: str, options: argparse.Namespace) -> str:
-    """The answer from standard input; none where that holds the record, or is at its end."""
+    """The answer from standard input; empty where standard input holds the record or has ended."""
     if options.record == "-":
         return ""
     try:
@@ -211,12 +211,12 @@ def _asked(question: str, options: argparse.Namespace) -> str:
 
 
 def _check_output(output: Path, options: argparse.Namespace) -> None:
-    """Refuses, before anything is drawn or counts as gone, an output that cannot or must not be written."""
+    """Refuses an output that cannot or must not be written, before noise is drawn or a report counts as gone."""
     for other in (options.study, options.record, options.ledger or default_path()):
         if output.exists() and os.path.exists(other) and output.samefile(other):
             raise ValueError(f"{output} must be a file of its own, got one that this command needs")
     if output.is_dir() or not output.parent.is_dir():
-        raise ValueError(f"{output} must be a file in a directory that exists, got otherwise")
+        raise ValueError(f"{output} must be a file in a directory that exists, got something else")
     _archive.check_replaceable(output)
     if output.exists() and not _is_report(output):
         raise ValueError(f"{output} must be a new name or a report, got a file that is something else")
@@ -261,7 +261,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
     print(f"\n{study.title}. {level.describe()}\n")
     print(
-        f"For study {study.id}: an id that is not the published one is another study, perhaps for you alone."
+        f"Study {study.id}. If the published id differs, this is another study, perhaps made for you alone."
     )
     print(
         f"What would leave: {study.cells} noisy counts, {len(positive)} of them above zero, under the random "
@@ -297,7 +297,7 @@ def _ledger(options: argparse.Namespace) -> int:
         if not known:
             print("Nothing was released.")
         if options.name is not None:
-            print(f"epsilon/N of what left about it: {short(ledger.spent(options.name))} per count.")
+            print(f"What left about it adds up to epsilon/N = {short(ledger.spent(options.name))} per count.")
     return 0
 
 

@@ -1,7 +1,7 @@
 """One file, many members: a zip that np.load can read, written atomically and sealed with its own hash.
 
 The zip's comment is ``countveil-sha256:`` and the SHA-256 of every byte before it, so that a flipped bit, a
-truncated file or appended bytes are refused. The seal detects damage and casual tampering; it is no
+truncated file or appended bytes are refused. The seal detects damage and casual tampering; it is not a
 signature: whoever rewrites the file on purpose can compute it again.
 """
 
@@ -46,7 +46,7 @@ class Streamed(NamedTuple):
 def write(path: str | os.PathLike[str], members: Mapping[str, bytes | Streamed]) -> None:
     """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays.
 
-    The bytes are the same for the same members, and silent about when and where they were written.
+    The same members give the same bytes, which do not tell when or where they were written.
     """
     with _replacing(path) as file:
         with zipfile.ZipFile(file, "w") as archive:
@@ -79,14 +79,14 @@ def put(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raises OSError if there is something other than a file at ``path``, such as a device, to be renamed over."""
+    """Raises OSError if ``path`` is something other than a file, such as a device, that renaming would replace."""
     if path.exists() and not path.is_file():
         raise OSError(f"{path} must be a file or a new name, got a directory, a device or a pipe")
 
 
 @contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write that takes its name at the end, unless an error came first."""
+    """A temporary file to write to; it takes its name at the end, unless an error came first."""
     target = Path(path)
     check_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
@@ -116,7 +116,7 @@ class Reader:
         body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
         if not seal.startswith(_SEAL):
             raise self.fault(
-                "must end with its SHA-256 seal, got none: it is truncated, longer, or no release"
+                "must end with its SHA-256 seal, got none: it is truncated, longer, or not a release"
             )
         if seal != _seal(body):
             raise self.fault("must match its SHA-256 seal, got different bytes: it was damaged or changed")

@@ -1,6 +1,6 @@
 """True counts from whatever container they come in, checked cell by cell.
 
-No message here shows a count or a word of the record: those are what is to be protected. It names the place
+No message here shows a count or a word of the record: those are what must be protected. It names the place
 and the rule.
 """
 
@@ -93,12 +93,12 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
         raise ValueError(f"{name} must differ from each other, got one twice")
     place = _reports.unwritable(names)
     if place is not None:
-        raise ValueError(f"{name} must be {_reports.WRITABLE}, got otherwise in entry {place}")
+        raise ValueError(f"{name} must be {_reports.WRITABLE}, got something else in entry {place}")
     return names
 
 
 def reads_as_number(text: str) -> bool:
-    """Whether a label could be a count: a number, with or without separators of thousands.
+    """Whether a label could be a count: a number, with or without thousands separators.
 
     "nan" and "infinity" are words here.
     """
@@ -122,7 +122,7 @@ def _refuse_empty(shape: tuple[int, ...]) -> None:
 def _whole(value: Any, index: tuple[int, ...]) -> int:
     """One Python number as a count."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise _bad("a boolean" if isinstance(value, bool) else "something that is no number", index)
+        raise _bad("a boolean" if isinstance(value, bool) else "something that is not a number", index)
     if not isinstance(value, Integral):
         real = float(value)
         if not math.isfinite(real):
@@ -237,7 +237,7 @@ def _refuse(faulty: Any, what: str, place: Callable[[int], tuple[Any, ...]]) -> 
 
 
 def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
-    """A data frame column by column, so that mixed dtypes lose nothing; a series as one count a row."""
+    """A data frame column by column, so that mixed dtypes lose nothing; a series as one count per row."""
     import numpy as np
 
     if counts.ndim == 1:
@@ -252,7 +252,7 @@ def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
 
 
 def _refuse_numbers(names: list[str] | None, table: Any) -> None:
-    """Text that is all numbers is a record: what pandas makes of the first line of a file without a header."""
+    """Refuses column labels that are all numbers: without a header, pandas takes them from the first record."""
     if names is None or table.ndim == 1 or not all(isinstance(label, str) for label in table.columns):
         return
     given = [name for name in names if not _UNNAMED.fullmatch(name)]
@@ -264,7 +264,7 @@ def _refuse_numbers(names: list[str] | None, table: Any) -> None:
 
 
 def _names(index: Any) -> list[str] | None:
-    """An index's labels; the default numbering 0, 1, 2, ... is none."""
+    """An index's labels; None for the default numbering from 0."""
     if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
         return None
     return [str(label) for label in index]

@@ -1,4 +1,4 @@
-"""Strict reading of JSON files that others wrote: exactly the fields, each of its type, or RefusedError.
+"""Strict reading of JSON files written by others: exactly the known fields, each of its type, or RefusedError.
 
 Every refusal names the file, the field and the rule.
 """
@@ -48,7 +48,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def parse(content: bytes, name: str, private: bool = False) -> dict[str, Any]:
-    """A JSON object in UTF-8 with no key twice and no number that is not whole; raises RefusedError.
+    """A JSON object in UTF-8 with no repeated key and only whole numbers; raises RefusedError.
 
     ``private`` content is not quoted in the refusal.
     """
@@ -111,11 +111,11 @@ def fixed(value: dict[str, Any], wanted: Mapping[str, Any], name: str, field: st
 
 
 def text(value: str, name: str, field: str, most: int, lines: bool = False) -> str:
-    """Text that a terminal shows as it is: no control characters, no unseen ones, no blank ends."""
+    """Text that a terminal shows as it is: no control characters, no invisible ones, no blank ends."""
     plain = value.replace("\n", "") if lines else value
     if not 1 <= len(value) <= most or value != value.strip() or not plain.isprintable():
         raise RefusedError(
-            name, field, f"must be 1 to {most} printable characters without blank ends, got otherwise"
+            name, field, f"must be 1 to {most} printable characters without blank ends, got something else"
         )
     return value
 
@@ -124,7 +124,7 @@ def fraction(value: str, name: str, field: str) -> Fraction:
     """A positive reduced fraction such as "1" or "1/10", the one spelling of that number."""
     if not _FRACTION.fullmatch(value) or str(Fraction(value)) != value:
         raise RefusedError(
-            name, field, f"must be a positive reduced fraction, as 1 or 1/10, got {shown(value)}"
+            name, field, f"must be a positive reduced fraction, such as 1 or 1/10, got {shown(value)}"
         )
     return Fraction(value)
 
@@ -141,7 +141,7 @@ def level(value: Mapping[str, Any], name: str, field: str) -> PrivacyLevel:
 
 
 def repeated(values: Sequence[Any]) -> int | None:
-    """The place of the first value that was there before, if there is one."""
+    """The place of the first value that repeats an earlier one, if there is one."""
     if len(set(values)) == len(values):
         return None
     seen: set[Any] = set()

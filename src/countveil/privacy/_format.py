@@ -44,7 +44,7 @@ def canonical(value: Any) -> bytes:
 
 
 def schema_hash(shape: tuple[int, ...], labels: Labels) -> str:
-    """SHA-256 of the canonical JSON of all axes but the rows: their sizes and their labels."""
+    """SHA-256 of the canonical JSON of all axes except the rows: their sizes and their labels."""
     axes = [{"size": length, "labels": names} for length, names in zip(shape[1:], labels[1:], strict=True)]
     return hashlib.sha256(canonical({"columns": axes})).hexdigest()
 
@@ -59,7 +59,7 @@ def description(
     simulated: bool,
     per_row: bool,
 ) -> dict[str, Any]:
-    """What meta.json says, ``known`` being the different mechanisms in order of first use.
+    """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
     ``stored`` is the number of positive reports, or None for a dense layout.
     """
@@ -162,7 +162,7 @@ def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_meta(reader: Reader) -> dict[str, Any]:
-    """meta.json as version 3 says it, every key of its type, and within the rules that need no other member."""
+    """meta.json in the words of version 3, every key of its type, checked as far as no other member is needed."""
     if META not in reader.names or reader.size(META) > _MAX_META:
         raise reader.fault(f"must hold a {META} of at most {_MAX_META} bytes, got none or a larger one")
     content = reader.read(META)
@@ -200,7 +200,7 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     if layout not in _LAYOUTS:
         raise fault(f"must have a layout among {sorted(_LAYOUTS)}, got {layout[:40]!r}")
     if layout == "csr" and (len(shape) != 2 or not meta["truncated"]):
-        raise fault("must have two axes and truncated reports to be sparse, got otherwise")
+        raise fault("must have two axes and truncated reports to be sparse, got something else")
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
     if not known or (not meta["mechanism_per_row"] and len(known) != 1):
@@ -219,7 +219,9 @@ def _mechanism(reader: Reader, entry: Any) -> Mechanism:
 def _of_rows(reader: Reader, known: list[Mechanism], which: Any) -> tuple[Mechanism, ...]:
     order = [int(i) for i in which]
     if list(dict.fromkeys(order)) != list(range(len(known))) or len(set(known)) != len(known):
-        raise reader.fault("must give each row one of its mechanisms, in order of first use, got otherwise")
+        raise reader.fault(
+            "must give each row one of its mechanisms, in order of first use, got something else"
+        )
     return tuple(known[i] for i in order)
 
 
@@ -228,7 +230,7 @@ def _labels(reader: Reader, meta: dict[str, Any]) -> Labels:
         if names is None:
             continue
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise reader.fault(f"must have labels of axis {axis} as strings, got otherwise")
+            raise reader.fault(f"must have labels of axis {axis} as strings, got something else")
     labels = tuple(None if names is None else tuple(names) for names in meta["labels"])
     if schema_hash(tuple(meta["shape"]), labels) != meta["schema_hash"]:
         raise reader.fault("must match its schema hash, got another schema")

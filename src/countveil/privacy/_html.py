@@ -5,7 +5,7 @@ from html import escape
 
 
 def card(title: str, rows: Sequence[tuple[str, str]], note: str = "") -> str:
-    """HTML of a heading, a table of names and values, and a note below; no style but a little space."""
+    """HTML of a heading, a table of names and values, and a note below, with hardly any style."""
     body = "".join(
         f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

@@ -30,7 +30,7 @@ def width(low: int, high: int) -> int:
 
 
 def narrowed(values: Any) -> Any:
-    """An array of whole numbers in the narrowest type of 16, 32 or 64 bits that holds them; itself if it is that."""
+    """Whole numbers in the narrowest type of 16, 32 or 64 bits that holds them; not copied if they are."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     return values.astype(f"i{width(low, high)}", copy=False)
 
@@ -49,7 +49,7 @@ def size(shape: tuple[int, ...], n_bytes: int = 8) -> int:
 
 
 def encode(values: Any, shape: tuple[int, ...], n_bytes: int | None = None) -> bytes:
-    """A NumPy array or a flat list of integers, as a member of this shape; by default as narrow as can be."""
+    """A NumPy array or a flat list of integers, as a member of this shape; by default in the narrowest type."""
     if hasattr(values, "astype"):
         held = narrowed(values)
         n_bytes = n_bytes or held.dtype.itemsize
@@ -64,7 +64,7 @@ def encode(values: Any, shape: tuple[int, ...], n_bytes: int | None = None) -> b
 def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDTHS) -> Any:
     """The flat values of a member: a NumPy array of its own type where NumPy is installed, else a list.
 
-    Raises ValueError if the member is not exactly what an array of this shape is written as.
+    Raises ValueError if the member is not written exactly as an array of this shape is.
     """
     n_bytes = next((n for n in widths if member.startswith(header(shape, n))), 0)
     if not n_bytes or len(member) != size(shape, n_bytes):

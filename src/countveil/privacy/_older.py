@@ -1,6 +1,6 @@
-"""Older versions of the release file, whose description is turned into what version 3 would say.
+"""Older versions of the release file, whose description is turned into that of version 3.
 
-They knew two-sided geometric noise alone, and held its levels. In version 1 every array had 64 bits.
+They know only two-sided geometric noise, and state its levels. In version 1 every array has 64 bits.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ KEYS = {
     "schema_hash": str,
 }
 MEMBERS = {"mechanism_of_row": "level_of_row"}
-"""Arrays that were called otherwise."""
+"""The older names of arrays that were renamed, by the names they have now."""
 
 
 def widths(version: int) -> tuple[int, ...]:
@@ -36,12 +36,12 @@ def widths(version: int) -> tuple[int, ...]:
 
 
 def upgraded(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> dict[str, Any]:
-    """The description in the words of version 3; raises ``fault`` for another mechanism or a level in odd form."""
+    """The description in the words of version 3; raises ``fault`` for another mechanism or a malformed level."""
     if meta["mechanism"] != TwoSidedGeometric.name:
         raise fault(f"must have mechanism {TwoSidedGeometric.name!r}, got {ascii(meta['mechanism'])[:40]}")
     levels = meta["levels"]
     if not all(isinstance(level, dict) and set(level) == {"epsilon", "precision"} for level in levels):
-        raise fault("must give every level as epsilon and precision, got otherwise")
+        raise fault("must give every level as epsilon and precision, got something else")
     entries = [
         {"name": meta["mechanism"], "version": meta["mechanism_version"], "parameters": level}
         for level in levels

@@ -87,11 +87,13 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
         if names is None:
             continue
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise ReleaseError(f"labels of axis {axis} must be a tuple of strings, got otherwise")
+            raise ReleaseError(f"labels of axis {axis} must be a tuple of strings, got something else")
         if len(names) != shape[axis]:
             raise ReleaseError(f"labels of axis {axis} must number {shape[axis]}, got {len(names)}")
         if axis > 0 and len(set(names)) != len(names):
             raise ReleaseError(f"labels of axis {axis} must differ from each other, got one twice")
         place = unwritable(names)
         if place is not None:
-            raise ReleaseError(f"labels of axis {axis} must be {WRITABLE}, got otherwise in entry {place}")
+            raise ReleaseError(
+                f"labels of axis {axis} must be {WRITABLE}, got something else in entry {place}"
+            )

@@ -2,7 +2,7 @@
 
 Every bound below is an interval of integers at a working precision, and a floor is returned only once both
 ends of its interval agree on it. They do in the end: each probability is a non-constant rational function of
-exp(-rate), which is transcendental at a rational rate (Lindemann-Weierstrass): never a multiple of 2^-bits.
+exp(-rate), which is transcendental at a rational rate (Lindemann-Weierstrass), so never a multiple of 2^-bits.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def digit(rate: Fraction, base: int, bits: int) -> list[int]:
 
 
 def _certain(bounds: Callable[[int], list[tuple[int, int]]], bits: int) -> list[int]:
-    """The floors, at the first working precision at which no interval leaves a doubt."""
+    """The floors, at the first working precision at which both ends of every interval agree."""
     working = bits + _GUARD
     while True:
         pairs = bounds(working)

@@ -27,17 +27,17 @@ def privatize_to_files(
     column_labels: Iterable[Any] | None = None,
     threads: int = 1,
 ) -> list[Path]:
-    """``privatize`` from a run of rows at a time to one release file each, in a new folder; returns their paths.
+    """``privatize`` one run of rows at a time into one release file each, in a new folder; returns their paths.
 
-    Every cell gets exact noise, once. ``counts``: what ``privatize`` takes, or an iterator of such counts, a
-    file each: then at most ``threads`` + 2 of them are in memory at once. Column labels are the same for all; of an
-    iterator's rows only labels that its own tables bring are kept, and it has one ``level``.
+    Every cell gets exact noise, once. ``counts``: what ``privatize`` takes, or an iterator of such counts, one
+    file each: then at most ``threads`` + 2 of them are in memory at once. Column labels are the same for all. With
+    an iterator there is one ``level``, and row labels are those of its own tables.
 
-    The folder appears when all files are written: at an error there is none, and what was drawn is gone. Files of
-    matrices are read by ``ReleaseFiles(folder)``, those of tensors one by one.
+    The folder appears when all files are written: after an error there is none, and the noise drawn is lost. Files
+    of matrices are read by ``ReleaseFiles(folder)``, those of tensors one by one.
 
-    Raises FileExistsError if there is something at ``folder``, FileNotFoundError if the folder that it is to be in
-    is not there, and what ``privatize`` raises; ValueError for parts whose columns differ.
+    Raises FileExistsError if ``folder`` exists, FileNotFoundError if the folder around it does not, and what
+    ``privatize`` raises; ValueError for parts whose columns differ.
     """
     for name, number in (("rows_per_file", rows_per_file), ("threads", threads)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -69,7 +69,7 @@ def privatize_to_files(
 
 
 def _runs(table: Counts, levels: Levels, size: int) -> Iterator[tuple[Counts, Levels]]:
-    """Checked counts and their levels, so many rows at a time."""
+    """Checked counts and their levels, ``size`` rows at a time."""
     for start in range(0, table.shape[0], size):
         rows = slice(start, min(start + size, table.shape[0]))
         labels = (None if table.labels[0] is None else table.labels[0][rows], *table.labels[1:])
@@ -80,7 +80,7 @@ def _runs(table: Counts, levels: Levels, size: int) -> Iterator[tuple[Counts, Le
 def _write(
     tables: Iterator[tuple[Counts, Levels]], truncate: bool | None, folder: Path, threads: int
 ) -> list[str]:
-    """One file a table, ``threads`` at a time; their names."""
+    """Writes one file per table, ``threads`` at a time; returns their names."""
     names: list[str] = []
     columns: Any = None
     waiting: list[Future[None]] = []

@@ -68,7 +68,7 @@ def count_text(text: str, labels: Iterable[str]) -> Counted:
 def count_csv(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
     """Counts from rows ``label,...,count``, one label for each axis; a header may come first.
 
-    Rows of one cell add up. Raises RefusedError.
+    Rows of the same cell add up. Raises RefusedError.
     """
     text = _decoded(content, name)
     totals: dict[tuple[str, ...], int] = {}
@@ -123,7 +123,7 @@ def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: st
 
 
 def _miswritten(key: tuple[str, ...], cell: str, axes: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether a first row is no header but a count gone wrong: a digit in its cell, behind the study's labels."""
+    """Whether a first row is a mistyped count, not a header: the study's labels, then a cell with a digit."""
     of_study = all(label in labels for label, labels in zip(key, axes, strict=True))
     return of_study and any(character.isdigit() for character in cell)
 
@@ -135,7 +135,7 @@ def _whole(cell: str, name: str, field: str) -> int:
 
 
 def _laid_out(totals: Mapping[tuple[str, ...], int], axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
-    """The counts in the order of the axes, the last one fastest; what is on no axis is left out."""
+    """The counts in the order of the axes, the last one fastest; labels that are on no axis are left out."""
     places = [{label: place for place, label in enumerate(labels)} for labels in axes]
     values = [0] * prod(len(labels) for labels in axes)
     outside = outside_kinds = 0

@@ -6,7 +6,7 @@ class ReleaseError(ValueError):
 
 
 class RefusedError(ValueError):
-    """A study, a report, counts or a ledger are refused: which file, which field of it, which rule.
+    """A study, a report, counts or a ledger was refused: which file, which field of it, which rule.
 
     ``file``, ``field`` and ``rule`` are strings; the message is the three of them. None shows a true count.
     """

@@ -18,7 +18,7 @@ _FRACTION = re.compile(r"(0|[1-9][0-9]{0,1299})(/[1-9][0-9]{0,1299})?", re.ASCII
 def exact(name: str, value: Exact) -> Fraction:
     """The number itself as a fraction; a float stands for its exact binary value.
 
-    Raises TypeError if it is no number (booleans are none), ValueError if it is not finite or takes more than
+    Raises TypeError if it is not a number (a boolean is not), ValueError if it is not finite or takes more than
     4096 bits to write down; both name the argument.
     """
     if isinstance(value, str):
@@ -56,7 +56,9 @@ def from_text(name: str, text: Any) -> Fraction:
     Raises ValueError for anything else.
     """
     if not isinstance(text, str) or not _FRACTION.fullmatch(text) or str(Fraction(text)) != text:
-        raise ValueError(f"{name} must be a reduced fraction in text, as 1 or 1/10, got {ascii(text)[:40]}")
+        raise ValueError(
+            f"{name} must be a reduced fraction in text, such as 1 or 1/10, got {ascii(text)[:40]}"
+        )
     return exact(name, Fraction(text))
 
 

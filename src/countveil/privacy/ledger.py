@@ -2,10 +2,10 @@
 
 One SQLite file. It holds the reports, which are noisy already, and no true count; records are kept under a
 keyed digest of their names, so that the file alone tells nobody what they are called. (The key is in the file:
-somebody who has it can try out a name that they guess.)
+whoever has the file can test a guessed name.)
 
     asking again       gives the stored report, byte for byte: the noise of a record is drawn once
-    anew, on purpose   draws fresh noise; the rates epsilon/N of all that left about a record add up
+    anew, on purpose   draws fresh noise; the rates epsilon/N of all reports that left about a record add up
     the limit          what may leave about any one record, in all studies together; no second release without one
 
 A report is committed here before it can leave, and marked as gone before it is written out: a crash in between
@@ -34,7 +34,7 @@ from countveil.privacy.study import Study
 _APPLICATION = 0x56454C31
 _VERSION = 1
 _WAIT_SECONDS = 60
-_FRACTIONS = "must be two positive fractions, got otherwise"
+_FRACTIONS = "must be two positive fractions, got something else"
 _TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     """CREATE TABLE releases (
@@ -79,7 +79,7 @@ def default_path() -> Path:
 class Ledger:
     """The ledger in a file, which is made, readable by its owner alone, if there is none.
 
-    ``begun`` says whether there was none. Raises RefusedError if the file is no ledger, is damaged, or stays
+    ``begun`` says whether there was none. Raises RefusedError if the file is not a ledger, is damaged, or stays
     locked by another process for a minute.
     """
 
@@ -134,7 +134,7 @@ class Ledger:
                 raise RefusedError(
                     self.path,
                     "secret",
-                    "must be 32 bytes and their hash, got otherwise: the ledger is damaged",
+                    "must be 32 bytes and their hash, got something else: the ledger is damaged",
                 )
             self._secret = stored[:32]
 
@@ -196,7 +196,7 @@ class Ledger:
     def find(self, study: Study, record: str, level: PrivacyLevel, anew: bool = False) -> Entry | None:
         """The report that asking again gives, if there is one: the last that left, or else one that did not.
 
-        ``anew`` looks for one that did not leave alone.
+        ``anew`` looks only for one that did not leave.
         """
         with self._plainly():
             found = self._asked(self._digest("record", record), study, level)
@@ -218,8 +218,8 @@ class Ledger:
     ) -> Entry:
         """The report about a record: the stored one, or else what ``make`` returns for its token, stored.
 
-        ``anew`` asks for fresh noise although a report left; one that never left is given first, as one that may
-        leave beside others. On return the report is on disk. Raises LimitError where the limit, or its absence,
+        ``anew`` asks for fresh noise although a report left; one that never left is given first, and may then leave
+        beside the others. On return the report is on disk. Raises LimitError where the limit, or its absence,
         forbids a release.
         """
         key = self._digest("record", record)
@@ -243,7 +243,7 @@ class Ledger:
         return made
 
     def hand_over(self, entry: Entry) -> bytes:
-        """The report's bytes, once it is on disk that they left; raises LimitError where they may not."""
+        """The report's bytes, after recording on disk that they left; raises LimitError where they may not."""
         with self._turn():
             (stored,) = self._entries("number = ?", entry.number)
             if stored.gone is None:
@@ -259,7 +259,7 @@ class Ledger:
         if not anew and any(entry.study == study for entry in gone):
             raise LimitError(
                 "this record must be released once under this study, got a request for another release of it; "
-                "what was released can be had again at the level it has; fresh noise must be asked for anew, "
+                "the released report can be had again at its own level; fresh noise must be asked for anew, "
                 "and adds to what is known about the record"
             )
         spent = sum((entry.level.rate for entry in gone), Fraction(0))
@@ -280,7 +280,7 @@ class Ledger:
             )
 
     def limit(self) -> PrivacyLevel | None:
-        """What all releases of any one record may come to, or None if that was not set."""
+        """What all releases of any one record may add up to, or None if no limit was set."""
         with self._plainly():
             value = self._setting("limit")
         if value is None:
@@ -289,7 +289,7 @@ class Ledger:
         return self._level(epsilon, precision)
 
     def set_limit(self, limit: PrivacyLevel) -> None:
-        """Sets the limit; what was released already stays released, also where it is more."""
+        """Sets the limit; what was released stays released, even where it adds up to more."""
         with self._turn():
             self._set("limit", f"{limit.epsilon} {limit.precision}")
 
@@ -306,7 +306,7 @@ class Ledger:
 
 
 def _again(found: list[Entry], anew: bool) -> Entry | None:
-    """Which of the reports about one thing is given again: one that left, unless fresh noise is asked for."""
+    """Which of a record's reports at one level is given again: one that left, unless fresh noise is asked for."""
     gone = [entry for entry in found if entry.gone]
     kept = [entry for entry in found if not entry.gone]
     given = kept if anew else gone or kept
@@ -314,7 +314,7 @@ def _again(found: list[Entry], anew: bool) -> Entry | None:
 
 
 def _checked(secret: bytes) -> bytes:
-    """The key with its hash behind it: with another key, a record would be a new one."""
+    """The key followed by its hash, to detect a damaged key: under another key, every record would be new."""
     return secret + hashlib.sha256(secret).digest()
 
 

@@ -25,7 +25,7 @@ class PrivacyLevel:
     its exact binary value: 0.1 is 3602879701896397/2^55, and ``"0.1"`` is one tenth. Levels are immutable,
     hashable, and equal when both numbers are.
 
-    Raises TypeError if a parameter is no number (booleans are none), ValueError if it is not positive and
+    Raises TypeError if a parameter is not a number (a boolean is not), ValueError if it is not positive and
     finite. Source: Schein et al. (2019), Definition 3 and Theorem 1.
     """
 
@@ -46,7 +46,7 @@ class PrivacyLevel:
 
     @property
     def epsilon(self) -> Fraction:
-        """How far apart, in nats, two sets of counts at distance ``precision`` can be told."""
+        """How well, in nats, two sets of counts at distance ``precision`` can be told apart."""
         return self._epsilon
 
     @property

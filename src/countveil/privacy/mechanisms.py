@@ -25,7 +25,7 @@ from countveil.privacy.noise import MIN_RATE
 class Mechanism(ABC):
     """A way of turning counts into reports, as a frozen, hashable value that files can state.
 
-    ``name`` and ``version`` identify the law in files: another law is another version. ``title`` completes
+    ``name`` and ``version`` identify the law in files: a changed law gets a new version. ``title`` completes
     "counts with ...". ``unbiased`` says that a report's mean is the count; ``lossless_at_zero`` that
     max(0, report) tells a Poisson model as much as the report does.
     """
@@ -64,12 +64,12 @@ class TwoSidedGeometric(Mechanism):
 
         report = count + tau,   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|,   alpha in [0, 1)
 
-    ``TwoSidedGeometric(alpha)`` is for analysts who know the strength of the noise alone; alpha = 0 is no noise.
+    ``TwoSidedGeometric(alpha)`` is for analysts who know only the strength of the noise; alpha = 0 is no noise.
     The owner's side has ``keeping(epsilon, precision)`` and ``PrivacyLevel.mechanism``, which state both numbers
     of the promise exactly, as fractions. Otherwise ``epsilon`` and ``precision`` are None, and the mechanism does
     not equal one that states them.
 
-    Raises TypeError if a parameter is no number, ValueError if it is outside of its range.
+    Raises TypeError if a parameter is not a number, ValueError if it is outside its range.
     Source: Schein et al. (2019), equation 4 and Theorem 1; Ghosh et al. (2012).
     """
 
@@ -238,7 +238,7 @@ def from_json(value: Any) -> Mechanism:
 
 
 def _strength(alpha: Any) -> float:
-    """alpha as a float; raises TypeError if it is no number, ValueError outside of [0, 1)."""
+    """alpha as a float; raises TypeError if it is not a number, ValueError outside [0, 1)."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise TypeError(f"alpha must be a number, got {alpha!r}")
     if not 0 <= (found := float(alpha)) < 1:
@@ -247,7 +247,7 @@ def _strength(alpha: Any) -> float:
 
 
 def _nearest(rate: Fraction) -> float:
-    """A positive fraction as a float: above the floats infinite, below them the smallest one."""
+    """A positive fraction as a float: infinite where it is too large for one, the smallest where too small."""
     return max(float(rate), math.ulp(0.0)) if rate < 1e300 else math.inf
 
 
@@ -257,5 +257,5 @@ def _shown(value: Any) -> str:
 
 
 def _names(value: Any) -> str:
-    """What an object of a file holds, or what is there in its place, for a message."""
+    """What an object in a file holds, or what stands in its place, for a message."""
     return _shown(sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__)

@@ -4,14 +4,14 @@
 
 |tau| is found by inversion: it is the number of survival probabilities S_k = P(|tau| >= k) above a uniform
 number U. A 64-bit word gives the sign and the first 63 bits of U, which are compared with floor(S_k 2^63).
-Below, U < S_k for sure; above, U > S_k; at a tie 64 further bits of U are drawn and compared, without end.
-So the law is the mathematical one, not a 63-bit approximation of it. A table is finite: |tau| >= K goes on as
-K plus a geometric variable (memorylessness), which is drawn digit by digit, because quotient and remainder of
-a geometric variable are independent: G = r + B q, r a geometric cut at B, q geometric with rate B * rate.
+If they are lower, U < S_k; if higher, U > S_k; at a tie 64 further bits of U are drawn and compared, as often as
+needed. So the law is the mathematical one, not a 63-bit approximation of it. A table is finite: given |tau| >= K,
+it is K plus a geometric variable (memorylessness), which is drawn digit by digit, because quotient and remainder
+of a geometric variable are independent: G = r + B q, r geometric given r < B, q geometric with rate B * rate.
 
-In bulk the first 16 bits of a word (the sign and 15 bits of U) come first and mostly decide: no survival
-probability lies among the numbers that begin like that. Where one does, the other 48 bits are drawn, and the
-word is looked up as above. A quarter of the entropy, the same word and the same law.
+In bulk the first 16 bits of a word (the sign and 15 bits of U) are drawn first, and mostly decide: no survival
+probability lies among the numbers that begin with these bits. Where one does, the other 48 bits are drawn, and
+the word is looked up as above. This takes a quarter of the entropy; the law is the same.
 
 Nothing is kept between calls: each takes its own entropy, so that a forked process repeats nothing.
 Sources: Ghosh et al. (2012); Mironov (2012) on why floating-point noise does not protect;
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Entropy = Callable[[int], bytes]
 
 MIN_RATE = Fraction(1, 2**40)
-"""Below this the noise itself needs more than 41 bits: it would protect by destroying, and is refused."""
+"""Below this rate the noise itself needs more than 41 bits. It would destroy the data, and is refused."""
 MAX_NOISE = 2**62
 """|tau| stays below this, so that a count up to 2^62 plus noise fits in 64 bits."""
 
@@ -46,16 +46,19 @@ _TOO_LARGE = "noise must stay below 2**62, got a larger draw"
 _BITS = 63
 _MASK = (1 << _BITS) - 1
 _CHUNK = 1 << 16
+"""Draws made at a time: more take more memory, fewer more time."""
 _ENTRIES = 8192
 _BASE = 4096
+"""Sizes of tables: larger ones take more time and memory to make, smaller ones leave more to the digits."""
 _GUIDE_BITS = 15
+"""With the sign, 16 bits: two bytes of entropy decide most draws."""
 _REST = (1 << (_BITS - _GUIDE_BITS)) - 1
 
 
 def draw(rate: Fraction, size: int) -> list[int]:
     """``size`` independent draws of the noise at ``rate`` (nats per unit of count), in pure Python.
 
-    Raises TypeError if ``rate`` is no exact number, ValueError if it is below 2^-40 or ``size`` is negative,
+    Raises TypeError if ``rate`` is not a Fraction, ValueError if it is below 2^-40 or ``size`` is negative,
     OverflowError if a draw reaches 2^62 (the probability is below exp(-2^21) at every accepted rate).
     """
     return _sampler(_checked(rate, size)).draw(size, os.urandom)
@@ -70,7 +73,7 @@ def draw_array(rate: Fraction, size: int) -> "NDArray[np.int64]":
 
 
 def draw_narrow(rate: Fraction, size: int) -> "NDArray[np.signedinteger]":
-    """``draw_array`` in int8, int16 or int64: the narrowest that usually holds noise at ``rate``, and now does.
+    """``draw_array`` in int8, int16 or int64: the narrowest for nearly all draws at ``rate``, or int64.
 
     Raises what ``draw`` raises.
     """
@@ -143,7 +146,7 @@ class Table:
 class Sampler:
     """Two-sided geometric noise at one rate: a table of magnitudes, and geometric digits beyond it.
 
-    ``entries`` (at least 2) bounds the open tables, ``base`` (at least 2) is that of the digits.
+    ``entries`` (at least 2) bounds the size of the open tables; ``base`` (at least 2) is the base of the digits.
     """
 
     def __init__(self, rate: Fraction, entries: int = _ENTRIES, base: int = _BASE) -> None:
@@ -222,7 +225,7 @@ class Sampler:
         return noise
 
     def _draw_rest(self, first: "NDArray[np.uint16]", entropy: Entropy) -> "NDArray[np.int64]":
-        """The noise of words of which the first 16 bits are known."""
+        """The noise of words whose first 16 bits are known."""
         import numpy as np
 
         rest = np.frombuffer(entropy(8 * first.size), dtype=np.int64) & _REST

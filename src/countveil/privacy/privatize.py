@@ -30,10 +30,10 @@ def privatize(
         reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
 
     ``counts``: non-negative whole numbers up to 2^62, rows first, as a NumPy array of any number of axes, a
-    pandas DataFrame (its labels are kept; a default numbering is none, and columns all named by text that
-    reads as numbers are refused, since they may be a record), a scipy.sparse array of any format
+    pandas DataFrame (its labels are kept, except a default numbering; columns whose names all read as
+    numbers are refused, since the names may be a record), a scipy.sparse array of any format
     (every cell gets noise), nested lists, or one record as a mapping word -> count over ``vocabulary``, which
-    gives a release with one row. A vector is one count a row; one record is a matrix with one row.
+    gives a release with one row. A vector is one count per row; one record is a matrix with one row.
     ``level``: one PrivacyLevel, or one for each row. ``truncate``: True for max(0, report), False for signed
     reports, None for truncated if ``counts`` is sparse (signed noise is dense) and signed otherwise.
 
@@ -74,7 +74,7 @@ def read_levels(level: PrivacyLevel | Sequence[PrivacyLevel], rows: int) -> Leve
 
 
 def read_truncate(truncate: bool | None, table: Counts) -> bool:
-    """Whether to truncate: what was asked for, or else if the counts are sparse."""
+    """Whether to truncate: as asked, or by default whether the counts are sparse."""
     if truncate is not None and not isinstance(truncate, bool):
         raise TypeError(f"truncate must be True, False or None, got {truncate!r}")
     return table.sparse if truncate is None else truncate
@@ -120,7 +120,7 @@ def _noisy_csr(table: Counts, row_noise: RowNoise) -> Any:
 
 
 def _joined(pieces: list[Any], dtype: Any) -> Any:
-    """All pieces in one array; none of them stays."""
+    """All pieces in one array; the list is emptied on the way, to free their memory."""
     import numpy as np
 
     whole = np.empty(sum(piece.size for piece in pieces), dtype=dtype)
@@ -133,7 +133,7 @@ def _joined(pieces: list[Any], dtype: Any) -> Any:
 
 
 def _noisy_cells(counts: Any, start: int, stop: int, drawn: Any) -> Any:
-    """Counts of some rows plus noise, flat, in the narrowest type of the noise's that holds them."""
+    """Counts of some rows plus noise, flat, in the noise's type, or the narrowest wider one that holds them."""
     import numpy as np
 
     first, last = counts.indptr[start], counts.indptr[stop]

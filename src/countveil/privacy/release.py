@@ -33,7 +33,7 @@ class Release:
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
-    through its being non-positive. Source: Schein et al. (2019), Theorem 1.
+    through the fact that it is not positive. Source: Schein et al. (2019), Theorem 1.
     """
 
     reports: Any
@@ -71,7 +71,7 @@ class Release:
         """The level that the mechanism keeps: one, or one per row; ReleaseError if it keeps none."""
         known = self._known_levels
         if known is None:
-            raise ReleaseError(f"levels must be those of noise that keeps some, got {self._title} without")
+            raise ReleaseError(f"levels must be kept by the mechanism, got {self._title}, which keeps none")
         if isinstance(self.mechanism, Mechanism):
             return known[self.mechanism]
         return tuple(known[each] for each in self.mechanism)
@@ -115,7 +115,7 @@ class Release:
 
     @property
     def schema_hash(self) -> str:
-        """SHA-256 of the schema (sizes and labels of all axes but the rows), fixed before data is seen."""
+        """SHA-256 of the schema (sizes and labels of all axes except the rows), fixed before data is seen."""
         return _format.schema_hash(self.shape, self.labels)
 
     def describe(self) -> str:
@@ -176,7 +176,7 @@ class Release:
         The file is a zip of .npy arrays and a meta.json, readable by ``np.load(path, allow_pickle=False)``,
         written with the standard library alone. The same release gives the same bytes; they do not tell when
         they were written. Its last bytes are the SHA-256 of all bytes before, which detects damage and casual
-        tampering; it is no signature.
+        tampering; it is not a signature.
         """
         _archive.write(path, _format.members(self))
 

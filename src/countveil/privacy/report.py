@@ -2,7 +2,7 @@
 
 Canonical JSON in one line, so that its bytes are a function of what it says: neither its length nor its
 layout tells more than the noisy counts themselves, and it holds no name and no time. It ends with the SHA-256
-of every byte before, which detects damage and casual changes; it is no signature.
+of every byte before, which detects damage and casual changes; it is not a signature.
 """
 
 import hashlib
@@ -97,7 +97,7 @@ def load(path: str | os.PathLike[str], study: Study) -> Report:
 def decode(content: bytes, study: Study, name: str) -> Report:
     """The report that a file's bytes hold, if it is one of this study; raises RefusedError.
 
-    What it claims to be is checked before its seal, so that a report of another study or version is called so.
+    What it claims to be is checked before its seal, so that a report of another study or version is refused as such.
     """
     value = _fields.check(_fields.parse(content, name), _KINDS, name)
     _fields.fixed(value, fixed(study), name)
@@ -106,7 +106,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     if level not in study.levels:
         raise RefusedError(name, "level", "must be one that the study offers, got another")
     if not _TOKEN.fullmatch(value["participant"]):
-        raise RefusedError(name, "participant", "must be 32 hexadecimal digits, got otherwise")
+        raise RefusedError(name, "participant", "must be 32 hexadecimal digits, got something else")
     _check_values(value["reports"], study, name)
     body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
     if seal != _SEAL % hashlib.sha256(body).hexdigest().encode("ascii"):

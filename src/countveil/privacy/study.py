@@ -1,7 +1,7 @@
 """The study file: what an analyst asks of participants, fixed and published before any data is seen.
 
 JSON, described by ``study.schema.json`` beside this module. Its ``id`` is the SHA-256 of everything else in
-it, so that a study whose file was changed anywhere is another study, or none.
+it: a file that was changed anywhere is another study, or none.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ _MECHANISM = {"name": TwoSidedGeometric.name, "version": TwoSidedGeometric.versi
 
 @dataclass(frozen=True)
 class Study:
-    """What is asked, of whom to ask back, over which categories, at which levels.
+    """What is asked, whom to contact, over which categories, at which levels.
 
     ``axes`` holds one (name, labels) for each axis of the counts of one record; with ``kind`` "words" there is
     one axis, and its labels are what text is counted over. ``truncated`` says whether reports are cut at zero
-    (max(0, report), which loses nothing to a Poisson model) or keep their sign. ``address`` is where the
+    (max(0, report), which loses nothing for a Poisson model) or keep their sign. ``address`` is where the
     participant's page may send a report, if anywhere.
     Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
     """
@@ -128,7 +128,7 @@ class Study:
         return json.dumps(head | described, indent=1, ensure_ascii=True) + "\n"
 
     def meanings(self) -> list[str]:
-        """One line for each level: "hide up to 10 words at epsilon 1", and what is to be known about it."""
+        """One line for each level: "hide up to 10 words at epsilon 1", and what it comes to."""
         unit = "word" if self.kind == WORDS else "count"
         lines = []
         for level in self.levels:
@@ -222,9 +222,11 @@ def read(content: bytes, name: str) -> Study:
 
 
 def _address(value: str | None, name: str) -> str | None:
-    """An address that a content-security policy can name as it is; without TLS on this machine alone."""
+    """An address that a content-security policy can name as it is; only one on this machine may do without TLS."""
     if value is not None and not _ADDRESS.fullmatch(value):
-        rule = "must be an https address of host, port and path alone, or http on localhost, got otherwise"
+        rule = (
+            "must be an https address of host, port and path alone, or http on localhost, got something else"
+        )
         raise RefusedError(name, "address", rule)
     return value
 
@@ -248,7 +250,9 @@ def _levels(entries: list[Any], name: str) -> tuple[PrivacyLevel, ...]:
         level = _fields.level(entry, name, field)
         if entry["meaning"] != level.describe():
             raise RefusedError(
-                name, f"{field}.meaning", f"must be what its two numbers mean, {level.describe()!r}, got else"
+                name,
+                f"{field}.meaning",
+                f"must be what its two numbers mean, {level.describe()!r}, got something else",
             )
         levels.append(level)
     if len(set(levels)) != len(levels):

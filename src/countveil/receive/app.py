@@ -34,13 +34,13 @@ _INLINE = 1 << 16
 
 
 class Limits(NamedTuple):
-    """How many requests a minute one address may make (0: any number)."""
+    """How many requests per minute one address may make (0: any number)."""
 
     per_minute: int = 60
 
 
 class Rates:
-    """How many requests each address may still make: a bucket each, filled evenly, the least used forgotten."""
+    """How many requests each address may still make: one bucket each; the least recently used go first."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._most, self._now = per_minute, now
@@ -86,7 +86,7 @@ def refusal(status: int, field: str, rule: str, **headers: str) -> Response:
 
 
 class Receiver:
-    """Takes one report a request: within the rate, within the size, valid, of a new participant, and on disk."""
+    """Takes one report per request: within the rate, within the size, valid, of a new participant, and on disk."""
 
     def __init__(self, study: Study, store: Store, limits: Limits) -> None:
         self._study, self._store = study, store

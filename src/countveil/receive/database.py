@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 NEW, SAME, OTHER = "new", "same", "other"
-"""What became of a report: stored, there before byte for byte, or refused for another of its participant."""
+"""What became of a report: stored, already there byte for byte, or refused since its participant has another."""
 
 VERSION = 1
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -36,5 +36,5 @@ def is_postgres(where: str) -> bool:
 
 
 def is_url(where: str) -> bool:
-    """Whether this is a URL, and so no file; "host=... password=..." is taken for one, to be refused as such."""
+    """Whether this is a URL, not a file; "host=... password=..." is taken for one, to be refused as such."""
     return _URL.match(where) is not None or _SETTINGS.search(where) is not None

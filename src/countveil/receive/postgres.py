@@ -99,7 +99,7 @@ def _outcome(new: set[str], kept: dict[str, bytes], participant: str, report: by
 
 
 def name_of(url: str) -> str:
-    """The URL without user and password; raises RefusedError if it is none."""
+    """The URL without user and password; raises RefusedError if it is not one."""
     told = _read(url)
     host = quote(told.get("host", told.get("hostaddr", "")), safe="")
     port = f":{told['port']}" if "port" in told else ""
@@ -108,12 +108,12 @@ def name_of(url: str) -> str:
 
 def _read(url: str) -> dict[str, Any]:
     if "@" in _USER.sub("", url, count=1).partition("?")[0]:  # part of a password would be taken for a host
-        rule = "must have %40 for @ and %2F for / in a user and a password, got otherwise"
+        rule = "must have %40 for @ and %2F for / in a user and a password, got something else"
         raise RefusedError("db", "the URL", rule)
     try:
         return conninfo_to_dict(url)
     except psycopg.Error:  # what it says can hold a password
-        raise RefusedError("db", "the URL", "must be one that PostgreSQL reads, got otherwise") from None
+        raise RefusedError("db", "the URL", "must be one that PostgreSQL reads, got something else") from None
 
 
 def _connected(url: str) -> psycopg.Connection:
@@ -191,7 +191,7 @@ def _reading(url: str) -> psycopg.Connection:
 
 
 def size(url: str) -> int:
-    """How many reports a database holds; raises RefusedError if it is no store."""
+    """How many reports a database holds; raises RefusedError if it is not a store."""
     try:
         with _reading(url) as connection:
             return _one(connection, "SELECT count(*) FROM countveil_reports")
@@ -202,7 +202,7 @@ def size(url: str) -> int:
 def contents(url: str) -> Iterator[tuple[str, bytes]]:
     """Each report in the order of the tokens, with what to call it; raises RefusedError.
 
-    All are those of one moment, read a few at a time.
+    All are as of one moment, and read a few at a time.
     """
     name = name_of(url)
     try:

@@ -78,8 +78,8 @@ class SQLite:
         return SAME if before == report else OTHER
 
     def close(self) -> None:
-        """Closes the file, written anew in the order of the tokens: its pages lay as the reports came."""
-        with suppress(sqlite3.Error):  # without room, or beside another receiver, it stays for the next to do
+        """Closes the file, rewritten in the order of the tokens: its pages would show the order of arrival."""
+        with suppress(sqlite3.Error):  # without room, or beside another receiver, it is left for next time
             self._connection.execute("VACUUM")
         self._connection.close()
 
@@ -98,7 +98,7 @@ def _no_store(path: Path, error: Exception) -> RefusedError:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is an SQLite database: no report is."""
+    """Whether a file is an SQLite database, which no report is."""
     if not path.is_file():
         return False
     with open(path, "rb") as file:
@@ -119,7 +119,7 @@ def _reading(path: Path) -> sqlite3.Connection:
 
 
 def size(path: Path) -> int:
-    """How many reports a file holds; raises RefusedError if it is no store."""
+    """How many reports a file holds; raises RefusedError if it is not a store."""
     with closing(_reading(path)) as connection:
         return connection.execute("SELECT count(*) FROM reports").fetchone()[0]
 

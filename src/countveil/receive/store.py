@@ -1,7 +1,7 @@
 """Accepted reports, each participant once: in one SQLite file, or in a PostgreSQL database that a URL names.
 
-Nothing is stored with a time or an address. One thread writes: it takes all that waits into one transaction, and
-says so to those who wait only once that is on disk.
+Nothing is stored with a time or an address. One thread writes: it puts all waiting reports into one transaction, and
+answers only once that is on disk.
 """
 
 import logging
@@ -37,14 +37,14 @@ _Waiting = tuple[str, bytes, "Future[str]"]
 
 
 class BusyError(Exception):
-    """More reports wait to be written than may."""
+    """Too many reports are waiting to be written."""
 
 
 class Store:
-    """The store at a path or a URL, made if there is none; ``waiting`` bounds what waits to be written.
+    """The store at a path or a URL, made if there is none; at most ``waiting`` reports wait to be written.
 
-    Raises RefusedError if there is something else, or the store of another study; FileNotFoundError if a file has
-    no directory to be in; ModuleNotFoundError if a URL needs the extra ``postgres``.
+    Raises RefusedError if there is something else, or the store of another study; FileNotFoundError if the
+    directory of a file does not exist; ModuleNotFoundError if a URL needs the extra ``postgres``.
     """
 
     def __init__(self, where: str | Path, study: Study, waiting: int = 1024) -> None:
@@ -122,7 +122,7 @@ def _postgres(url: str) -> ModuleType:
 
 
 def is_store(where: str | Path) -> bool:
-    """Whether this is a URL, or a file that is an SQLite database: no report is."""
+    """Whether this is a URL, or a file that is an SQLite database, which no report is."""
     return is_url(str(where)) or sqlite.is_file(Path(where))
 
 
@@ -132,7 +132,7 @@ def name_of(where: str | Path) -> str:
 
 
 def size(where: str | Path) -> int:
-    """How many reports a store holds; raises RefusedError if it is none."""
+    """How many reports a store holds; raises RefusedError if it is not one."""
     return _postgres(str(where)).size(str(where)) if is_url(str(where)) else sqlite.size(Path(where))
 
 
