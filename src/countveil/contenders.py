@@ -19,7 +19,7 @@ from countveil.inference.start import least_squares
 from countveil.privacy import Release
 
 LEAST_SQUARES_ITERATIONS = 100
-FLOORS = (0.0, *np.geomspace(1e-3, 0.2, 15))
+FLOORS = (0.0, *np.geomspace(1e-3, 0.2, 15))  # for rates of rivals that can be zero; see ``rate_scores``
 
 
 class Sampling(NamedTuple):
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """A method under its name in the table; ``floored`` if its rates can fall to zero and are raised to score."""
+    """A method under its name in the table; ``floored`` if its rates can be zero and are raised before scoring."""
 
     name: str
     estimate: Callable[[Release, Sampling, int], Estimate]

@@ -51,8 +51,8 @@ def test_a_pilot_by_its_model_or_its_own_rows(here):
 
 
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
-    assert "words must be given by a pilot, --study or --words, once" in fails("plan", *SMALL)
-    assert "once, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
+    assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
+    assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
     assert "words and total must be left to the pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
     assert "truth 'pilot' must come with a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
     assert "truth must be one of model, pilot, got 'me'" in fails(

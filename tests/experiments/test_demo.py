@@ -73,8 +73,8 @@ def test_rates_are_raised_to_a_floor_only_where_they_can_fall_to_zero():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"levels": ()}, "at least one and differ, got none"),
-        ({"levels": ("1", "1")}, "at least one and differ, got 1, 1"),
+        ({"levels": ()}, "one or more, all different, got none"),
+        ({"levels": ("1", "1")}, "one or more, all different, got 1, 1"),
         ({"levels": ("0",)}, r"levels must be positive numbers \(epsilon/N\), got '0'"),
         ({"noise_draws": 0}, "noise_draws must be at least 1, got 0"),
     ],

@@ -62,7 +62,7 @@ def test_the_naive_way_is_judged_by_its_error():
     assert line.startswith(
         "1:1, 50 rows: NAIVE MISLEADS, worse than ours and than least squares: its error of the "
     )
-    assert "rates is 0.6 a cell against 0.3 (least squares 0.4)." in line
+    assert "rates is 0.6 per cell against 0.3 (least squares 0.4)." in line
     (line,) = misleads(summary(fits(countveil={50: 0.3}, naive={50: 0.4}, **RIVALS)))
     assert "NAIVE MISLEADS, worse than ours:" in line
     (line,) = misleads(summary(fits(countveil={50: 0.3}, naive={50: 0.305}, **RIVALS)))

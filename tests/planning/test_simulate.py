@@ -112,8 +112,8 @@ def test_the_cosine_is_of_matched_topics():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"levels": []}, "levels must be at least one and differ, got 0"),
-     ({"rows": [5, 5]}, "rows must be at least one and differ"),
+    [({"levels": []}, "levels must be one or more, all different, got 0"),
+     ({"rows": [5, 5]}, "rows must be one or more, all different"),
      ({"rows": [1]}, "rows must be at least 2, got 1"),
      ({"rows": [10**6]}, "rows times words must be at most 20000000, got 1000000 x 25"),
      ({"replicates": 1}, "replicates must be at least 2")],

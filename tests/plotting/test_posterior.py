@@ -53,8 +53,8 @@ def test_traces_are_the_chains(topic_fit, release):
 
 def test_cells_that_are_not_there_are_refused(topic_fit, release):
     for cells, said in (
-        ([(0, "nothing")], "cells must name a word that there is, got 'nothing'"),
-        ([(99, "word1")], "cells must name a doc that there is, got 99"),
+        ([(0, "nothing")], "cells must name a word of the fit, got 'nothing'"),
+        ([(99, "word1")], "cells must name a doc of the fit, got 99"),
         ([("word1",)], r"must have 2 parts \(doc, word\)"),
         ([], "cells must name at least one, got none"),
     ):

@@ -154,7 +154,7 @@ def test_a_page_without_release_or_labels_says_what_it_cannot():
     assert text.text.startswith("Mine & yours To the content Mine & yours 6 documents × 5 words")
     assert "word 3" in text.text
     assert "Not checked: the release was not given to this page." in text.text
-    assert "said here for a difference of one count" in text.text
+    assert "stated here for a difference of one count" in text.text
 
 
 def test_a_hundred_topics_and_long_labels_stay_small():
@@ -173,7 +173,7 @@ def test_an_optimiser_and_any_einsum_have_pages_too(release):
     model = cv.PoissonFactorization("dkt,vkt->dv", {"k": 2, "t": 2}, **QUICK)
     text = read(render(model.fit(release), release)).text
     assert text.startswith("Components behind private counts")
-    assert "This model's factors have no picture here" in text
+    assert "This model's factors are not shown here" in text
 
 
 def test_words_for_numbers():

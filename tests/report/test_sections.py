@@ -73,7 +73,7 @@ def test_several_kinds_of_components_have_a_section_each(tucker):
     assert set(links) <= set(ids)
     assert {"parts", "parts-1", "part-1", "part-1-2"} <= set(ids)
     assert [len(kind.cards) for kind in kinds(fit, 2)] == [2, 3]
-    assert "Who with whom" not in page.text
+    assert "Who contacts whom" not in page.text
 
 
 def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):

@@ -33,9 +33,9 @@ def collect_reports(
 ) -> None:
     """Merge the reports of a study into one release.
 
-    Files that are not reports of this study, were changed, hold impossible values or come from a participant who
-    was there before are refused one by one; the table says why. Rows keep their own noise level and are labelled
-    with the participants' random tokens.
+    Files that are not reports of this study, were changed, hold impossible values or come from a participant whose
+    report was accepted before are refused one by one; the table says why. Rows keep their own noise level and are
+    labelled with the participants' random tokens.
 
     Example: `countveil collect study.json reports/ -o release.npz`
     """

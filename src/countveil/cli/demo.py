@@ -1,4 +1,4 @@
-"""``countveil demo`` and ``countveil demo communities``: all of it on real data whose truth is known."""
+"""``countveil demo`` and ``countveil demo communities``: the whole library on real data whose true counts are known."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +32,7 @@ def demo(
     threads: Threads = None,
     seed: Seed = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two noise draws per level, to look around.")
+        bool, typer.Option("--quick", help="Two noise draws per level, for a quick look.")
     ] = False,
 ) -> None:
     """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with rivals.

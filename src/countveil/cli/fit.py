@@ -38,8 +38,8 @@ class Sampling(NamedTuple):
             "estimate."
         ),
     ] = "gibbs"
-    draws: Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")] = 500
-    tune: Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")] = 500
+    draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
+    tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
     seed: Annotated[
         int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")
@@ -72,7 +72,7 @@ class Saving(NamedTuple):
     checkpoint: Annotated[
         Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
     ] = None
-    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes from one saving to the next.")] = 5.0
+    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between two saves.")] = 5.0
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
     force: Force = False
 
@@ -193,14 +193,14 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFiles":
-    """The release, or those of a folder, once every file that the command names is found to be what it must be."""
+    """The release, or those of a folder, once every file that the command names has been checked."""
     if output.suffix.lower() != ".nc":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
     check_free(output, saving.force, release, saving.checkpoint)
     if saving.resume and saving.checkpoint is None:
         raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
     if saving.checkpoint is not None:
-        check_free(saving.checkpoint, True, release)  # whether it may exist, fit knows
+        check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
     if not release.exists():
         raise FileNotFoundError(f"no release at {release}")
     from countveil.data.release_files import ReleaseFiles
@@ -224,7 +224,7 @@ def fit_to(model: "FactorizationEstimator", data: Any, saving: Saving) -> None:
 
 
 def finish(model: "FactorizationEstimator", output: Path) -> None:
-    """Say whether to trust the fit, then write it: last, so that a failure takes nothing of the above with it."""
+    """Say whether to trust the fit, then write it: last, so that a failure to write loses nothing that was printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if model.interrupted_:

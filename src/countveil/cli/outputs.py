@@ -7,7 +7,7 @@ from countveil.privacy._archive import check_replaceable
 
 
 def check_free(path: Path, force: bool, *others: Path | None) -> None:
-    """Refuse an output that is another file of the command, is a directory, or has none to be written in.
+    """Refuse an output that is another file of the command, is a directory, or is in a directory that does not exist.
 
     One that exists is refused unless forced.
     """

@@ -46,7 +46,7 @@ def plan_study(
     rows: Annotated[
         list[int] | None,
         typer.Option(
-            help="A number of participants to try [default: half the pilot, all, twice]. Repeatable."
+            help="A number of participants to try [default: half the pilot, all of it, twice as many]. Repeatable."
         ),
     ] = None,
     target: Annotated[
@@ -60,12 +60,12 @@ def plan_study(
         typer.Option(help="True counts from a model of the pilot, or the pilot's own rows: model or pilot."),
     ] = "model",
     method: Annotated[str, typer.Option(help="gibbs, or em: faster, without intervals.")] = "gibbs",
-    replicates: Annotated[int, typer.Option(min=2, help="Simulated studies of each kind.")] = 3,
+    replicates: Annotated[int, typer.Option(min=2, help="Simulated studies of each size.")] = 3,
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
         "countveil-plan"
     ),
     threads: Threads = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation, noise included.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="For the whole simulation, noise included.")] = 1,
 ) -> None:
     """How much noise can a study bear, and how many participants does it need? By simulation.
 
@@ -124,7 +124,7 @@ def check_source(
     if pilot is None and truth == "pilot":
         raise ValueError("truth 'pilot' must come with a pilot corpus, got none")
     if pilot is not None and (words is not None or total is not None):
-        raise ValueError("words and total must be left to the pilot, got one of them beside it")
+        raise ValueError("words and total must be left to the pilot, got one of them as well")
 
 
 def source_without_pilot(
@@ -135,7 +135,7 @@ def source_without_pilot(
 
     n_words = words if asked is None else asked.cells
     if n_words is None or (words is not None and words != n_words):
-        raise ValueError(f"words must be given by a pilot, --study or --words, once, got {words}")
+        raise ValueError(f"words must be given once, by a pilot, --study or --words, got {words}")
     return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
 
 

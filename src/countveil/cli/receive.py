@@ -21,8 +21,8 @@ def receive_reports(
             help="The SQLite file to store reports in, made if there is none; or a URL, postgresql://...",
         ),
     ],
-    host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
+    host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8765,
     per_minute: Annotated[
         int, typer.Option(min=0, help="Requests per minute that one address may make; 0: any number.")
     ] = 60,
@@ -41,8 +41,8 @@ def receive_reports(
     password in a command: leave it to ~/.pgpass, PGPASSWORD or a service file. The user may create tables the
     first time; later INSERT and SELECT are enough. A server that does not wait for its disk (fsync off) is refused.
 
-    TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate before it,
-    which hands on X-Forwarded-For, so that the rate is that of each participant. With Caddy, which gets the
+    TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate in
+    front of it that passes on X-Forwarded-For, so that the rate limit is per participant. With Caddy, which gets the
     certificate itself:
 
     caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
@@ -88,7 +88,7 @@ def taken(host: str, port: int) -> socket.socket:
     """A socket that listens.
 
     Raises:
-        OSError: the address is not this machine's, or the port is another's.
+        OSError: the address is not this machine's, or the port is in use.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -36,7 +36,7 @@ def report(
     """Write a page about a fit: what was promised, the data, topics or communities, checks, and whether to trust it.
 
     One HTML file that loads nothing and runs no script, for a browser, a phone or a printer. It holds labels and
-    what the fit says of everybody together, so share it as you would share the fit.
+    what the fit says about everybody together, so share it as you would share the fit.
 
     Example: `countveil report survey.nc -o survey.html --release survey.npz`
     """

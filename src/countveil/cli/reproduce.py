@@ -36,7 +36,7 @@ def reproduce(
             min=2, help="Sweeps per chain at most; fewer than the papers' are faster and less certain."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of samplers and of simulated noise.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="For the samplers and the simulated noise.")] = 1,
 ) -> None:
     """Run an experiment of the papers again, and say whether what they claim holds.
 

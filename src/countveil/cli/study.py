@@ -47,7 +47,7 @@ def new_study(
 ) -> None:
     """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
 
-    An axis is named by its file, `receiver.txt` being the axis `receiver`. Prints the study's id and what its
+    An axis is named after its file: `receiver.txt` is the axis `receiver`. Prints the study's id and what its
     levels mean.
 
     Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."

@@ -1,4 +1,4 @@
-"""What an analyst touches: models with scikit-learn's habits."""
+"""What an analyst uses: models that follow scikit-learn's conventions."""
 
 from countveil.estimators.blocks import BlockModel
 from countveil.estimators.einsum import PoissonFactorization

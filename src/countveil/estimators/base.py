@@ -44,11 +44,11 @@ from countveil.privacy import Release
 if TYPE_CHECKING:
     from distributed import Client
 
-FEWEST_DRAWS_TO_JUDGE = 50
+MIN_DRAWS_TO_JUDGE = 50  # R-hat of shorter chains is too noisy to warn about
 
 
 class Given(NamedTuple):
-    """Data as inference takes them, their first part, what their axes are called, and the model of them."""
+    """Data as inference takes them, their first part, what their axes are called, and their model."""
 
     data: Observations | ReleaseFiles
     first: Observations
@@ -57,7 +57,7 @@ class Given(NamedTuple):
 
 
 class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, BaseEstimator):
-    """A Poisson factorization with scikit-learn's habits; the public models say which, and list their options.
+    """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes (after ``fit``):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
@@ -113,9 +113,9 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         ``ReleaseFiles`` stay on disk; "em" alone holds copies of their reports in memory.
 
         Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
-        a sampler's chains are saved to that file every so many minutes, and with ``resume`` they go on from
-        there: the finished draws are the same as without the break. With ``client``, a ``distributed.Client``,
-        its workers compute: see ``engine``.
+        a sampler's chains are saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they
+        go on from there: the finished draws are the same as without the break. With ``client``, a
+        ``distributed.Client``, its workers compute: see ``engine``.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
@@ -168,7 +168,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         return available_threads() if self.threads is None else self.threads
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
-        """Take over what a method found; its caller is a public method."""
+        """Take over what a method found. Only public methods call it, so that warnings point at the user's code."""
         data, first, labels, self.model_ = given
         self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
         facts = self._facts()
@@ -223,7 +223,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
 
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
-        return {**self.get_params(deep=False), "engine": None}  # where it was computed is nobody's business
+        return {**self.get_params(deep=False), "engine": None}  # where a fit was computed is no part of it
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
@@ -248,7 +248,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         if facts.get("signal_share", 1.0) < SIGNAL_LEAST:
             warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=4)
         sizes = self.posterior["posterior"].sizes
-        if sizes["chain"] < 2 or sizes["draw"] < FEWEST_DRAWS_TO_JUDGE:
+        if sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE:
             return
         found = self.diagnostics()
         if found.table["r_hat"].max() > R_HAT_FAIR:
@@ -256,7 +256,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
 
 
 def check_options(method: Method, estimator: Any) -> None:
-    """Refuse a value of an option that no method allows, or that other methods than this one alone allow."""
+    """Refuse a value of an option that no method allows, or that only methods other than this one allow."""
     for name in dict.fromkeys(name for each in METHODS.values() for name in each.options):
         readers = [each for each in METHODS.values() if each.options.get(name)]
         if not readers or not hasattr(estimator, name):
@@ -271,16 +271,16 @@ def check_options(method: Method, estimator: Any) -> None:
 
 
 def check_computing(method: str, engine: Any, client: Any = None) -> None:
-    """Refuse an engine that is none, and Dask for a method whose data travel."""
+    """Refuse what is not an engine, and Dask for a method that would send every batch to its workers."""
     if check_engine(engine, client) and METHODS[method].batches:
         raise ValueError(
-            f"method {method!r} goes with engine None or 'threads', since its batches would travel every time, got "
+            f"method {method!r} goes with engine None or 'threads', since every batch would have to be sent, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
 
 
 def model_called(name: str) -> type[FactorizationEstimator] | None:
-    """The model class of this name, whoever wrote it; None if no module that was imported has one."""
+    """The model class of this name, the library's or a user's; None if no imported module has one."""
     waiting: list[type[FactorizationEstimator]] = [FactorizationEstimator]
     for kind in waiting:
         if kind.__name__ == name and kind is not FactorizationEstimator:
@@ -290,7 +290,7 @@ def model_called(name: str) -> type[FactorizationEstimator] | None:
 
 
 def check_whole(model: FactorizationEstimator) -> None:
-    """Go on with an interruption that a fit answered with what it had until then: that is nothing to compare.
+    """Interrupt again if the model's fit was interrupted: what it holds must not be compared with finished fits.
 
     Raises:
         KeyboardInterrupt: the model's fit was interrupted.

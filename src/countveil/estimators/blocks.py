@@ -32,8 +32,9 @@ class BlockModel(FactorizationEstimator):
 
     Counts are y_ij ~ Poisson(sum_cd theta_ic pi_cd theta_jd) with gamma priors: a mixed-membership stochastic block
     model (Schein et al. 2019, section 5). In the posterior each community's memberships theta_c sum to one over
-    actors, and pi_cd is the expected number of messages from community c to community d, what actors would send
-    themselves included; without direction, pi_cd is the number between two communities, pi_cc twice that within one.
+    actors, and pi_cd is the expected number of messages from community c to community d, including what
+    actors would send to themselves; without direction, pi_cd is the number between two communities, and pi_cc is twice
+    that within one.
 
     Args:
         n_communities: number of communities C.
@@ -42,8 +43,9 @@ class BlockModel(FactorizationEstimator):
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
         **options: what every model takes; the reference and ``help`` list it.
 
-    Data are square; row and column labels have to be the same. Where ``alpha`` is given, networkx graphs are taken as
-    plain arrays are (0 for true counts), directed or not as the model is. Attributes, beside those of every model:
+    Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
+    accepted as plain arrays are; they must be directed if and only if the model is. Attributes, besides those of every
+    model:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
         memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
     """

@@ -1,4 +1,4 @@
-"""Parameters of estimators, checked."""
+"""Checks of the parameters of estimators."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from sklearn.utils import check_array
 
 from countveil.data.matrices import unwrap
 
-FORMATS = ("csr", "csc", "coo")  # of sparse matrices that scikit-learn can look into for what is not finite
+FORMATS = ("csr", "csc", "coo")  # sparse ones in which scikit-learn can find values that are not finite
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
@@ -30,7 +30,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_interval(interval: float) -> None:
-    """Refuse what is no probability strictly between 0 and 1."""
+    """Refuse what is not a probability strictly between 0 and 1."""
     if not 0.0 < interval < 1.0:
         raise ValueError(f"interval must be between 0 and 1, got {interval}")
 

@@ -121,7 +121,7 @@ class PoissonFactorization(FactorizationEstimator):
 
 
 def without_self_loops(observations: Observations, spec: Spec) -> Observations:
-    """The same with every cell masked that joins an entry of the shared factor with itself, if the axes fit."""
+    """The observations with every cell masked that joins an entry of the shared factor with itself, if the axes fit."""
     shape = observations.mode_shape
     twice = [
         t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1
@@ -194,7 +194,7 @@ def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.nd
 
 
 def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """A factor's value: finite, not negative, not all zero, of its shape; zeros become tiny: logarithms must exist."""
+    """A factor's value: finite, not negative, not all zero, of its shape; zeros become tiny, to have logarithms."""
     found = real_numbers(f"fixed factor {name!r}", value)
     if found.shape != shape:
         raise ValueError(f"fixed factor {name!r} must have shape {shape}, got {found.shape}")
@@ -220,7 +220,7 @@ def check_transpose(name: str, values: float | np.ndarray, shape: tuple[int, ...
 
 
 def real_numbers(name: str, value: Any) -> np.ndarray:
-    """An array of float64, the caller's own left alone."""
+    """A copy as an array of float64."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):

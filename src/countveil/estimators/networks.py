@@ -1,4 +1,4 @@
-"""What a fit says of a network: communities of actors, and how much these have to do with each other."""
+"""What a fit says about a network: communities of actors, and the expected counts between them."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Network(NamedTuple):
 def network_of(
     tree: xr.DataTree, model: Factorization, layout: Layout, parts: tuple[Part, ...]
 ) -> Network | None:
-    """The network that a fit is of; None unless one factor of actors is used on both sides of one factor between them.
+    """The network that was fitted; None unless one factor of actors is used on both sides of one factor of communities.
 
     The rate of (i, j) is sum_cd theta_ic pi_cd theta_jd, and theta's components sum to one.
     """

@@ -1,4 +1,4 @@
-"""What a notebook shows of a fit: sizes, noise and settings, never a report or a count."""
+"""What a notebook shows about a fit: sizes, noise and settings, never a report or a count."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from countveil.privacy._html import card
 if TYPE_CHECKING:
     from countveil.estimators.base import FactorizationEstimator
 
-UNLIKE_PRIVATE = {"exact": "true counts, without noise", "naive": "noisy reports, taken for true counts"}
+NOT_PRIVATE = {"exact": "true counts, without noise", "naive": "noisy reports, taken for true counts"}
 
 
 class ShownInNotebooks:
@@ -51,8 +51,8 @@ def fit_card(fit: "FactorizationEstimator") -> str:
 
 def noise_of(alpha: np.ndarray, kind: str, simulated: bool) -> str:
     """The noise of the data in words."""
-    if kind in UNLIKE_PRIVATE:
-        return UNLIKE_PRIVATE[kind]
+    if kind in NOT_PRIVATE:
+        return NOT_PRIVATE[kind]
     low, high = float(alpha.min()), float(alpha.max())
     said = f"alpha {low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
     return f"{said}, simulated: protects nobody" if simulated else said

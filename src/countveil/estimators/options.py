@@ -17,8 +17,8 @@ class Options(TypedDict, total=False):
 
     method: Annotated[str, Option("gibbs", None, in_words())]
     draws: Annotated[int, Option(500, Whole(1),
-        'draws kept of each chain (of the approximation, for "cavi"; "em" has one).')]
-    tune: Annotated[int, Option(500, Whole(0), "sweeps of each chain thrown away first (samplers).")]
+        'draws kept from each chain (from the approximation, for "cavi"; "em" has one).')]
+    tune: Annotated[int, Option(500, Whole(0), "first sweeps of each chain, which are thrown away (samplers).")]
     chains: Annotated[int, Option(4, Whole(1), "chains, each from its own start (samplers).")]
     thin: Annotated[int, Option(1, Whole(1),
         "keep every thin-th draw only; memory grows with draws * chains * size of the factors.")]
@@ -47,7 +47,7 @@ class Options(TypedDict, total=False):
     threads: Annotated[int | None, Option(None, Whole(1, or_none=True),
         "how many cores to use; None takes all that are available. Does not change the result.")]
     engine: Annotated[str | None, Option(None, None,
-        'who computes: None or "threads", "dask" (the client made last, else this many workers in this process), or '
+        'who computes: None or "threads", "dask" (the client made last, else ``threads`` workers in this process), or '
         'the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".')]
     progress: Annotated[bool | None, Option(None, None,
         "show a progress bar; None shows it in a terminal or notebook only.")]
@@ -64,6 +64,6 @@ class StreamOptions(RowOptions, total=False):
     """What models take whose rows may arrive over time."""
 
     total_rows: Annotated[int | None, Option(None, Whole(1, or_none=True),
-        "how many rows those that ``partial_fit`` has seen are to speak for; None takes as many as it has seen "
+        "how many rows those that ``partial_fit`` has seen stand for; None takes as many as it has seen "
         '("svi").')]
 # fmt: on

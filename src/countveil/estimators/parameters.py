@@ -1,9 +1,9 @@
-"""Parameters of models: what is declared of each, and constructors that have the signature so declared.
+"""Parameters of models: what is declared about each, and constructors with the declared signature.
 
-A model takes options as ``**options: Unpack[Options]`` (``countveil.estimators.options``) beside parameters of its own.
-Its signature then has them one by one, for people, for editors and for scikit-learn, which reads there what
-``get_params``, ``set_params`` and ``clone`` are about. A parameter of a model's own says what it may be in its
-annotation: ``n_topics: Annotated[int, Whole(1)] = 10``.
+A model takes options as ``**options: Unpack[Options]`` (``countveil.estimators.options``) besides parameters of its
+own. Its signature then lists them one by one, for people, for editors and for scikit-learn, whose ``get_params``,
+``set_params`` and ``clone`` read it. A parameter of a model's own says what it may be in its annotation:
+``n_topics: Annotated[int, Whole(1)] = 10``.
 """
 
 import inspect
@@ -76,7 +76,7 @@ class Flag(NamedTuple):
 
 
 class Option(NamedTuple):
-    """What is declared of an option beside its type."""
+    """What is declared about an option besides its type."""
 
     default: Any
     rule: Rule | None  # None where ``fit`` checks it together with other parameters or the data
@@ -104,7 +104,7 @@ class TakesOptions:
             cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\n{section_of(described_options(cls))}"
 
     def _remember(self, given: Mapping[str, Any]) -> None:
-        """Set every parameter as it was given; ``given`` is what ``locals()`` says in the constructor.
+        """Set every parameter as it was given; ``given`` is what ``locals()`` returns in the constructor.
 
         Raises:
             TypeError: an option that the model does not take.
@@ -122,7 +122,7 @@ class TakesOptions:
                 setattr(self, name, given[name])
 
     def _check_rules(self) -> None:
-        """Refuse parameters that are not what they may be; raises ValueError."""
+        """Refuse parameters that break their rules; raises ValueError."""
         for name, rule in self._rules.items():
             rule.check(name, getattr(self, name))
 
@@ -140,7 +140,7 @@ def rules_of(constructor: Callable[..., Any]) -> dict[str, Rule]:
 
 
 def signature_of(constructor: Callable[..., Any], types: Mapping[str, Any]) -> inspect.Signature:
-    """A constructor's signature with its options one by one, and without what is declared of them beside types."""
+    """A constructor's signature with its options one by one, annotated by their types alone."""
     found = inspect.signature(constructor)
     own = [
         p.replace(annotation=plain_type(p.annotation))
@@ -155,7 +155,7 @@ def signature_of(constructor: Callable[..., Any], types: Mapping[str, Any]) -> i
 
 
 def declared(hint: Any) -> Option:
-    """What is declared of an option beside its type."""
+    """What is declared about an option besides its type."""
     option = get_args(hint)[1]
     assert isinstance(option, Option)
     return option

@@ -38,7 +38,7 @@ class HasParts(Readable):
 
     @property
     def member_axes(self) -> tuple[str, ...]:
-        """Every axis along which the members of components can be listed, also those that no report lists."""
+        """Every axis along which the members of components can be listed, including those that no report lists."""
         return tuple(self._listed())
 
     def members(self, axis: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
@@ -70,7 +70,7 @@ class HasParts(Readable):
 
         Args:
             interval: probability of the intervals.
-            axis: with several kinds of components, an axis of those that are meant; the first kind by default.
+            axis: with several kinds of components, an axis of the kind that is meant; the first kind by default.
 
         Raises:
             ValueError: an interval out of range; an axis along which nothing can be listed; a model without
@@ -98,7 +98,7 @@ class HasParts(Readable):
 
     @property
     def network(self) -> Network | None:
-        """Who is in which community, and how much these have to do with each other; None if that is no question."""
+        """Communities of actors, and the expected counts between them; None for a fit of anything but a network."""
         tree, model, layout = self._fitted()
         return network_of(tree, model, layout, self.parts)
 
@@ -110,7 +110,7 @@ class HasParts(Readable):
         return " × ".join(f"{len(names):,} {plurals.get(dim, dim)}" for dim, names in self.axes.items())
 
     def _parts_by_group(self) -> dict[str, Part]:
-        """What ``parts`` has, by the latent axis that ``latent_groups`` names each kind by."""
+        """The kinds in ``parts``, each under the latent axis by which ``latent_groups`` names it."""
         _, model, layout = self._fitted()
         groups, listed, found = latent_groups(model), self._listed(), {}
         for group in dict.fromkeys(groups.values()):
@@ -138,7 +138,7 @@ class HasParts(Readable):
         return found[axis]
 
     def _sums_to_one(self, factor: Factor) -> bool:
-        """Whether every draw of each component does, over the factor's observed axes."""
+        """Whether each component sums to one over the factor's observed axes, in every draw."""
         return any(factor is self.model_.factors[f] for f in normalised(self.model_))
 
     def _sizes(self, group: str) -> np.ndarray:
@@ -147,7 +147,7 @@ class HasParts(Readable):
 
 
 def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
-    """What components are called by their dimension, if it is a word."""
+    """What components are called: the name of their dimension, if it is a word."""
     dim = layout.dims[group]
     if len(dim) > 1:
         return dim
@@ -157,8 +157,8 @@ def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
 def component_sizes(tree: xr.DataTree, model: Factorization, layout: Layout, group: str) -> np.ndarray:
     """(C S, K) expected counts that each component takes part in, summed over the uses of a factor that is used twice.
 
-    The einsum with the components' axis for its output. A factor whose components sum to one over observed axes of its
-    own drops out.
+    This is the einsum with the components' axis as its output. A factor whose components sum to one over observed axes
+    of its own drops out.
     """
     spec, ones = model.spec, normalised(model)
     terms, operands = [], []

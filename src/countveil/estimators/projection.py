@@ -1,4 +1,4 @@
-"""New rows given what was fitted of the columns: ``transform`` for models whose rows have a factor of their own."""
+"""New rows given the fitted columns: ``transform`` for models whose rows have a factor of their own."""
 
 from typing import Any
 

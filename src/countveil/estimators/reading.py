@@ -53,7 +53,7 @@ class Readable:
         return {dim: tree["posterior"][dim].to_numpy() for dim in layout.dims_of(model.spec.output)}
 
     def observe(self, X: Any) -> Observations:
-        """Data as the model sees them: cells that are no part of it, such as self-loops, are masked.
+        """Data as the model sees them: cells that are not part of them, such as self-loops, are masked.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).

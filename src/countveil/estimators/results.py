@@ -1,4 +1,4 @@
-"""What every fit answers: its posterior, rates, diagnostics, scores, predictions, and its file."""
+"""The results of every fit: its posterior, rates, diagnostics, scores, predictions, and its file."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from countveil.models.portable import model_of
 
 
 class Results(Readable):
-    """A fit's answers, for the estimator that sets ``posterior_`` and ``model_``."""
+    """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
     fit_seconds_: float
@@ -55,7 +55,7 @@ class Results(Readable):
         """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).
 
         X holds the reports of the fit's own rows; cells is a boolean mask of those to score (all that are seen in X
-        by default): pass the mask that the fit did not see for a held-out comparison.
+        by default): for a held-out comparison pass the mask of the cells that were hidden from the fit.
 
         Raises:
             ValueError: X not of the fit's shape, or a cell that is masked in X.
@@ -96,7 +96,7 @@ class Results(Readable):
     def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
         """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
 
-        For posterior predictive checks. Seeded noise: nobody's privacy rests on it.
+        For posterior predictive checks. The noise is seeded, and protects nobody.
         """
         check_integer("n", n, 1)
         if not isinstance(rng, np.random.Generator):

@@ -12,7 +12,7 @@ from countveil.inference.continuing import Stream, restore
 
 
 def learns_from_batches(estimator: Any) -> bool:
-    """Whether the estimator's method does.
+    """Whether the estimator's method learns from batches.
 
     Raises:
         AttributeError: it does not.
@@ -30,10 +30,10 @@ class RowStream:
         """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
 
         The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
-        topics found in few noisy rows are slow to mend. Later calls go on from there, also after ``fit`` and
+        topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
         after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
-        counts as a new one, so show rows once (or set ``total_rows``). Whatever speaks of rows, such as
-        ``posterior``, ``rate`` and ``diagnostics``, is about those of the last call; columns are about all.
+        counts as a new one, so show rows once (or set ``total_rows``). Results about rows, such as
+        ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
         Every call makes ``draws`` draws.
 
         Raises:
@@ -59,7 +59,7 @@ class RowStream:
         return self
 
     def _check_goes_on(self: Any, given: Given, before: Stream) -> None:
-        """Refuse rows that do not go with those before them."""
+        """Refuse rows that do not match those before them."""
         self._check_columns(given.first)
         spec, axis = given.model.spec, given.model.spec.latent
         fitted, now = self.model_.columns.sizes[axis], given.model.columns.sizes[axis]

@@ -20,16 +20,16 @@ class TensorModel(RowProjection, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts are y_ijt.. ~ Poisson(sum_k f_ik g_jk h_tk ..) with gamma priors: a CP factorization (Schein et al. 2015). In
-    the posterior every component's factors sum to one over their mode, but for the first mode's, which hold the
-    component's expected counts. For a Tucker tensor see ``PoissonFactorization``.
+    the posterior every component's factors sum to one over their mode, except those of the first mode, which hold
+    the component's expected counts. For a Tucker tensor see ``PoissonFactorization``.
 
     Args:
         n_components: number of components K.
         modes: names of the data's axes; mode0, mode1, ... by default.
         **options: what every model takes; the reference and ``help`` list it.
 
-    Attributes, beside those of every model:
-        posterior: one variable a mode, "factor_<mode>", with dims (<mode>, component).
+    Attributes, besides those of every model:
+        posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
     """
 
     rows_are_new_data: ClassVar[bool] = True

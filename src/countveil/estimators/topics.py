@@ -36,7 +36,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         n_topics: number of topics K.
         **options: what every model takes; the reference and ``help`` list it.
 
-    Attributes (after ``fit``), beside those of every model:
+    Attributes (after ``fit``), besides those of every model:
         posterior: dims (chain, draw, doc, topic, word).
         components_: (K, V) posterior mean topics.
     """

@@ -1,4 +1,4 @@
-"""The demo of communities: who meets whom in Les Misérables, found again from noisy reports of it.
+"""The demo of communities: who meets whom in Les Misérables, recovered from noisy reports.
 
 77 people of the novel, and for each pair the number of chapters in which both appear (Knuth 1993). Every pair's
 count gets exact noise, those that never meet included; each contender sees that release alone.

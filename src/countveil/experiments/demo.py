@@ -97,7 +97,7 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
         return {"level": job.level, "draw": job.draw, "method": job.method, **scores}
 
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design; the scores tell
+        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design; the scores judge them
         watcher.stage("compiling (once; kept for the next run)")
         ours(_first_rows(releases[shown, 1]), plan.sampling._replace(tune=1, draws=1), 0)
         jobs = _jobs(corpus, plan, releases)
@@ -173,7 +173,7 @@ def _draws(plan: Plan) -> range:
 
 def _check(plan: Plan) -> None:
     if not plan.levels or len(set(plan.levels)) < len(plan.levels):
-        raise ValueError(f"levels must be at least one and differ, got {', '.join(plan.levels) or 'none'}")
+        raise ValueError(f"levels must be one or more, all different, got {', '.join(plan.levels) or 'none'}")
     for level in plan.levels:
         try:
             PrivacyLevel(level, 1)

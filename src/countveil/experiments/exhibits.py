@@ -1,4 +1,4 @@
-"""What a person sees of the demo: its table, the top words side by side, and its verdicts."""
+"""What the demo shows: its table, the top words side by side, and its verdicts."""
 
 import numpy as np
 import pandas as pd
@@ -150,7 +150,7 @@ def _cell(row: pd.Series, metric: str) -> str:
 
 
 def _is_best(group: pd.DataFrame, row: pd.Series, metric: str) -> bool:
-    """The best of a level's methods; of the rows without noise none is marked."""
+    """Whether a row is the best of its level's methods; rows without noise are never marked."""
     if metric == "seconds" or row["level"] == NO_NOISE:
         return False
     values = group[f"{metric}_mean"]

@@ -32,7 +32,7 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     n_documents, n_words = corpus.counts.shape
     screen.print(
         f"{n_documents} documents x {n_words} words, {plan.sampling.n_topics} topics; exact noise on every cell, "
-        f"{plan.noise_draws} fresh draws a level.",
+        f"{plan.noise_draws} fresh draws per level.",
         highlight=False,
     )
     screen.print(score_table(study.fits))

@@ -1,4 +1,4 @@
-"""What the demo's numbers come to, worked out from the numbers."""
+"""Whether the demo's claims hold, computed from its numbers."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -54,7 +54,7 @@ def _compare(
 
 
 def _signed(fits: pd.DataFrame, level: str, method: str, metric: str) -> np.ndarray:
-    """A metric's values over the noise draws, in the draws' order, turned so that higher is better."""
+    """A metric's values over the noise draws, in the draws' order, with their sign such that higher is better."""
     chosen = fits[(fits["level"] == level) & (fits["method"] == method)].sort_values("draw")
     values = chosen[metric].to_numpy(dtype=np.float64)
     return values if HIGHER_IS_BETTER[metric] else -values

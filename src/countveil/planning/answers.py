@@ -10,9 +10,11 @@ from countveil.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS
 from countveil.planning.simulate import MEASURES
 
 ERRORS = 2.0
-"""Standard errors by which a difference must exceed zero to be called one."""
+"""A difference must exceed zero by this many standard errors to count."""
 SMALL = 0.05
-COVERS_LITTLE = 0.75
+"""Relative differences up to this are not reported."""
+LOW_COVERAGE = 0.75
+"""A coverage of 90% intervals below this is reported; short chains alone bring it somewhat below 0.9."""
 GOALS = ("mae", "mae_of_rates", "log_score", "topic_error", "topic_cosine", "interval_width", "share_width")
 
 
@@ -58,7 +60,7 @@ def participants(found: pd.DataFrame, target: Target) -> list[str]:
     """For each level, how many rows our fit needs for the target, between the sizes that were simulated.
 
     Interpolated in the logarithm of the rows; the range is where the curve moved by ERRORS standard errors
-    towards and away from the target crosses it. Beyond the sizes simulated nothing is said.
+    towards and away from the target crosses it. Nothing is said beyond the simulated sizes.
     """
     lines = []
     for level in found["level"].unique():
@@ -115,12 +117,14 @@ def misleads(found: pd.DataFrame) -> list[str]:
 def _verdict(here: pd.DataFrame) -> str:
     measure = "mae" if np.isnan(here.loc[OURS.name, "mae_of_rates"]) else "mae_of_rates"
     ours, naive, squares = (here.loc[name] for name in (OURS.name, NAIVE.name, LEAST_SQUARES.name))
-    errors = f"{naive[measure]:.3g} a cell against {ours[measure]:.3g} (least squares {squares[measure]:.3g})"
+    errors = (
+        f"{naive[measure]:.3g} per cell against {ours[measure]:.3g} (least squares {squares[measure]:.3g})"
+    )
     off = naive["total"]
     said = [f"its error of the rates is {errors}"]
     if abs(off - 1.0) > SMALL:
         said.append(f"it sees {off:.2g} times the true number of counts")
-    if naive["coverage"] < COVERS_LITTLE:
+    if naive["coverage"] < LOW_COVERAGE:
         said.append(
             f"its 90% intervals hold the true rate in {naive['coverage']:.0%} of cells (ours in "
             f"{ours['coverage']:.0%})"
@@ -136,7 +140,7 @@ def _verdict(here: pd.DataFrame) -> str:
         head = "naive does about as well"
     line = f"{head}: {'; '.join(said)}."
     if not _worse(here.loc[COLUMN_MEANS.name], ours, "log_score"):
-        line += " Ours says no more of a row than the words' means over all rows: too much noise, or too few rows."
+        line += " Ours says no more about a row than the words' means over all rows: too much noise, or too few rows."
     return line
 
 

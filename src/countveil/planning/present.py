@@ -52,10 +52,10 @@ def present(
     screen.print(
         "MAE: mean absolute error per cell. Topic error: total variation distance to the "
         "true topics, matched. Holds rate: share of cells whose true rate is in its 90% interval; intervals "
-        "and this share are of short chains, and somewhat too narrow. Total / true: all counts that a "
-        "method sees, over all there are. Rates of zero are scored as 0.001. Least squares is given signed reports, "
-        "which a study that cuts reports at zero does not have. Predicting zero everywhere would have an MAE to counts "
-        f"of {found.loc[found['method'] == ZERO.name, 'mae'].mean():.3f}.\n",
+        "and this share are of short chains, and somewhat too narrow. Total / true: the sum of a "
+        "method's rates over that of the true counts. Rates of zero are scored as 0.001. Least squares "
+        "is given signed reports, which a study that cuts reports at zero does not have. Predicting zero everywhere "
+        f"would have an MAE to counts of {found.loc[found['method'] == ZERO.name, 'mae'].mean():.3f}.\n",
         highlight=False,
     )  # fmt: skip
     screen.print("Where would treating reports as true counts (naive) mislead?", style="bold")

@@ -30,11 +30,12 @@ from countveil.privacy.level import short
 from countveil.simulation import simulate_release
 from countveil.watcher import Watcher
 
-CELLS_SEEN = 10_000
+CELLS_SEEN = 10_000  # in which intervals are measured: more are steadier and take more memory
 NO_NOISE = "no noise"
 FLOOR = 1e-3
-"""Rates of zero are raised to this to score them: a count above zero would have no chance."""
+"""Rates of zero are raised to this before they are scored: else a positive count would have probability zero."""
 SETTINGS: dict[str, Any] = {"method": "gibbs", "chains": 2, "tune": 40, "draws": 40}
+"""Short chains, since a plan makes many fits; their intervals are somewhat too narrow."""
 MEASURES = {
     "mae": False,
     "mae_of_rates": False,
@@ -114,7 +115,7 @@ def _unit(
 
     def scored(level: PrivacyLevel | None, method: str, data: Any) -> dict[str, object]:
         name = f"{method}, {rows} rows, replicate {replicate}" + (f", {_said(level)}" if level else "")
-        watched = method not in (COLUMN_MEANS.name, ZERO.name)  # too quick to be worth a line
+        watched = method not in (COLUMN_MEANS.name, ZERO.name)  # too quick to show
         if watched:
             watcher.started(name)
         begun, seed = time.perf_counter(), next(seeds)
@@ -216,9 +217,9 @@ def _replicates(grid: Grid) -> range:
 def _check(grid: Grid, source: Source) -> None:
     for name, values in (("levels", grid.levels), ("rows", grid.rows)):
         if not values or len(set(values)) < len(values):
-            raise ValueError(f"{name} must be at least one and differ, got {len(values)}")
+            raise ValueError(f"{name} must be one or more, all different, got {len(values)}")
     if grid.replicates < 2:
-        raise ValueError(f"replicates must be at least 2, to know the error, got {grid.replicates}")
+        raise ValueError(f"replicates must be at least 2, to estimate the error, got {grid.replicates}")
     if min(grid.rows) < 2:
         raise ValueError(f"rows must be at least 2, got {min(grid.rows)}")
     if source.most_rows is not None and max(grid.rows) > source.most_rows:

@@ -12,9 +12,10 @@ from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 
 SHAPE = 0.1
-"""Gamma shape of both factors, the default of TopicModel: few topics a row, few words a topic."""
-MAX_CELLS = 20_000_000
+"""Gamma shape of both factors, the default of TopicModel: few topics per row, few words per topic."""
+MAX_CELLS = 20_000_000  # of a simulated study, which is held dense
 PILOT_FIT: dict[str, Any] = {"chains": 2, "tune": 150, "draws": 50}
+"""Short chains: a truth needs one plausible draw, not a settled posterior."""
 
 
 class Truth(NamedTuple):
@@ -76,7 +77,7 @@ class FromPrior:
 class FromModel:
     """Counts drawn from a model of a pilot corpus: a posterior draw of its topics and of its rows' mixes.
 
-    Rows are the pilot's in random order, and begin again where there are more than it has: new people of the
+    Rows are the pilot's in random order, and start over where more are wanted than it has: new people of the
     same kinds. The pilot is fitted as it is, so it has to be public or the owner's own.
 
     Args:
@@ -99,7 +100,7 @@ class FromModel:
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
-        """True counts of this many rows, by one of the posterior draws."""
+        """True counts of this many rows, from one of the posterior draws."""
         one = int(rng.integers(len(self._theta)))
         pilot_rows = self._theta.shape[1]
         order = np.concatenate([rng.permutation(pilot_rows) for _ in range(-(-rows // pilot_rows))])
@@ -110,7 +111,7 @@ class FromModel:
 class FromPilot:
     """The pilot's own counts, under fresh *simulation* noise; topics are compared with its own fit's.
 
-    Nothing that is made of it may be handed to anybody: simulated noise protects nobody.
+    Nothing made from it may be given to anybody: simulated noise protects nobody.
 
     Args:
         counts, n_topics, seed, settings: as for ``FromModel``.
@@ -142,7 +143,7 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
     """
     seen = ExactCounts(counts)
     if counts.sum() == 0:
-        raise ValueError("a pilot must hold a count above zero, got zeros only")
+        raise ValueError("a pilot must hold a count above zero, got only zeros")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = TopicModel(n_topics, seed=seed, progress=False, **PILOT_FIT | settings)

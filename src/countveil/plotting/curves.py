@@ -26,7 +26,7 @@ def privacy_utility(
     rows: int | None = None,
     ax: Any = None,
 ) -> Any:
-    """A measure of error against epsilon/N, a line a method; returns the axes.
+    """A measure of error against epsilon/N, one line per method; returns the axes.
 
     Args:
         table: what ``countveil plan`` (plan.csv) or the demo (scores.csv) writes, or the name of such a file.

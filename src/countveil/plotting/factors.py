@@ -29,8 +29,8 @@ def topics(
         ax: axes to draw on; new ones by default, as high as they need to be.
 
     Raises:
-        TypeError: no model.
-        ValueError: a topic or mode that there is not; n or interval out of range; components that cannot be listed.
+        TypeError: not a model.
+        ValueError: an unknown topic or mode; n or interval out of range; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
     found = fit.members(mode, n, interval)
@@ -71,11 +71,11 @@ def prevalence(
 ) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
-    With several kinds of components, ``mode`` is an axis of those that are meant; the first kind by default.
+    With several kinds of components, ``mode`` is an axis of the kind that is meant; the first kind by default.
 
     Raises:
-        TypeError: no model.
-        ValueError: interval not between 0 and 1; a mode that there is not; components that cannot be listed.
+        TypeError: not a model.
+        ValueError: interval not between 0 and 1; an unknown mode; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
     found = fit.prevalence(interval, axis=mode)
@@ -99,8 +99,8 @@ def listed_axis(fit: Any, mode: str | None) -> str:
     """The axis whose entries are members: the one that was asked for, or the last of the first kind of component.
 
     Raises:
-        TypeError: no model.
-        ValueError: an axis along which nothing can be listed, or a model of which nothing can.
+        TypeError: not a model.
+        ValueError: an axis along which nothing can be listed, or a model without components that can be.
     """
     if not hasattr(type(fit), "parts"):
         raise TypeError(f"fit must be a model of countveil, got {type(fit).__name__}")

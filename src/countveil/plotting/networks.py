@@ -9,7 +9,7 @@ from countveil.estimators.networks import Network
 from countveil.plotting import style
 
 LAYOUTS = ("spring", "circle")
-MOST_NAMES = 90
+MAX_NAMES = 90  # in a figure, so that they can be read
 
 
 def communities_of(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,11 +35,11 @@ def rate_matrix(fit: FactorizationEstimator, network: Network) -> np.ndarray:
 def block_matrix(fit: FactorizationEstimator, *, ax: Any = None) -> Any:
     """Every pair's expected contacts as a heat map, actors ordered by community; returns the axes.
 
-    Lines part the communities, the largest at the top left. Colours are on a scale of log(1 + rate / s), s a
+    Lines separate the communities, the largest at the top left. Colours are on a scale of log(1 + rate / s), s a
     quarter of the rates' mean, so that rare contacts can be told apart.
 
     Raises:
-        TypeError: no model of a network.
+        TypeError: not a model of a network.
     """
     found = network_in(fit)
     from matplotlib.colors import FuncNorm
@@ -84,7 +84,7 @@ def network(
     *,
     layout: str | None = None,
     edges: int | None = None,
-    names: int = MOST_NAMES,
+    names: int = MAX_NAMES,
     ax: Any = None,
 ) -> Any:
     """The strongest expected contacts as a network, actors coloured by community and named; returns the axes.
@@ -98,7 +98,7 @@ def network(
         ax: axes to draw on; new ones by default.
 
     Raises:
-        TypeError: no model of a network.
+        TypeError: not a model of a network.
         ValueError: an unknown layout, edges or names negative.
         ModuleNotFoundError: layout "spring" without networkx.
     """
@@ -219,7 +219,7 @@ def has_networkx() -> bool:
 
 
 def network_in(fit: Any) -> Network:
-    """The network that a fit is of.
+    """The network that was fitted.
 
     Raises:
         TypeError: a fit of anything else.

@@ -1,4 +1,4 @@
-"""Chains and true counts: whether a fit is to be trusted, and what it says of single cells."""
+"""Chains and true counts: whether a fit is to be trusted, and what it says about single cells."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.predict import count_laws
 from countveil.plotting import style
 
-MOST_DRAWS = 200
+MAX_DRAWS = 200  # averaged for a cell's law: more are smoother and slower
 TITLES = {
     "log_likelihood": "log-likelihood of the reports",
     "total_rate": "expected sum of all counts",
@@ -18,12 +18,12 @@ TITLES = {
 
 
 def trace(fit: FactorizationEstimator, quantity: str | None = None, *, ax: Any = None) -> Any:
-    """A quantity that does not depend on the order of components, draw by draw, a line a chain; returns the axes.
+    """A quantity that does not depend on the order of components, draw by draw, one line per chain; returns the axes.
 
     quantity is "log_likelihood" (default) or "total_rate" of a sampler, "objective" (default) of an optimiser.
 
     Raises:
-        ValueError: a quantity that the fit has not.
+        ValueError: a quantity that the fit does not have.
     """
     tree = fit.posterior
     optimised = "optimisation" in tree.children
@@ -50,7 +50,7 @@ def trace(fit: FactorizationEstimator, quantity: str | None = None, *, ax: Any =
 def true_counts(
     fit: FactorizationEstimator, reports: Any, cells: Iterable[Sequence[Any]], *, ax: Any = None
 ) -> Any:
-    """What the reports and the model together say of the true counts of some cells; returns the axes.
+    """What the reports and the model together say about the true counts of some cells; returns the axes.
 
     Each cell's posterior P(count | report) is the closed-form law given a rate, averaged over (at most 200) draws of
     the rate. A line marks the report.
@@ -62,7 +62,7 @@ def true_counts(
         ax: axes to draw on; new ones by default.
 
     Raises:
-        ValueError: no cells, a label or number that there is not, reports of another shape, a masked cell.
+        ValueError: no cells, an unknown label or number, reports of another shape, a masked cell.
     """
     wanted = [tuple(cell) for cell in cells]
     found, labels, laws = laws_of_cells(fit, reports, wanted)
@@ -103,7 +103,7 @@ def laws_of_cells(
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
-    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["log_likelihood"].size / MOST_DRAWS)))
+    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["log_likelihood"].size / MAX_DRAWS)))
     rates = [
         (theta[rows] * phi[columns]).sum(axis=1)
         for s, (theta, phi) in enumerate(fit.matrix_draws())
@@ -121,6 +121,6 @@ def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndar
     for part, dim, known in zip(cell, dims, names, strict=True):
         where = np.flatnonzero(known == part)
         if not where.size:
-            raise ValueError(f"cells must name a {dim} that there is, got {part!r}")
+            raise ValueError(f"cells must name a {dim} of the fit, got {part!r}")
         found.append(int(where[0]))
     return found

@@ -1,4 +1,4 @@
-"""Do reports simulated from the fit look like those that were seen? And what did noise alone make of them?"""
+"""Do reports simulated from the fit look like those that were seen? And how many does noise alone explain?"""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ from countveil.inference.posterior import evenly
 from countveil.inference.predict import simulated_reports
 from countveil.likelihoods.laws import positive_beyond_noise
 
-CELLS_IN_ALL = 20_000_000
-CELLS_AT_ONCE = 2_000_000
-FEWEST, MOST = 20, 100
-DRAWS_FOR_MEANS = 50
+SIMULATED_CELLS = 20_000_000  # over all releases: more make the intervals steadier and take longer
+CELLS_AT_ONCE = 2_000_000  # kept dense; of larger data a selection of rows is compared, to save memory
+MIN_RELEASES, MAX_RELEASES = 20, 100
+DRAWS_FOR_MEANS = 50  # of a selection of rows: more lower the Monte Carlo error and take longer
 SUM = "sum of the positive reports"
 OUTSIDE = "not as the model expects"
 
 
 class Noise(NamedTuple):
-    """What was seen of the reports, against noise alone and against the fit."""
+    """Totals of the reports: as seen, by noise alone, and by the fit."""
 
-    rows: int  # that this is about: of very large data an even selection
+    rows: int  # that were counted; of very large data an even selection
     cells: int
     masked: int
     share_seen: float  # of positive reports
@@ -88,7 +88,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     """
     chosen = selected(data)
     reports, visible, level = dense(data.take(chosen))
-    n = int(np.clip(CELLS_IN_ALL // reports.size, FEWEST, MOST))
+    n = int(np.clip(SIMULATED_CELLS // reports.size, MIN_RELEASES, MAX_RELEASES))
     draws = fit.posterior["sample_stats"]["log_likelihood"].size
     times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
     top = int(reports.max()) if reports.size else 0
@@ -133,7 +133,7 @@ def statistics(reports: np.ndarray, visible: np.ndarray) -> dict[str, float]:
 
 
 def verdict(value: float, low: float, high: float) -> str:
-    """In words."""
+    """Whether a statistic lies within its interval, in words."""
     if low <= value <= high:
         return "as the model expects"
     return f"{OUTSIDE}: {'lower' if value < low else 'higher'}"

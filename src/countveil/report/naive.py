@@ -17,13 +17,13 @@ from countveil.report.check import dense, mean_of_rows, selected
 from countveil.report.loading import in_shape_of
 from countveil.report.sections import Card, cards, percent
 
-NEXT_TO_NOTHING = 0.1
-ENTRIES = 3
+NEXT_TO_NOTHING = 0.1  # expected counts below it are called so
+ENTRIES_PER_AXIS = 3  # of a tensor's components, so that a row of the table stays readable
 SAME = 0.8  # an overlap from which two components are called much the same
 
 
 class Pair(NamedTuple):
-    """A component beside the naive one nearest to it; ``overlap`` is the share of the two that is the same."""
+    """A component beside the naive one nearest to it; ``overlap`` is the probability that the two share."""
 
     title: str
     overlap: str
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
 
 
 def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEstimator:
-    """The same model, method and seed fitted to the reports of a release as if they were true; as long as the fit took.
+    """The same model, method and seed fitted to a release's reports as if they were true; takes as long as the fit.
 
     Raises:
         ValueError: a fit of true counts, or a naive one; a release of another shape.
@@ -104,11 +104,11 @@ def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstima
 
 
 def strongest(card: Card) -> str:
-    """The members of a component in a row; of each axis of a tensor the first few."""
+    """The members of a component in one line; the first few along each axis of a tensor."""
     lists = [[bar.label for bar in listing.bars] for listing in card.listings]
-    return "; ".join(", ".join(names if len(lists) == 1 else names[:ENTRIES]) for names in lists)
+    return "; ".join(", ".join(names if len(lists) == 1 else names[:ENTRIES_PER_AXIS]) for names in lists)
 
 
 def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(K, K) what each two distributions share: one less their total variation distance."""
+    """(K, K) overlap of every two distributions: one minus their total variation distance."""
     return np.array([np.minimum(p, second).sum(axis=1) for p in first])

@@ -42,8 +42,8 @@ def write_report(
             whether releases simulated from the fit look like it.
         members: how many words (actors, entries) to list of each topic (community, component).
         title: heading of the page.
-        naive: say how the fit differs from one that takes the release's reports for true counts; that one is made
-            for it, and takes about as long as the fit did.
+        naive: compare the fit with one that takes the release's reports for true counts. It is fitted for the page,
+            and takes about as long as the fit did.
 
     Raises:
         ModuleNotFoundError: Jinja2 or matplotlib is missing.
@@ -193,7 +193,7 @@ def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
 
 
 def in_words(r_hat: float, ess: float) -> str:
-    """Whether chains agree on one quantity, and whether they have seen enough of it."""
+    """Whether chains agree on one quantity, and whether it has enough effective draws."""
     if not np.isfinite(ess):
         return "too few draws to say"
     if not np.isfinite(r_hat):

@@ -1,4 +1,4 @@
-"""Figures as images inside the page: SVG in a data address, so that nothing in a label can act."""
+"""Figures as images inside the page: SVG in a data URL, so that nothing in a label can run."""
 
 import base64
 import io
@@ -14,7 +14,7 @@ from countveil.report.check import Check
 
 
 class Picture(NamedTuple):
-    """An image and what it shows, for those who do not see it."""
+    """An image, and what it shows in words for those who cannot see it."""
 
     source: str
     alt: str
@@ -23,7 +23,7 @@ class Picture(NamedTuple):
 
 
 def picture(draw: Callable[[Any], Any], alt: str, width: float, height: float) -> Picture:
-    """What ``draw`` draws on axes of so many inches, the same bytes every time."""
+    """What ``draw`` draws on axes of this size in inches, the same bytes every time."""
     import matplotlib as mpl
 
     figure = style.new_figure(width, height)
@@ -52,7 +52,7 @@ def network_pictures(fit: FactorizationEstimator, found: Network) -> list[Pictur
     n, one, many = len(found.actors), found.part.one, found.part.many
     heat = (
         f"Heat map of the expected counts between {n} actors, ordered by {one}. Bright squares on the diagonal are "
-        f"{many} whose members have much to do with each other; bright squares off it join two {many}."
+        f"{many} whose members are often in contact; bright squares off it join two {many}."
     )
     net = (
         f"Network of {n} actors on a circle, the members of a {one} side by side, with the strongest expected "

@@ -10,11 +10,11 @@ from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy.level import hides, short
 
 DISTANCES = (1, 2, 5, 10, 50)
-SURE = 0.99
+SURE = 0.99  # a share of right guesses above it is called practically all
 
 
 class Promise(NamedTuple):
-    """Paragraphs on what is protected, and how much of a difference can be told (distance, factor, right guesses)."""
+    """Paragraphs on what is protected, and how well counts can be told apart (distance, factor, right guesses)."""
 
     kind: str  # private, simulated, exact or naive
     headline: str
@@ -23,8 +23,8 @@ class Promise(NamedTuple):
 
 
 PRIVATE = (
-    "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page knows "
-    "the noisy reports only, and nothing on it can tell more of anybody than they do."
+    "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page was "
+    "made from the noisy reports alone, and nothing on it can reveal more about anybody than they do."
 )
 SIMULATED = (
     "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
@@ -33,7 +33,7 @@ SIMULATED = (
 
 
 def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
-    """What the fit's facts, and its release where there is one, say of protection."""
+    """What the fit's facts, and its release where there is one, say about protection."""
     facts = fit.posterior.attrs
     kind = str(facts["observations"])
     alpha = np.unique(fit.posterior["constant_data"]["alpha"].to_numpy())
@@ -65,13 +65,13 @@ def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
 
 
 def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, list[str]]:
-    """The least protective level and what is said of it."""
+    """The least protective level and what is said about it."""
     if release is None:
         rate = round(-math.log(float(alpha[alpha > 0.0].min())), 6)
         weakest = PrivacyLevel(str(rate), 1)
         words = [
-            "The fit keeps the strength of the noise, not the promise in the words that it was given in, so "
-            "it is said here for a difference of one count. " + weakest.describe()
+            "The fit keeps the strength of the noise, not the level at which the promise was stated, so "
+            "the promise is stated here for a difference of one count. " + weakest.describe()
         ]
     else:
         levels = {release.levels} if isinstance(release.levels, PrivacyLevel) else set(release.levels)
@@ -82,7 +82,7 @@ def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, l
         words.append("Some counts carry no noise at all; nothing is promised for them.")
     if np.count_nonzero(alpha) > 1:
         words.append(
-            f"Levels differ between records: the noise's alpha goes from {alpha[alpha > 0].min():.4g} (least "
+            f"Levels differ between records: the noise's alpha ranges from {alpha[alpha > 0].min():.4g} (least "
             f"protected) to {alpha.max():.4g} (most). What is said here holds for the least protected."
         )
     return weakest, words

@@ -9,7 +9,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.networks import Network
 from countveil.models.layout import Part
 
-MOST_BLOCKS = 12
+MAX_BLOCKS = 12  # communities in the table: more would not fit on the page
 DARKEST = 60.0  # per cent: dark text on it stays readable
 NAMES_IN_OVERVIEW = 4
 
@@ -117,7 +117,7 @@ def bar(label: str, middle: Any, low: Any, high: Any, most: float) -> Bar:
 
 
 def percent(value: Any) -> str:
-    """Two digits or so; of next to nothing only that it is less than a tenth of a per cent."""
+    """A share in per cent, with about two digits; of less than a tenth of a per cent only that."""
     hundred = 100.0 * float(value)
     if 0.0 < hundred < 0.1:
         return "<0.1%"
@@ -125,7 +125,7 @@ def percent(value: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """Three digits or so, never with a power of ten."""
+    """A number with about three digits, never with a power of ten."""
     size = float(value)
     if 0.0 < size < 0.1:
         return "<0.1"
@@ -135,7 +135,7 @@ def number(value: Any) -> str:
 def block_table(network: Network) -> list[list[tuple[str, str, int]]]:
     """Expected counts between communities: (mean, interval, shade in per cent) by row and column; empty if too many."""
     mean = network.blocks
-    if len(mean) > MOST_BLOCKS:
+    if len(mean) > MAX_BLOCKS:
         return []
     low, high = np.quantile(network.block_draws, [0.05, 0.95], axis=0)
     shade = np.round(DARKEST * np.sqrt(mean / max(float(mean.max()), 1e-300))).astype(int)

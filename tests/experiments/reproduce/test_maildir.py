@@ -113,7 +113,7 @@ def test_nothing_but_counts_is_kept(folder, tmp_path):
 def test_files_that_are_no_mails_are_told_and_left_out(folder):
     put(folder, **{"bob-b__inbox__7.": b"\xff\x00", "bob-b__inbox__8.": b"", "bob-b__.hidden__1": b"x"})
     (folder / "bob-b" / "inbox" / "link").symlink_to(folder)
-    with pytest.warns(UserWarning, match="2 of 10 files in .* are no e-mails that can be read"):
+    with pytest.warns(UserWarning, match="2 of 10 files in .* are not readable e-mails"):
         found = maildir.network(folder, Bench("case"), RULES)
     np.testing.assert_array_equal(found, [[0, 3], [1, 0]])
 

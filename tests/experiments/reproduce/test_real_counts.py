@@ -93,7 +93,7 @@ def test_a_network_in_every_form(here, form):
 
 def test_a_network_must_be_square(here):
     np.savez(here / "data" / "enron161.npz", Y=NETWORK[:5])
-    assert r"must be square, one row and one column an actor, got (5, 12)" in fails(
+    assert r"must be square, one row and one column per actor, got (5, 12)" in fails(
         "reproduce", "communities-enron", "--data", "data"
     )
 

@@ -1,4 +1,4 @@
-"""The experiments of the papers, run again: one module a case study, by the name that the command line gives it."""
+"""The experiments of the papers, run again: one module per case study, named as on the command line."""
 
 import importlib
 from types import ModuleType

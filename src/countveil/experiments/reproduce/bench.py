@@ -1,4 +1,4 @@
-"""Where a case study is worked out: its settings, and a folder that keeps every result as soon as it is there."""
+"""Where a case study runs: its settings, and a folder that keeps every result as soon as it is found."""
 
 import hashlib
 import json
@@ -31,20 +31,20 @@ class Study(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Something that takes a while: everything that its result depends on, and how to work it out."""
+    """A computation: everything that its result depends on, and the function that makes it."""
 
     key: dict[str, Any]
     work: Callable[[], dict[str, Any]]
 
 
 class Bench:
-    """One case study's place to work.
+    """The settings and kept results of one case study.
 
     Args:
-        name: the case study's.
+        name: that of the case study.
         folder: where results are kept, or None to keep none.
         data: a folder of real counts, or None.
-        seed: of samplers and of simulated noise.
+        seed: for samplers and simulated noise.
         watcher: shows every task.
     """
 
@@ -60,7 +60,7 @@ class Bench:
         self._total = 0
 
     def rng(self, *key: int) -> np.random.Generator:
-        """Random numbers of their own for every key."""
+        """A random generator for each key, independent of the others."""
         return np.random.default_rng([self.seed, *key])
 
     def results(self, tasks: Iterable[Task]) -> list[Arrays]:

@@ -33,7 +33,7 @@ EMPTY, FLOOR = (
     0.05,
     1e-3,
 )  # a rate below EMPTY is a sparse part; estimates are raised to FLOOR for divergences
-LEAST_MEAN, LEAST_SHARE, MOST = 1.0, 0.1, 100
+MIN_MEAN, MAX_MEAN, MIN_SHARE = 1.0, 100, 0.1
 FLAT = "one flat rate"
 
 
@@ -70,12 +70,12 @@ def emptiness(rng: np.random.Generator, n: int) -> Verdict:
 def network(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(rates, counts): the first from the prior with something in it.
 
-    Kept is the first whose mean rate is between LEAST_MEAN and MOST, with a rate of at least 1 in LEAST_SHARE of its
-    cells: one in a few.
+    The first is kept whose mean rate is between MIN_MEAN and MAX_MEAN, with a rate of at least 1 in MIN_SHARE of its
+    cells: several have to be drawn for one.
     """
     while True:
         rate = prior_rates(rng, SHAPE, RATE)
-        if LEAST_MEAN <= rate[OFF].mean() <= MOST and (rate[OFF] >= 1.0).mean() >= LEAST_SHARE:
+        if MIN_MEAN <= rate[OFF].mean() <= MAX_MEAN and (rate[OFF] >= 1.0).mean() >= MIN_SHARE:
             return rate, rng.poisson(rate) * OFF
 
 
@@ -167,7 +167,7 @@ def draw(
         row[0].set_ylabel(f"epsilon = {epsilon:g}\nsender (20)", fontsize=9)
         row[0].set_xlabel("receiver (20)", fontsize=8)
     bar = upper.colorbar(image, ax=grid, location="bottom", shrink=0.5, aspect=50)
-    bar.set_label("rate or report, e-mails a pair (log scale above 0.5)", fontsize=9)
+    bar.set_label("rate or report, e-mails per pair (log scale above 0.5)", fontsize=9)
     panels_of_errors = lower.subplots(2, 1)
     labels = {
         "error": "mean error over mean rate\n(lower is better)",

@@ -1,4 +1,4 @@
-"""Rates between Enron's actors from noisy counts: the ICML paper's figure 4 and its appendix's figure 1, above."""
+"""Rates between Enron's actors from noisy counts: the ICML paper's figure 4 and its appendix's figure 1, top."""
 
 import pandas as pd
 

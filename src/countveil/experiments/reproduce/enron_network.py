@@ -80,7 +80,7 @@ def draw(table: pd.DataFrame, title: str) -> Any:
                 "",
                 f"C = {n} communities" if metric == "mae" else "",
             )
-    grid[0, 0].set_ylabel("mean absolute error, e-mails a pair\n(lower is better)", fontsize=9)
+    grid[0, 0].set_ylabel("mean absolute error, e-mails per pair\n(lower is better)", fontsize=9)
     grid[1, 0].set_ylabel("log score per e-mail\n(higher is better)", fontsize=9)
     draws = int(table["draw"].max()) + 1
     spread = f"bars span {draws} noise draws" if draws > 1 else "one noise draw"

@@ -1,4 +1,4 @@
-"""Links held out between Enron's busiest actors: the ICML paper's figure 4 and its appendix's figure 1, below."""
+"""Links held out between Enron's busiest actors: the ICML paper's figure 4 and its appendix's figure 1, bottom."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,8 @@ from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE
 ABOUT = "prediction of links held out between Enron's busiest senders and receivers"
 NEEDS = "Enron's network"
 FULL, QUICK = enron_network.FULL, enron_network.QUICK
-TOP, MOST = 50, 0.5
+TOP = 50
+MAJORITY = 0.5  # more than this share of the settings is most of them
 
 
 def busiest(counts: np.ndarray) -> np.ndarray:
@@ -47,7 +48,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     )  # fmt: skip
     most = compared(
         "Held-out links are predicted with the lowest mean absolute error of the paper's three in most settings",
-        wide, setting, Comparison("mae", OURS, "best rival", share=MOST + 1e-9),
+        wide, setting, Comparison("mae", OURS, "best rival", share=MAJORITY + 1e-9),
     )  # fmt: skip
     return [most] + [
         compared(claim, table, ["C"] if pair.first == TRUE_COUNTS else setting, pair)

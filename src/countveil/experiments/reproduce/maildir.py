@@ -1,7 +1,7 @@
 """Enron's raw mail folders, counted: words of e-mails, and e-mails between the owners of the folders.
 
-A folder for each owner, in it their mail folders, in those a file a mail (the CMU distribution). What is kept is
-counts alone: no text, word, name or address.
+A folder for each owner, in it their mail folders, in those one file per mail (the CMU distribution). Only
+counts are kept: no text, word, name or address.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ import scipy.sparse as sp
 from countveil.experiments.reproduce.bench import Arrays, Bench, Task
 from countveil.experiments.reproduce.mails import Mail, Texts, read_mail
 
-COUNTING = 2  # to be raised whenever something else is counted: it is part of what kept counts go by
+COUNTING = 2  # to be raised whenever the way of counting changes: kept counts of another are not used
 SENT = "sent"  # in the name of a folder that holds what its owner wrote
 
 
 class Rules(NamedTuple):
-    """What the ICML paper counts: random e-mails of so many words, frequent words that are not everywhere, and
-    actors who sent a mail and sent or received so many."""
+    """What the ICML paper counts: random e-mails of enough words, frequent words that are not everywhere, and
+    actors who sent a mail and sent or received enough."""
 
     documents: int = 10_000
     words: int = 10_000
@@ -82,7 +82,7 @@ def network(folder: Path, bench: Bench, rules: Rules = Rules()) -> np.ndarray:  
 def counted(folder: Path, bench: Bench, rules: Rules) -> Arrays:
     """Both counts, from the bench's folder if an earlier run left those of the same files there.
 
-    The same are files of the same names, sizes and times of change. Warns of files that are no mails.
+    The same are files of the same names, sizes and times of change. Warns of files that are not mails.
 
     Raises:
         ValueError: no mail with a sender.
@@ -96,7 +96,7 @@ def counted(folder: Path, bench: Bench, rules: Rules) -> Arrays:
         raise ValueError(f"{folder} must hold e-mails with a sender, got none in {files} files")
     if left_out:
         warnings.warn(
-            f"{left_out} of {files} files in {folder} are no e-mails that can be read, with a sender: left out",
+            f"{left_out} of {files} files in {folder} are not readable e-mails with a sender, and were left out",
             stacklevel=2,
         )
     return found
@@ -160,10 +160,8 @@ class Links:
         self._addresses: dict[str, Counter[str]] = {}
 
     def seen(self, relative: str, mail: Mail) -> None:
-        """A file, a copy of another or not: in a folder of sent mails it tells its owner's address."""
-        owner, *folders = Path(relative).parts[:-1] or (
-            "",
-        )  # a file beside the owners' folders tells nothing
+        """A file, a copy of another or not: in a folder of sent mails it shows its owner's address."""
+        owner, *folders = Path(relative).parts[:-1] or ("",)  # a file beside the owners' folders has no owner
         if any(SENT in name.casefold() for name in folders):
             self._addresses.setdefault(owner, Counter())[mail.sender] += 1
 
@@ -175,7 +173,7 @@ class Links:
             self._pairs[(mail.sender, receiver)] += 1
 
     def matrix(self, least: int) -> np.ndarray:
-        """(n, n) from row to column, of owners who sent or received at least so many; nothing to oneself."""
+        """(n, n) from row to column, of owners who sent or received at least ``least``; nothing to oneself."""
         chosen = {max(found, key=lambda a: (found[a], a)) for found in self._addresses.values()}
         actors = sorted(a for a in chosen if self._sent[a] + self._received[a] >= least)
         place = {address: i for i, address in enumerate(actors)}

@@ -75,13 +75,13 @@ def plain_text(message: Message) -> str:
             continue
         try:
             found.append(payload.decode(part.get_content_charset() or "utf-8", errors="replace"))
-        except LookupError:  # a character set that there is not
+        except LookupError:  # an unknown character set
             found.append(payload.decode("latin-1"))
     return "\n".join(found)
 
 
 class Texts:
-    """At most n e-mails of so many words or more: those of the smallest digests, which is a random choice."""
+    """At most n e-mails of ``least_tokens`` words or more: those with the smallest digests, a random choice."""
 
     def __init__(self, n: int, least_tokens: int) -> None:
         self._n, self._least, self._heap = n, least_tokens, list[tuple[int, str]]()

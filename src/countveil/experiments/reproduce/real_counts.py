@@ -38,7 +38,7 @@ def network(bench: Bench) -> np.ndarray:
         return maildir.network(_mails(folder, NETWORK), bench)
     counts = _whole(_array(path, "Y") if path.suffix == ".npz" else read_counts(path).values, path)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
-        raise ValueError(f"{path} must be square, one row and one column an actor, got {counts.shape}")
+        raise ValueError(f"{path} must be square, one row and one column per actor, got {counts.shape}")
     np.fill_diagonal(counts, 0)
     return counts
 
@@ -47,7 +47,7 @@ def _array(path: Path, name: str) -> Any:
     try:
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             return file[name]
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):  # a bare array is no context
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):  # TypeError: a bare array
         raise ValueError(f"{path} must hold an array {name} of counts, got none that can be read") from None
 
 
@@ -62,7 +62,7 @@ def _whole(values: Any, path: Path) -> np.ndarray:
 
 
 def texts(bench: Bench, names: tuple[str, ...], shape: tuple[int, int]) -> sp.csr_array:
-    """Documents by words, sparse: at most so many of the longest documents and of the most frequent words.
+    """Documents by words, sparse: the longest documents and the most frequent words, at most ``shape`` of them.
 
     Looked for in the bench's data: the names, in order (UCI bag of words, with its vocabulary to check it by if that
     is there; MatrixMarket; .npz), then raw mail folders.

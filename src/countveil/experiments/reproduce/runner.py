@@ -31,7 +31,7 @@ def present(
     """Run case studies, write NAME.png, NAME.svg, NAME.csv and NAME-verdicts.csv for each, and print all verdicts.
 
     One that needs real counts is left out, its claims not tested, if others were asked for and there are no data.
-    ``repeats`` is how many noise draws or data sets to go through at most, ``sweeps`` how many a chain has at most.
+    ``repeats`` is at most how many noise draws or data sets to go through, ``sweeps`` at most how many each chain has.
 
     Raises:
         FileNotFoundError: a single case study without the data that it needs.
@@ -61,7 +61,7 @@ def present(
 
 
 def at_most(plan: Any, repeats: int | None, sweeps: int | None = None) -> Any:
-    """A plan with its numbers of noise draws or data sets and of sweeps cut to these; one that has none as it is."""
+    """A plan with its numbers of noise draws, data sets and sweeps cut to these; others stay as they are."""
     if repeats is not None:
         fields = [field for field in ("noise_draws", "data_sets") if field in plan._fields]
         plan = plan._replace(**{field: min(repeats, getattr(plan, field)) for field in fields})

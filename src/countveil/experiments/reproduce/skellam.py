@@ -17,7 +17,7 @@ NEEDS = ""
 RATES = ((1.0, 1.0), (5.0, 1.0), (2.0, 8.0))
 ALPHAS = (0.3, 0.6, 0.9)
 FALSE_ALARM = 1e-4  # for all chi-square tests together
-FEWEST = 20  # expected draws in a cell of a test
+MIN_EXPECTED = 20  # draws in a cell of a test
 
 
 class Plan(NamedTuple):
@@ -73,7 +73,7 @@ def skellam_kurtosis(alpha: float) -> float:
 def fit_p_value(noise: np.ndarray, alpha: float) -> float:
     """Chi-square test of draws against two-sided geometric noise; cells with few expected draws are pooled."""
     law, reach = TwoSidedGeometric(alpha), 0
-    while law.pmf(reach + 1) * noise.size >= FEWEST and law.sf(reach + 1) * noise.size >= FEWEST:
+    while law.pmf(reach + 1) * noise.size >= MIN_EXPECTED and law.sf(reach + 1) * noise.size >= MIN_EXPECTED:
         reach += 1
     k = np.arange(-reach, reach + 1)
     clipped = np.clip(noise, -reach - 1, reach + 1)
@@ -98,7 +98,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         verdict(
             "Skellam noise with exponentially distributed rates is two-sided geometric noise",
             least > FALSE_ALARM / len(table),
-            f"{int(table['draws'].iloc[0]):,} draws a level; chi-square p-values by alpha {p_values}",
+            f"{int(table['draws'].iloc[0]):,} draws per level; chi-square p-values by alpha {p_values}",
         ),
         verdict(
             "With fixed rates Skellam noise can be lopsided and centred away from zero; the geometric is neither",

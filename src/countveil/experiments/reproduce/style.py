@@ -44,7 +44,7 @@ def tidy(axes: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> None
 
 
 def log_scale(axes: Any) -> None:
-    """Logarithmic upwards, with plain numbers at 1, 2 and 5 of every decade."""
+    """A logarithmic vertical axis, with plain numbers at 1, 2 and 5 of every decade."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.set_yscale("log")
@@ -54,9 +54,9 @@ def log_scale(axes: Any) -> None:
 
 
 def lines(axes: Any, fits: pd.DataFrame, x: str, y: str, methods: Sequence[str]) -> None:
-    """A line a method over the values of x: means over draws, bars from the least to the largest draw.
+    """One line per method over the values of x: means over draws, bars from the least to the largest draw.
 
-    Methods without a value of x (no noise) are lines across. Where x is numeric it is the axis, else its order is.
+    Methods without a value of x (no noise) are horizontal lines. Values of x that are not numbers are spaced evenly.
     """
     noisy = fits[fits[x].notna()]
     order = list(dict.fromkeys(noisy[x]))

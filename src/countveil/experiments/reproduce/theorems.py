@@ -17,7 +17,7 @@ ABOUT = "the theorems and propositions of all papers, numerically"
 NEEDS = ""
 ROUNDING = 1e-9  # of doubles in sums of a few hundred terms
 ALPHAS = (0.1, np.exp(-1.0), 0.7)
-NODES = 150
+NODES = 150  # of the quadrature: enough for sums correct to ROUNDING
 
 
 class Plan(NamedTuple):

@@ -30,11 +30,12 @@ ABOUT = "topics of Enron's e-mails from noisy counts"
 NEEDS = "Enron's texts"
 LEVELS = (3.0, 2.0, 1.0)  # epsilon/N; the text of the paper names three levels without their values
 METHODS = (OURS, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
-TOP, ROWS_AT_ONCE = 10, 500
+TOP = 10  # words of a topic whose coherence is measured
+ROWS_AT_ONCE = 500  # held dense: fewer save memory
 
 
 class Plan(NamedTuple):
-    """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that there are).
+    """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that are available).
 
     Naive chains may be shorter: they give all the noise to topics too, and a sweep costs ten times as much.
     """
@@ -109,7 +110,7 @@ def fit(
 ) -> dict[str, float]:
     """Scores and seconds of one fit; ``prior`` is options of the model that are not its defaults.
 
-    Chains go on from the checkpoint, if it is there; how much of the processor they took is not known then.
+    Chains go on from the checkpoint, if it is there; their processor time is not known then.
 
     Raises:
         KeyboardInterrupt: the fit was interrupted, and what it drew until then is no result.
@@ -160,7 +161,7 @@ def settled(model: TopicModel) -> dict[str, float]:
 
 
 def peak_gigabytes() -> float:
-    """The most memory that this process has held; NaN where the system does not tell."""
+    """The most memory that this process has held; NaN where the system does not say."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -225,7 +226,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
 
 def nearly_clean(table: pd.DataFrame) -> Verdict:
     """Whether the error is within a tenth of that of the fit to the true counts, at every level."""
-    claim = "The mean absolute error is nearly as low as the true counts' fit has it (within 10%)"
+    claim = "The mean absolute error is nearly as low as that of the true counts' fit (within 10%)"
     clean = table.loc[table["method"] == TRUE_COUNTS, "mae"].mean()
     if np.isnan(clean):
         return untested(claim, "no fit to the true counts")
@@ -236,7 +237,7 @@ def nearly_clean(table: pd.DataFrame) -> Verdict:
 def draw(table: pd.DataFrame, shape: tuple[int, ...], plan: Plan) -> Any:
     """A panel for each metric, against epsilon/N."""
     panels = {
-        "mae": "mean absolute error, words a cell\n(lower is better)",
+        "mae": "mean absolute error, words per cell\n(lower is better)",
         "log_score": "log score per word\n(higher is better)",
         "npmi": "NPMI of the top 10 words\n(higher is better)",
         "umass": "UMass coherence of the top 10 words\n(higher is better)",

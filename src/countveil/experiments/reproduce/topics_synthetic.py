@@ -18,7 +18,7 @@ ABOUT = "recovery of three separated topics under document-specific noise"
 NEEDS = ""
 ROWS, WORDS, TOPICS, CONCENTRATION, MAIN = 90, 15, 3, 10.0, 0.9
 LEVELS = {"low": 0.1, "high": 0.9}  # mean noise level alpha_0; the paper says small and large
-TOKENS = (60, 200)  # expected words a document; the paper does not say
+TOKENS = (60, 200)  # expected words per document; the paper does not say
 METHODS = (OURS, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
 POOR = 0.3  # topic error from which on a recovery is called poor
 
@@ -88,7 +88,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     high, setting = table[table["noise"] == "high"], ["tokens", "noise"]
     errors = high[high["method"] == NAIVE].groupby("tokens")["topic_error"].mean()
     low = table[(table["noise"] == "low") & (table["method"] == NAIVE)]["topic_error"].mean()
-    measured = ", ".join(f"{tokens} words a document: {error:.2f}" for tokens, error in errors.items())
+    measured = ", ".join(f"{tokens} words per document: {error:.2f}" for tokens, error in errors.items())
     return [
         verdict(
             "At high noise the naive way recovers the topics poorly", bool((errors >= POOR).all()),
@@ -135,7 +135,7 @@ def draw(table: pd.DataFrame, shown: dict[tuple[str, str], np.ndarray], plan: Pl
             axes,
             "",
             "topic error (lower is better)",
-            f"{plan.data_sets} data sets, {tokens} words a document",
+            f"{plan.data_sets} data sets, {tokens} words per document",
         )
         axes.set_xticks(range(len(LEVELS)), [f"{name} noise" for name in LEVELS])
         axes.set_ylim(bottom=0.0)

@@ -18,7 +18,8 @@ from countveil.true_counts import expected_true_counts, sample_true_counts
 
 ABOUT = "posterior histograms of the true counts against the truth"
 NEEDS = ""
-ALPHA, SHOWN, CLOSE = 0.5, 25, 1
+ALPHA, SHOWN = 0.5, 25
+CLOSE = 1  # draws within this of the truth are close to it
 RIVALS = (LEAST_SQUARES, EXACT_VI)
 
 
@@ -73,7 +74,7 @@ def factorization(plan: Plan, seed: int) -> PoissonFactorization:
 
 
 def estimate(method: str, data: Noisy, plan: Plan, seed: int) -> dict[str, Any]:
-    """(D, V) what another method says of the true counts: least squares its rates, the exact variational method the
+    """(D, V) what another method says about the true counts: least squares its rates, the exact variational method the
     expected counts given the report and its rates."""
     rate = np.asarray(result(method, factorization(plan, seed), plan.components, data, plan.sampling)["rate"])
     if method == LEAST_SQUARES:
@@ -82,7 +83,7 @@ def estimate(method: str, data: Noisy, plan: Plan, seed: int) -> dict[str, Any]:
 
 
 def entries(true: Factors, data: Noisy, found: np.ndarray) -> pd.DataFrame:
-    """One row an entry: truth, report, and what the posterior says."""
+    """One row per entry: truth, report, and what the posterior says."""
     low, high = np.quantile(found, [0.05, 0.95], axis=0, method="inverted_cdf")
     near = (np.abs(found - true.counts) <= CLOSE).mean(axis=0)
     columns = {

@@ -21,7 +21,7 @@ class Factors(NamedTuple):
 
 
 def workshop_data(rng: np.random.Generator, rows: int, columns: int, components: int) -> Factors:
-    """Factors from their prior, counts from them; the paper tells neither of the sizes."""
+    """Factors from their prior, counts from them; the paper does not say how many there are of either."""
     theta = rng.gamma(SHAPE, SCALE, (rows, components))
     phi = rng.gamma(SHAPE, SCALE, (columns, components))
     return Factors(theta, phi, rng.poisson(theta @ phi.T))
