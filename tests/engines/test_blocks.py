@@ -11,9 +11,9 @@ def test_row_blocks_cover_every_row_once_whatever_the_size():
         found = row_blocks(n_rows)
         assert np.concatenate([np.arange(n_rows)[rows] for rows in found]).tolist() == list(range(n_rows))
         sizes = [rows.stop - rows.start for rows in found]
-        assert max(sizes) <= blocks.MOST_ROWS_PER_BLOCK
-        assert min(sizes[:-1], default=blocks.LEAST_ROWS_PER_BLOCK) >= blocks.LEAST_ROWS_PER_BLOCK
-        assert len(found) >= min(blocks.BLOCKS_OF_FEW_ROWS, -(-n_rows // blocks.LEAST_ROWS_PER_BLOCK))
+        assert max(sizes) <= blocks.MAX_ROWS_PER_BLOCK
+        assert min(sizes[:-1], default=blocks.MIN_ROWS_PER_BLOCK) >= blocks.MIN_ROWS_PER_BLOCK
+        assert len(found) >= min(blocks.BLOCKS_OF_SMALL_DATA, -(-n_rows // blocks.MIN_ROWS_PER_BLOCK))
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_row_blocks_cover_every_row_once_whatever_the_size():
 def test_rows_of_few_columns_are_cut_no_finer_than_it_pays(n_rows, n_columns, number):
     found = row_blocks(n_rows, None, n_columns)
     assert len(found) == number
-    assert number == 1 or (found[0].stop - found[0].start) * n_columns >= blocks.LEAST_CELLS_PER_BLOCK
+    assert number == 1 or (found[0].stop - found[0].start) * n_columns >= blocks.MIN_CELLS_PER_BLOCK
 
 
 def test_sums_are_added_up_by_halves():

@@ -311,7 +311,7 @@ def test_an_error_in_a_block_reaches_the_caller(client):
 
 
 def test_workers_that_always_die_are_an_error_at_last(monkeypatch):
-    monkeypatch.setattr(dask_engine, "MOST_LOSSES", 2)
+    monkeypatch.setattr(dask_engine, "MAX_LOSSES", 2)
     data, phi, theta = some_pass()
 
     class Dying:

@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.engines.placing import MOST_BLOCKS_PER_GROUP, grouped, placed
+from countveil.engines.placing import MAX_BLOCKS_PER_GROUP, grouped, placed
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 7, 64, 1000])
@@ -10,7 +10,7 @@ def test_groups_are_halves_of_halves_and_have_every_block_once(n_blocks, n_threa
     assert [number for group in groups for number in group] == list(range(n_blocks))
     assert len(groups) & (len(groups) - 1) == 0
     sizes = [len(group) for group in groups]
-    assert max(sizes) <= MOST_BLOCKS_PER_GROUP
+    assert max(sizes) <= MAX_BLOCKS_PER_GROUP
     assert max(sizes) - min(sizes) <= 1
     assert 2 * len(groups) > n_blocks or len(groups) % n_threads == 0 or len(groups) >= 4 * n_threads
 

@@ -131,12 +131,12 @@ def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
 
 
 def test_large_data_have_fewer_held_out_cells(monkeypatch):
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 100)
+    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 100)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
         True
     ]
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 30)
+    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 30)
     folds = held_out.hold_out(observations, np.random.default_rng(2))
     assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
 
@@ -192,5 +192,5 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
     fit = cv.TopicModel(3, start="em", **options).fit(observations)
     start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
-    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING)
+    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING_ITERATIONS)
     assert_same_bits(seen[0].factors, point.factors)

@@ -32,8 +32,8 @@ def scene(name, shape=None):
 @pytest.mark.parametrize("name", [*LONG, *NETWORKS])
 def test_threads_do_not_change_a_bit(name, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 7)
-    monkeypatch.setattr(blocks, "LEAST_ROWS_PER_BLOCK", 16)
-    monkeypatch.setattr(blocks, "LEAST_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_ROWS_PER_BLOCK", 16)
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     _, model, observations = scene(name, (LONG | NETWORKS)[name])
     assert len(blocks.row_blocks(observations.shape[0], None, observations.shape[1])) > 2
     plan = Schedule(2, 1, 2, 1)

@@ -127,7 +127,7 @@ def test_the_rate_without_offsets_times_their_means_is_the_mean_count():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
-    monkeypatch.setattr(blocks, "LEAST_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     assert len(blocks.row_blocks(300, None, 17)) > 3
     with ThreadEngine(3) as engine:
         assert_same_bits(

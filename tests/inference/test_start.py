@@ -93,7 +93,7 @@ def test_projected_rows_are_the_best_there_are(kind):
 @pytest.mark.parametrize("masked", [False, True])
 def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
     monkeypatch.setattr(start, "COLUMNS_AT_ONCE", 5)
-    monkeypatch.setattr(blocks, "LEAST_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     found = []
     for threads in (1, 3):
         observations = some_observations("row", masked, 0.5)  # anew: its facts are kept

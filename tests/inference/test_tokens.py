@@ -78,7 +78,7 @@ def pays(observations):
 @pytest.fixture
 def small_too(monkeypatch):
     """Small data are swept by tokens like large ones."""
-    monkeypatch.setattr(tokens, "LEAST_REPORTS", 0)
+    monkeypatch.setattr(tokens, "MIN_REPORTS", 0)
 
 
 def sparse(alpha, **options):
@@ -138,7 +138,7 @@ def test_the_choice_is_made_once(small_too, monkeypatch):
 
 
 def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, monkeypatch):
-    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 1)
+    monkeypatch.setattr(tokens, "WORK_PER_ROW", 1)
     rng, rate = np.random.default_rng(4), np.full((8 * tokens.ROWS_PER_BLOCK, 40), 0.02)
     rate[5000:5400] = 8.0
     noise = rng.geometric(0.4, rate.shape) - rng.geometric(0.4, rate.shape)
@@ -155,14 +155,14 @@ def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, m
 
 @pytest.mark.parametrize(("alpha", "rate", "which"), [(0.6, 0.3, "proposed"), (0.3, 0.9, "visited")])
 def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too, monkeypatch, alpha, rate, which):
-    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 0)
+    monkeypatch.setattr(tokens, "WORK_PER_ROW", 0)
     rng, shape = np.random.default_rng(5), (400, 1000)
     counts = rng.random(shape) < rate  # of zeros and ones the estimate is unbiased
     noise = rng.geometric(1 - alpha, shape) - rng.geometric(1 - alpha, shape)
     observations = PrivatizedCounts(counts + noise, alpha)
     entries = observations.reports.size / 400
     work = {
-        "proposed": 1000 * rate / alpha + entries / tokens.ENTRIES_LISTED,
+        "proposed": 1000 * rate / alpha + entries / tokens.ENTRIES_PER_TOKEN,
         "visited": entries + 1000 * alpha * rate,
     }
     assert min(work, key=work.get) == which
@@ -170,7 +170,7 @@ def test_the_work_of_rows_is_what_is_proposed_or_visited(small_too, monkeypatch,
 
 
 def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
-    monkeypatch.setattr(tokens, "WORK_OF_A_ROW", 1)
+    monkeypatch.setattr(tokens, "WORK_PER_ROW", 1)
     monkeypatch.setattr(tokens, "pays", lambda *_: True)
     rng, rate = np.random.default_rng(4), np.full((300, 40), 0.02)
     rate[200:220] = 8.0

@@ -1,1 +1,1 @@
-"""Who computes the blocks of a sweep. Whoever it is, the numbers are the same."""
+"""Engines compute the blocks of a sweep, in threads or on a cluster, with the same numbers."""

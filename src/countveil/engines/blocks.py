@@ -1,9 +1,9 @@
-"""Blocks of rows, and what an engine does with them: one function over all of them, in an order that is fixed.
+"""Blocks of rows, and what an engine does with them: call one function on all, and add up in a fixed order.
 
-A block function gets a ``Block``, arrays that all blocks share, and its own rows of others. It changes none of
-them and returns (new rows, sums): arrays with a row for each of its own, and arrays to be added up over all
-blocks. It is a function of a module and all that it needs is among its arguments, so that it can be called in another
-process, and called again when that process is lost.
+A block function gets a ``Block``, arguments that all blocks share, and the block's rows of other arrays. It changes
+none of these and returns (new rows, sums): arrays with one row per row of the block, and arrays to be added up over
+all blocks. It is defined in a module and gets all that it needs as arguments, so that it can be called in another
+process, and called again if that process is lost.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,15 +15,15 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.kernels.entries import Entries
 
-MOST_ROWS_PER_BLOCK = 256
-LEAST_ROWS_PER_BLOCK = 64
-BLOCKS_OF_FEW_ROWS = 4
-LEAST_CELLS_PER_BLOCK = 1 << 14  # fewer cost less than it does to call the kernel
+MAX_ROWS_PER_BLOCK = 256
+MIN_ROWS_PER_BLOCK = 64
+BLOCKS_OF_SMALL_DATA = 4  # about, if they have at least MIN_ROWS_PER_BLOCK rows
+MIN_CELLS_PER_BLOCK = 1 << 14  # for fewer, calling the kernel costs more than the work
 
 Arrays = tuple[np.ndarray, ...]
 BlockFunction = Callable[..., tuple[Arrays, Arrays]]
 Map = Callable[..., Iterator[Any]]
-Prepare = Callable[..., tuple[Any, ...]]  # of a Map, and of what all blocks share
+Prepare = Callable[..., tuple[Any, ...]]  # from a Map and the shared arguments to new shared arguments
 
 
 class Block(NamedTuple):
@@ -50,12 +50,13 @@ class Engine(Protocol):
         blocks: list[slice] | None = None,
         prepare: Prepare | None = None,
     ) -> tuple[Arrays, Arrays]:
-        """(all rows, sums over blocks) of function(block, *shared, *own rows); own arrays have a row for each row.
+        """(all rows, sums over blocks) of function(block, *shared, *own rows).
 
-        ``blocks`` are runs of rows, one after another and all rows in all, else those of ``row_blocks``; draws depend
-        on them, so that they are never chosen for a machine. ``prepare`` makes of the shared arguments what the
-        function gets, wherever it is called: what is sooner made again than sent. It comes with a ``map`` for parts
-        of it. Sums are added up by halves (see ``summed``), and do not depend on who computed which blocks.
+        Arrays of ``own`` have one row per row of the observations. ``blocks`` are consecutive runs of rows that cover
+        all rows (default: ``row_blocks``); draws depend on them, so they are never chosen for a machine. ``prepare``
+        turns the shared arguments into those that the function gets, wherever it is called; it is for what is faster to
+        compute again than to send. It also gets a ``map``, to compute parts in parallel. Sums are added up by halves
+        (see ``summed``), and do not depend on which worker computed which blocks.
         """
         ...
 
@@ -70,19 +71,19 @@ class Engine(Protocol):
     ) -> None: ...
 
 
-def row_blocks(n_rows: int, size: int | None = None, n_columns: int = LEAST_CELLS_PER_BLOCK) -> list[slice]:
-    """Fixed runs of rows, whatever the machine: of 256, or fewer so that a few blocks come of few rows.
+def row_blocks(n_rows: int, size: int | None = None, n_columns: int = MIN_CELLS_PER_BLOCK) -> list[slice]:
+    """Fixed runs of rows, whatever the machine: of 256 rows, or fewer so that small data too have a few blocks.
 
-    Rows of few columns are not cut into blocks of less than LEAST_CELLS_PER_BLOCK for that.
+    Blocks are not made smaller than MIN_CELLS_PER_BLOCK for that.
     """
     if size is None:
-        few, enough = -(-n_rows // BLOCKS_OF_FEW_ROWS), -(-LEAST_CELLS_PER_BLOCK // n_columns)
-        size = min(MOST_ROWS_PER_BLOCK, max(LEAST_ROWS_PER_BLOCK, few, enough))
+        few, enough = -(-n_rows // BLOCKS_OF_SMALL_DATA), -(-MIN_CELLS_PER_BLOCK // n_columns)
+        size = min(MAX_ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, few, enough))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def put_together(results: Iterable[tuple[Arrays, Arrays]], blocks: list[slice]) -> tuple[Arrays, Arrays]:
-    """(all rows, sums) of the blocks' results, which come in order; takes their sums for its own."""
+    """(all rows, sums) of the blocks' results, which come in order; it adds into the arrays of their sums."""
     whole: Arrays = ()
 
     def sums_alone() -> Iterator[Arrays]:
@@ -100,9 +101,9 @@ def put_together(results: Iterable[tuple[Arrays, Arrays]], blocks: list[slice]) 
 
 
 def summed(parts: Iterator[Arrays], n: int) -> Arrays:
-    """The sum of the next n parts, which are changed: that of the first half plus that of the second, and so on down.
+    """The sum of the next n parts, which are changed: the sum of the first half plus that of the second, recursively.
 
-    Whoever has all parts of a half can sum them up alone, and no bit of the whole tells who did.
+    A worker that has all parts of a half can sum them up alone, and every bit of the total is the same.
     """
     if n == 1:
         return next(parts)

@@ -1,8 +1,8 @@
 """Blocks computed by the workers of a Dask cluster, with the same numbers as in one process.
 
-Blocks of the data go out once, a few at a time, and stay where they are; what all blocks share and the rows' factors
-go out with every pass. Blocks' sums are added up on the workers, by halves as everywhere: only rows and the total
-come back. What a lost worker held is sent to another, and the pass is computed again.
+Blocks of the data are sent once, in groups, and stay on their workers. Shared arguments and the rows' factors are sent
+with every pass. Blocks' sums are added up on the workers, by halves as everywhere; only rows and the total come back.
+If a worker is lost, its blocks are sent to another, and the pass is computed again.
 """
 
 import threading
@@ -27,13 +27,13 @@ from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_
 from countveil.engines.placing import grouped, placed
 from countveil.engines.threads import ThreadEngine
 
-MOST_LOSSES = 10
-WAIT_SECONDS = 60.0
-SHIPPING_SECONDS = 10.0
+MAX_LOSSES = 10  # of workers, in a row
+WAIT_SECONDS = 60.0  # for a first worker
+SHIPPING_SECONDS = 10.0  # for sending a group of blocks
 ALIGNMENT = 16  # bytes
-# So many groups take fewer steps; of more all sums would come here, and what they share would leave as often.
-FEW_GROUPS = 2
-LOSSES = (CancelledError, OSError)  # as Dask says that a worker is gone with what it held
+# Summing here saves steps, but all groups' sums come here, and shared arguments are sent once per group.
+MAX_GROUPS_SUMMED_HERE = 2
+LOSS_ERRORS = (CancelledError, OSError)  # what Dask raises when a worker is lost with its data
 
 
 class Shipment(NamedTuple):
@@ -45,7 +45,7 @@ class Shipment(NamedTuple):
 
 
 class EqualRows(NamedTuple):
-    """An array of equal rows, as priors mostly are, on its way."""
+    """An array of equal rows, as most priors are, in the form in which it is sent."""
 
     row: np.ndarray
     n_rows: int
@@ -75,17 +75,17 @@ class DaskEngine:
         if blocks is None:
             blocks = row_blocks(observations.shape[0], None, observations.shape[1])
         lost: BaseException | None = None
-        for _ in range(MOST_LOSSES):
+        for _ in range(MAX_LOSSES):
             threads = self._threads_of_workers()
             try:
                 shipment = self._shipped(observations, blocks, threads)
                 return self._compute(function, prepare, shipment, blocks, shared, own)
-            except LOSSES as error:
+            except LOSS_ERRORS as error:
                 if self.client.status != "running":
                     raise
                 lost = error
         raise ConnectionError(
-            f"workers must last for a pass over the data, got {MOST_LOSSES} losses in a row"
+            f"workers must last for a pass over the data, got {MAX_LOSSES} losses in a row"
         ) from lost
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
@@ -101,16 +101,16 @@ class DaskEngine:
         shared: tuple[Any, ...],
         own: Arrays,
     ) -> tuple[Arrays, Arrays]:
-        """One pass: each group computed where its data are; sums of many are added up on the workers."""
+        """One pass: each group computed where its data are; sums of many groups are added up on the workers."""
         submit, gather = self.client.submit, self.client.gather
-        few = len(shipment.groups) <= FEW_GROUPS
+        few = len(shipment.groups) <= MAX_GROUPS_SUMMED_HERE
         everywhere = packed(shared) if few else submit(settled, packed(shared), pure=False)
         parts = [slice(blocks[g[0]].start, blocks[g[-1]].stop) for g in shipment.groups]
         options: list[dict[str, Any]] = [
             {"workers": worker, "allow_other_workers": True, "pure": False, "priority": -g}
             for g, worker in enumerate(shipment.workers)
         ]
-        # All before the first goes: from then on Dask's own thread wants the interpreter.
+        # All of this before the first submit: after it, Dask's own thread competes for the interpreter.
         rows_of = [tuple(shortened(x[part]) for x in own) for part in parts]
         found = [
             submit(compute_group, function, prepare, data, everywhere, rows, **there)
@@ -136,7 +136,7 @@ class DaskEngine:
         blocks: list[slice],
         threads: dict[str, int],
     ) -> Shipment:
-        """The observations' shipment, with every group on a worker that is there."""
+        """The observations' shipment, with every group on a worker that is alive."""
         with self._shipping:
             found = self._shipments.setdefault(observations, {})
             cuts = tuple(block.stop for block in blocks)
@@ -156,11 +156,11 @@ class DaskEngine:
             return shipment
 
     def _sent(self, group: list[Block], worker: str) -> Future:
-        """A group of blocks on a worker."""
+        """A group of blocks, sent to a worker."""
         return self.client.scatter([group], workers=[worker], hash=False, timeout=SHIPPING_SECONDS)[0]
 
     def _threads_of_workers(self) -> dict[str, int]:
-        """By address; waits a while for the first worker."""
+        """Numbers of threads by worker's address; waits a while for the first worker."""
         if not (found := self.client.nthreads()):
             try:
                 self.client.wait_for_workers(1, timeout=WAIT_SECONDS)
@@ -188,7 +188,7 @@ def compute_group(
     shared: tuple[Any, ...],
     own: Arrays,
 ) -> tuple[Arrays, Arrays]:
-    """On a worker: a block function over a group of blocks, which stay in the memory that they are settled in."""
+    """On a worker: apply a block function to a group of blocks; the group keeps its settled arrays."""
     one_thread_of_blas()
     group[:] = [block._replace(entries=settled(block.entries, alignment=1)) for block in group]
     shared, own = settled(shared), settled(tuple(map(lengthened, own)))
@@ -205,12 +205,12 @@ def compute_group(
 
 
 def added(left: Arrays, right: Arrays) -> Arrays:
-    """On a worker: the sums of two runs of blocks; changes none of them."""
+    """On a worker: the sums of two runs of blocks added up; changes neither."""
     return tuple(x + y for x, y in zip(left, right, strict=True))
 
 
 def shortened(rows: np.ndarray) -> np.ndarray | EqualRows:
-    """The array, or one of its rows where all are equal."""
+    """The array, or one of its rows if all are equal."""
     equal = (
         rows.flags.c_contiguous and len(rows) > 1 and (rows[-1] == rows[0]).all() and (rows == rows[0]).all()
     )
@@ -225,17 +225,18 @@ def lengthened(rows: np.ndarray | EqualRows) -> np.ndarray:
 def packed(value: Any) -> Any:
     """Nested tuples, with every array contiguous in the order of its axes in memory.
 
-    An array with gaps would travel in C order; sums are laid out as what they are made like, and their later use adds
-    up in the order of the layout.
+    An array with gaps would arrive in C order. Its layout matters: arrays made from it inherit the layout, and NumPy
+    adds up in the order of the layout.
     """
     return mapped(lambda x: x if x.flags.c_contiguous or x.flags.f_contiguous else x.copy(order="K"), value)
 
 
 def settled(value: Any, alignment: int = ALIGNMENT) -> Any:
-    """Nested tuples, with every array in memory that begins where NumPy's own does.
+    """Nested tuples, with every array aligned like NumPy's own.
 
-    What was received begins anywhere. NumPy may add up such an array in another order, and Numba compiles for it anew.
-    Entries, of which threads have views, need no more than whole items: workers of this process have the views too.
+    Received arrays may begin anywhere in memory. NumPy may add up such an array in another order, and Numba compiles
+    again for it. Entries are views in threads, and in workers of this process, so alignment to their items is enough
+    for them.
     """
 
     def is_settled(x: np.ndarray) -> bool:
@@ -245,7 +246,7 @@ def settled(value: Any, alignment: int = ALIGNMENT) -> Any:
 
 
 def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
-    """A function of arrays over nested tuples, named ones too; what is no array stays."""
+    """A function applied to all arrays of nested (named) tuples; other values stay."""
     if isinstance(value, np.ndarray):
         return function(value)
     if not isinstance(value, tuple):
@@ -256,13 +257,13 @@ def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
 
 @cache
 def one_thread_of_blas() -> None:
-    """Hold this process to one thread of BLAS, from the first call on; also Numba's, else loaded when first used."""
+    """Limit BLAS to one thread from the first call on, including the BLAS that Numba would otherwise load later."""
     import_module("scipy.linalg.cython_blas")
     ThreadpoolController().limit(limits=1, user_api="blas")
 
 
 def check_workers(client: Client) -> None:
-    """Refuse workers with other versions than here: their numbers might be others."""
+    """Refuse workers with other versions than here, since their numbers might differ."""
     here = versions()
     for address, found in client.run(versions, on_error="return").items():
         if found != here:
@@ -270,5 +271,5 @@ def check_workers(client: Client) -> None:
 
 
 def versions() -> str:
-    """On a worker: what its numbers depend on."""
+    """On a worker: the versions that its numbers depend on."""
     return f"countveil {__version__}, numba {numba.__version__}, numpy {np.__version__}"

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 NAMES = ("threads", "dask")
 CONNECT_SECONDS = 10.0
-# Of schedulers and workers. Dask shows pages about them to the whole network where it is not told to whom.
-WITHIN = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-LARGEST_GRAPH = "1GiB"  # rows of factors go out with their tasks, and Dask warns of 10 MB
+# For schedulers and workers. By default Dask serves its dashboards to the whole network.
+SERVER_OPTIONS = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+LARGEST_GRAPH = "1GiB"  # rows of factors are sent with their tasks; by default Dask warns at 10 MB
 
 
 def check_engine(engine: Any, client: Any = None) -> bool:
@@ -39,15 +39,15 @@ def check_engine(engine: Any, client: Any = None) -> bool:
 
 @contextmanager
 def opened(engine: str | None, client: "Client | None", threads: int) -> Iterator[Engine | None]:
-    """The engine while a fit lasts; None for threads, which every part of a fit has of its own.
+    """The engine while a fit lasts; None for threads, which every part of a fit starts for itself.
 
-    "dask" without a client is the client that the user made last, or else a cluster within this process with so many
-    workers.
+    "dask" without a client is the client that the user made last, or else a cluster within this process with
+    ``threads`` workers.
 
     Raises:
         ValueError: as ``check_engine``; a worker without this version of countveil.
         ModuleNotFoundError: Dask is not installed.
-        ConnectionError: no scheduler at the address, or none of its workers there.
+        ConnectionError: no scheduler answers at the address, or it has no worker.
     """
     if not check_engine(engine, client):
         yield None
@@ -80,17 +80,17 @@ def connected(address: str | None, stack: ExitStack) -> "Client | None":
             return None
     try:
         return stack.enter_context(Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask has no one error for them
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask raises all of these
         raise ConnectionError(
             f"a scheduler must answer at {address} within {CONNECT_SECONDS:g} s, got: {error}"
         ) from error
 
 
 def started(n_workers: int, stack: ExitStack) -> "Client":
-    """A client of a cluster of this process's own, one worker a thread, gone with the stack.
+    """A client of a cluster within this process, one worker per thread, which is closed with the stack.
 
-    Workers in processes of their own would gain nothing, for the kernels release the interpreter's lock: they would
-    have to be sent the data, and take tasks at ports that every user of the machine can reach.
+    Workers in processes of their own would gain nothing, since the kernels release the interpreter's lock. They would
+    have to be sent the data, and would take tasks at ports that every user of the machine can reach.
     """
     import dask
     from distributed import Client, Scheduler, SpecCluster, Worker
@@ -98,12 +98,12 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        get_ip()  # which is kept, and warns where there is no network
-    # Nobody would look at profiles.
+        get_ip()  # is cached, and warns where there is no network
+    # Nobody looks at the profiles.
     stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
     folder = stack.enter_context(TemporaryDirectory(prefix="countveil-dask-"))
     stack.callback(forget_modules_of, folder)
-    options = WITHIN | {"local_directory": folder}
+    options = SERVER_OPTIONS | {"local_directory": folder}
     worker = {"cls": Worker, "options": options | {"nthreads": 1, "memory_limit": 0}}
     cluster = SpecCluster(
         workers=dict.fromkeys(range(n_workers), worker),
@@ -115,5 +115,5 @@ def started(n_workers: int, stack: ExitStack) -> "Client":
 
 
 def forget_modules_of(folder: str) -> None:
-    """Take what Dask put on the path of modules off again: several servers of one process leave some of theirs."""
+    """Remove a folder's entries from ``sys.path``: several Dask servers in one process leave some of theirs there."""
     sys.path[:] = [place for place in sys.path if not place.startswith(folder)]

@@ -1,30 +1,31 @@
-"""Which worker computes which group of blocks. Nothing depends on it but time."""
+"""Which worker computes which group of blocks. Only the time depends on it."""
 
 import math
 from collections.abc import Sequence
 
-MOST_BLOCKS_PER_GROUP = 16
-GROUPS_FOR_UNEVEN_THREADS = 4  # of each thread, where their number is no power of two
+MAX_BLOCKS_PER_GROUP = 16
+GROUPS_PER_THREAD = 4  # where the number of threads is not a power of two
 
 
 def grouped(n_blocks: int, n_threads: int) -> list[range]:
-    """Runs of blocks, halved and halved again: each is summed up alone, and their number is a power of two."""
+    """Runs of blocks, by repeated halving: each can be summed up alone, and their number is a power of two."""
     even = n_threads & (n_threads - 1) == 0
-    wanted = n_threads if even else GROUPS_FOR_UNEVEN_THREADS * n_threads
+    wanted = n_threads if even else GROUPS_PER_THREAD * n_threads
     groups = [range(n_blocks)]
-    while 2 * len(groups) <= n_blocks and (len(groups) < wanted or len(groups[-1]) > MOST_BLOCKS_PER_GROUP):
+    while 2 * len(groups) <= n_blocks and (len(groups) < wanted or len(groups[-1]) > MAX_BLOCKS_PER_GROUP):
         groups = [half for group in groups for half in (group[: len(group) // 2], group[len(group) // 2 :])]
     return groups
 
 
 def placed(held: Sequence[str | None], threads: dict[str, int]) -> list[str]:
-    """A worker for every group: the one that holds it, unless that is gone or has more than its share.
+    """A worker for every group: the one that holds it, unless that worker is gone or has more than its share.
 
-    It is the worker of the group before while that has less than its share: their sums then need not travel.
+    Other groups go to the worker of the group before while it has less than its share, so that sums of neighbours need
+    not be sent.
 
     Args:
-        held: who holds each group; None for nobody.
-        threads: how many threads each worker has, of those that are there.
+        held: the worker that holds each group, or None.
+        threads: numbers of threads of the workers that are alive.
     """
     share = len(held) / sum(threads.values())
     load = dict.fromkeys(threads, 0)

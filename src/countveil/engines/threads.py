@@ -11,7 +11,7 @@ from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_
 
 
 def available_threads() -> int:
-    """How many threads this process may run at once."""
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

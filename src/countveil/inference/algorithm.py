@@ -1,4 +1,4 @@
-"""What an algorithm is, and the record by which everything else knows it."""
+"""What an algorithm is, and the record that describes it to everything else."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -23,8 +23,8 @@ class Algorithm(Protocol):
 
     A state is a NamedTuple of arrays, numbers and tuples of them, with a field ``sweep``. A sampler's has ``factors``,
     ``hypers`` (of the priors, one array per factor) and ``parameters`` (of the likelihood). All random numbers come
-    from ``streams``, by purpose and block, and all passes over the data go through the engine: so the result does not
-    depend on who computes it. The old state stays as it was.
+    from ``streams``, by purpose and block, and all passes over the data go through the engine, so the result does not
+    depend on who computes it. A step does not change the state that it is given.
     """
 
     State: Any  # the class of its states
@@ -36,12 +36,12 @@ class Algorithm(Protocol):
     def step(
         self, state: Any, data: Observations, model: Factorization, streams: Streams, engine: Engine
     ) -> tuple[Any, Any]:
-        """(the next state, what the step has to tell): a sampler's ``total_rate``, an optimiser's ``objective``."""
+        """(the next state, what else to record): a sampler's ``total_rate``, an optimiser's ``objective``."""
         ...
 
 
 class Checkpoint(NamedTuple):
-    """Where chains are saved, how often, and whether to go on from what is there."""
+    """Where chains are saved, how often, and whether to resume from an existing file."""
 
     path: Path
     every_seconds: float
@@ -49,7 +49,7 @@ class Checkpoint(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to run: the schedule of samplers, options of methods by name, seed, threads, progress, saving."""
+    """How to run a fit: the schedule of samplers, options of methods by name, and where and how it runs."""
 
     plan: Schedule
     options: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Settings(NamedTuple):
     threads: int
     progress: bool | None
     saving: Checkpoint | None = None
-    engine: Engine | None = None  # threads of their own for every part of a fit without one
+    engine: Engine | None = None  # without one, every part of a fit starts threads of its own
 
     def opened_engine(self) -> AbstractContextManager[Engine]:
         """The engine for a part of a fit."""
@@ -65,7 +65,7 @@ class Settings(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What a method found: draws, and for optimisers how they got there and the means that they hold exactly."""
+    """What a method found: draws, and for optimisers the path of the objective and the exact means of the factors."""
 
     draws: Draws
     interrupted: bool
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
     objective: np.ndarray | None = None  # (iterations,) before each step
     converged: bool | None = None
     means: tuple[np.ndarray, ...] | None = None  # of each factor
-    state: Any = None  # what a method that learns from batches goes on from
+    state: Any = None  # where a method that learns from batches continues
 
 
 class Method(NamedTuple):
@@ -84,15 +84,16 @@ class Method(NamedTuple):
         says: what it does, for documentation and help: the rest of a sentence that begins with its name.
         fit: (method, data, model, settings) -> ``Fitted``.
         algorithm: what it iterates.
-        samples: whether its draws are those of chains, which are tuned, kept, compared, and saved at checkpoints.
-        options: parameters of estimators that it reads, beside those of every method: {name: allowed values, or None
-            where the estimators' own rule is enough}; the first allowed value is what None stands for.
-        self_loops: whether it takes cells that use an entry of a shared factor twice.
-        batches: whether it learns from batches of rows: from data on disk, from rows that come later, and never
-            on a cluster, to which the batches would travel. It needs a model whose rows have a factor of their own.
-        any_prior: whether it takes priors whose entries are not independent gammas.
-        likelihoods: names of those that it takes.
-        starved: what to say of a fit that explains too few of the positive reports, and what to do.
+        samples: whether it runs Markov chains, which are tuned, compared, and saved at checkpoints.
+        options: parameters of estimators that it reads besides those of every method: {name: allowed values, or None
+            where the estimators' own rule is enough}; the first allowed value is the default.
+        self_loops: whether it accepts cells that use the same entry of a shared factor twice.
+        batches: whether it learns from batches of rows: from data on disk or from rows that come later, but never
+            on a cluster, where every batch would have to be sent. It needs a model whose rows have a factor of their
+            own.
+        any_prior: whether it accepts priors whose entries are not independent gammas.
+        likelihoods: names of those that it accepts.
+        starved: advice for a fit that explains too few of the positive reports.
     """
 
     name: str
@@ -108,11 +109,11 @@ class Method(NamedTuple):
     starved: str = ""
 
     def option(self, settings: Settings, name: str) -> Any:
-        """The value of one of its options; None is the first that is allowed."""
+        """The value of one of its options; None means the first allowed value."""
         value, allowed = settings.options[name], self.options[name]
         return allowed[0] if value is None and allowed else value
 
 
 def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:
-    """An engine that somebody else closes, or threads for as long as they are needed."""
+    """The given engine, which its owner closes, or else threads that are closed on exit."""
     return ThreadEngine(threads) if engine is None else nullcontext(engine)

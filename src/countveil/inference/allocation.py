@@ -13,8 +13,8 @@ def sampled_counts(
 ) -> list[np.ndarray]:
     """Counts of each use of a factor, given (n, K) counts of the side's matrix and its ``forward`` values.
 
-    At every pair of operands a count splits over the summed axes in proportion to their products, and then
-    goes to both (mathematics, section 6).
+    At each contraction of two operands a count splits over the summed axes in proportion to the products, and then
+    goes to both operands (mathematics, section 6).
     """
     if len(side.uses) < 2:
         return [transposed(side.folded(counts), side.axes, use.axes) for use in side.uses]

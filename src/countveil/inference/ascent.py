@@ -23,11 +23,9 @@ class Pass(NamedTuple):
 
     theta_shape: np.ndarray  # (D, K)
     theta_rate: np.ndarray  # (D, K)
-    ratio: (
-        np.ndarray
-    )  # (V, K) expected true counts of each column in each component, over phi's geometric means
+    ratio: np.ndarray  # (V, K) expected true counts by column and component, over phi's geometric means
     exposure: np.ndarray  # (V, K) exposure of each column to each component, with the new theta
-    data_bound: float  # the data's part of the evidence lower bound, at the factors that came in
+    data_bound: float  # the data's part of the evidence lower bound, at the factors before the pass
 
 
 def pass_over_rows(
@@ -77,9 +75,9 @@ def update_all(
     rule: MeanRule,
     engine: Engine,
 ) -> tuple[list[np.ndarray], float]:
-    """Every free factor's optimum in turn, kept in the rule.
+    """Replace every free factor by its optimum in turn; ``rule`` keeps the optima.
 
-    Returns the factors' new means, and the data's part of the evidence lower bound at the factors that came in.
+    Returns the factors' new means, and the data's part of the evidence lower bound at the old factors.
     """
     factors, row = list(means), model.row_factor
     values = model.columns.forward(geometric)
@@ -106,7 +104,7 @@ def update_all(
 def expect_counts(
     observations: Observations, law: tuple[Any, ...], theta: np.ndarray, phi: np.ndarray, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Expected counts over theta (D, K) and over phi (V, K), and the bound without its exposures."""
+    """Expected counts divided by theta (D, K) and by phi (V, K), and the bound without its exposures."""
     (row_ratio,), (ratio, bound) = engine.over_rows(expect_block, observations, (law, phi), (theta,))
     return row_ratio, ratio, float(bound[0])
 

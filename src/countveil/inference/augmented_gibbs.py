@@ -3,12 +3,11 @@
     m ~ Bessel(|r|, 2 sqrt((lambda_1 + mu) lambda_2));  y + g_1 = m + max(r, 0);  g_2 = y + g_1 - r
     y ~ Binomial(y + g_1, mu / (mu + lambda_1));  y's terms ~ Multinomial(y, their shares of mu)
     lambda_l ~ Gamma(1 + g_l, scale alpha)
-    each factor's entry ~ Gamma(a + its counts, b + its exposure), every cell exposed but the masked ones
+    each factor's entry ~ Gamma(a + its counts, b + its exposure), with exposure 1 in every cell that is not masked
 
-in every cell, whatever its report. A report that is not positive enters as r = 0: its likelihood in the factors
-depends on it only through its sign (mathematics, equation 2.5), so the posterior of the factors is the
-same, and the auxiliary variables are those of the release truncated at zero. That serves truncated releases
-too. Kept as the published method and the baseline of ``gibbs``, which needs none of these variables.
+in every cell, whatever its report. A report that is not positive enters as r = 0. Its size carries no information
+about the factors (mathematics, equation 2.5), so the posterior of the factors is the same, and truncated releases can
+be fitted too. This is the published method, kept as a baseline for ``gibbs``, which needs no auxiliary variables.
 Source: Schein, Wu, Schofield, Zhou and Wallach (2019), section 4, with lambda's scale corrected.
 """
 
@@ -34,7 +33,7 @@ from countveil.noise.two_sided_geometric.formulas import mean_over_positive
 
 
 class State(NamedTuple):
-    """Where a chain is: its factors, their hyperparameters, the sweeps that brought it here, the noise rates."""
+    """A chain's state: factors, hyperparameters, sweeps done, and noise rates."""
 
     factors: tuple[np.ndarray, ...]
     hypers: tuple[np.ndarray, ...]
@@ -44,7 +43,7 @@ class State(NamedTuple):
 
 
 def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """A chain's state at the least-squares start, its noise rates from their prior Gamma(1, scale alpha/(1-alpha))."""
+    """The least-squares start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
     rng = streams.generator(0, START)
     factors = start_factors(observations, model, rng, engine)
     alpha = observations.cell_level
@@ -55,7 +54,7 @@ def init(observations: Observations, model: Factorization, streams: Streams, eng
 def step(
     state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
-    """The state one sweep on; the old one is left as it was."""
+    """One sweep; returns a new state."""
     sweep = state.sweep + 1
     factors, splits = list(state.factors), streams.generator(sweep, SPLITS)
     row_values, values = model.rows.forward(factors), model.columns.forward(factors)

@@ -1,21 +1,22 @@
-"""Variational inference as published: a point mass at the Bessel's mode, and the delta method.
+"""Variational inference as published (mathematics, section 7): a point mass at the Bessel mode, the delta method.
 
     m = mode of Bessel(|r|, 2 sqrt(G[lambda_2] G[lambda_1 + mu])) in every cell
     E[y + g_1] = m + max(r, 0);  E[g_2] = E[y + g_1] - r
     E[(g_1, y's terms)] = E[y + g_1] in proportion to (G[lambda_1], geometric means of the terms' factors)
     Q(lambda_l) = Gamma(1 + E[g_l], scale alpha)
-    Q(factor's entry) = Gamma(a + its expected counts, b + its exposure), every cell exposed but the masked ones
+    Q(factor's entry) = Gamma(a + its expected counts, b + its exposure), with exposure 1 where it is not masked
 
 with E log(lambda_1 + mu) by the delta method to second order, in every cell that is not masked. With
-center="mean" the point mass is at the Bessel's mean (the 2018 preprint's appendix E). Nothing here is a bound
-on the evidence, so ``objective`` is a stand-in: the log-likelihood at Q's mean factors. Kept for comparison:
+center="mean" the point mass is at the mean of the Bessel distribution (the 2018 preprint's appendix E). Nothing here
+is a bound on the evidence, so ``objective`` is the log-likelihood at Q's mean factors instead. Kept for comparison:
 ``cavi`` needs neither point mass nor delta method.
 
 A report that is not positive enters as r = 0. Its size carries no information about the factors (mathematics,
-equation 2.5) and a release may not have it; the published updates would use it as the Bessel's order, and give
-a different approximation there. Where a side of the rate is made of several factors, the variance of each
-component is exact but their covariances are left out. Source: the 2019 variational paper, section 3, and the 2018
-preprint, appendix E, with the shape of Q(theta) summed over the row and lambda's scale corrected.
+equation 2.5), and a release may not contain it. The published updates would use it as the order of the Bessel
+distribution, and so approximate differently there. Where a side of the rate is a product of several factors, the
+variance of each component is exact, but covariances between components are left out. Source: the 2019 variational
+paper, section 3, and the 2018 preprint, appendix E, with the shape of Q(theta) summed over the row and lambda's scale
+corrected.
 """
 
 import sys
@@ -59,7 +60,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """log P(max(reports, 0)) at the mean factors of the state that the step began with; no bound, may fall."""
+    """log P(max(reports, 0)) at the mean factors of the state before the step; not a bound, and it may fall."""
 
     objective: float
 
@@ -72,7 +73,7 @@ def init(
     *,
     center: Center = "mode",
 ) -> State:
-    """Q one update on from the least-squares start, and from noise rates of their prior's mean."""
+    """Q after one update from the least-squares start, with noise rates at their prior's mean."""
     start = start_factors(observations, model, streams.generator(0, START), engine)
     return from_point(start, observations, model, engine, center=center)
 
@@ -85,7 +86,7 @@ def from_point(
     *,
     center: Center = "mode",
 ) -> State:
-    """Q one update on from a point estimate of all factors; a noise rate has mean alpha / (1 - alpha)."""
+    """Q after one update from a point estimate of all factors; noise rates begin at their mean alpha / (1 - alpha)."""
     noise = np.broadcast_to(1.0 / exposure(observations.cell_level)[..., None], (*observations.shape, 2))
     moments = factors, factors, tuple(np.zeros_like(factor) for factor in factors)
     return update(moments, initial_hypers(model), noise, observations, model, engine, 0, center)
@@ -122,7 +123,7 @@ def update(
     sweep: int,
     center: Center,
 ) -> State:
-    """Q of counts, noise rates, factors and prior rates, each updated in turn."""
+    """Q of counts, noise rates, factors and hyperparameters, each updated in turn."""
     if center not in ("mode", "mean"):
         raise ValueError(f"center must be 'mode' or 'mean', got {center!r}")
     geometric, means, _ = moments
@@ -163,7 +164,7 @@ def expect_block(
 def side_moments(
     side: Side, geometric: Arrays, means: Arrays, variances: Arrays
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(geometric, mean, variance) of a side's matrix; the variance as E[x^2] - E[x]^2, term by term."""
+    """(geometric mean, mean, variance) of a side's matrix; the variance as E[x^2] - E[x]^2, term by term."""
     mean = side.matrix(side.forward(means))
     squares = side.matrix(side.forward([m * m + w for m, w in zip(means, variances, strict=True)]))
     certain = side.matrix(side.forward([m * m for m in means]))

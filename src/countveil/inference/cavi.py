@@ -1,7 +1,7 @@
-"""Exact coordinate-ascent variational inference: gamma factors, and the true counts' law in closed form.
+"""Exact coordinate-ascent variational inference: gamma factors, and the distribution of true counts in closed form.
 
-Q of every factor is gamma, Q(y and its terms) is unrestricted, and its optimum is the true count's law at
-the rate mu~ that the factors' geometric means G = exp E log make, with a multinomial split (mathematics, section 5).
+Q of every factor is gamma. Q of the counts and their split is unrestricted: its optimum is the distribution of the
+true count at the rate of the factors' geometric means G = exp E log, with a multinomial split (mathematics, section 5).
 Learned prior rates have gamma Qs of their own. The evidence lower bound is exact and never decreases.
 
 Where counts are sparse and noise is strong, G is so far below the mean that Q starves its components. The
@@ -34,12 +34,12 @@ EXPECTATIONS = ("geometric", "arithmetic")
 class State(NamedTuple):
     """Q's parameters: Gamma(shape, rate) for every entry of every factor, and the prior rates' gammas.
 
-    A fixed factor has its value for a shape and a rate of one.
+    A fixed factor has its value as the shape, and rate one.
     """
 
     shapes: Arrays
     rates: Arrays
-    hypers: Arrays  # (2, ...) shape and rate of Q of each prior's hyperparameters; of their means where fixed
+    hypers: Arrays  # (2, ...) shape and rate of Q of each prior's hyperparameters; their ratio is the value if fixed
     sweep: int
 
     @property
@@ -49,19 +49,19 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """The evidence lower bound (or penalised log-likelihood) of the state that the step began with."""
+    """The evidence lower bound (or penalised log-likelihood) of the state before the step."""
 
     objective: float
 
 
 def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """Q one update on from the least-squares start."""
+    """Q after one update from the least-squares start."""
     start = start_factors(observations, model, streams.generator(0, START), engine)
     return from_point(start, observations, model, engine)
 
 
 def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:
-    """Q one update on from a point estimate of all factors."""
+    """Q after one update from a point estimate of all factors."""
     return update(factors, factors, initial_hypers(model), observations, model, engine, 0)[0]
 
 
@@ -94,7 +94,7 @@ def update(
     engine: Engine,
     sweep: int,
 ) -> tuple[State, float]:
-    """Q(y), Q(factors), Q(rates) each replaced by their optimum in turn; and the data's part of the bound."""
+    """Q of counts, factors and hyperparameters, each replaced by its optimum in turn; the data's part of the bound."""
     rule = MeanRule(model, expected_priors(model, observations, hypers))
     law = law_of(observations.noise, model.likelihood)
     new_means, data_bound = update_all(observations, model, law, split_by, means, rule, engine)
@@ -115,7 +115,7 @@ def expected_priors(model: Factorization, observations: Observations, hypers: Ar
 
 
 def geometric_means(shapes: Arrays, rates: Arrays, model: Factorization) -> Arrays:
-    """exp E log of all factors; fixed ones as they are."""
+    """exp E log of all factors; the values of fixed ones."""
     found = list(shapes)
     for f in model.free:
         found[f] = np.maximum(np.exp(digamma(shapes[f])) / rates[f], SMALLEST)
@@ -123,14 +123,14 @@ def geometric_means(shapes: Arrays, rates: Arrays, model: Factorization) -> Arra
 
 
 def initial_hypers(model: Factorization) -> Arrays:
-    """Shape and rate of Q of each prior's hyperparameters to begin with."""
+    """Initial shape and rate of Q of each prior's hyperparameters."""
     return tuple(prior.start_q(factor) for prior, factor in zip(priors_of(model), model.factors, strict=True))
 
 
 def update_hypers(
     model: Factorization, observations: Observations, hypers: Arrays, means: list[np.ndarray]
 ) -> Arrays:
-    """Q of each prior's hyperparameters given the factors' means; as it was where they or the factor are fixed."""
+    """Q of each prior's hyperparameters given the factors' means; unchanged where they or the factor are fixed."""
     found = list(hypers)
     scales = offset_scales(model, observations)
     for f in model.free:
@@ -139,7 +139,7 @@ def update_hypers(
 
 
 def priors_of(model: Factorization) -> list[VariationalPrior]:
-    """The priors of all factors, which are such that Q of a factor is gamma: ``methods`` refuses all others."""
+    """The priors of all factors; all give gamma Qs, since ``methods`` refuses any other."""
     priors: list[Any] = [factor.prior for factor in model.factors]
     return priors
 

@@ -7,7 +7,7 @@ from countveil.inference.em import refined
 from countveil.models.factorization import Factorization
 
 STARTS: dict[str, run.Refinement | None] = {"least-squares": None, "em": refined}
-"""What is done to the least-squares start before a chain goes on from it."""
+"""How the least-squares start is refined before a chain begins, by name."""
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:

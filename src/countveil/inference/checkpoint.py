@@ -1,4 +1,4 @@
-"""Chains on disk: what a run needs to go on after it died, in one .npz file, written atomically."""
+"""Chains on disk: what a run needs to resume, in one .npz file, written atomically."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def printed(value: Any) -> str:
 
 
 def named(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Every array of nested tuples, under a name that says where it was."""
+    """Every array of nested tuples, named by its place."""
     if isinstance(value, tuple):
         for i, part in enumerate(value):
             yield from named(f"{name}.{i}", part)
@@ -55,7 +55,7 @@ def named(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def unnamed(name: str, content: dict[str, Any]) -> Any:
-    """The value that ``named`` took apart; None if there is none."""
+    """The value that ``named`` took apart; None if it is not there."""
     if name in content:
         value = content[name]
         return value if value.ndim else value.item()
@@ -70,7 +70,7 @@ def unnamed(name: str, content: dict[str, Any]) -> Any:
 def write(
     path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...], seconds: float
 ) -> None:
-    """Write all chains' snapshots, the draws that they had kept then, and how long it took, in one step."""
+    """Write all chains' snapshots, the draws kept by then, and the seconds taken, in one step."""
     content: dict[str, Any] = {
         "format": np.array(FORMAT), "fingerprint": np.array(mark), "seconds": np.array(seconds),
     }  # fmt: skip
@@ -85,11 +85,11 @@ def write(
 
 
 def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Snapshot | None], float]:
-    """(the snapshots of a file, None for a chain that had not begun; seconds); draws are copied into ``draws``.
+    """(each chain's snapshot, None if it had not begun; seconds taken); copies the file's draws into ``draws``.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: not a checkpoint, a damaged one, or one of other data or settings.
+        ValueError: the file is not a checkpoint, is damaged, or belongs to other data or settings.
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:

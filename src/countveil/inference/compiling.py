@@ -1,4 +1,4 @@
-"""A word to whoever watches while kernels are compiled, which happens once after an installation."""
+"""A notice while kernels are compiled, which happens once after an installation."""
 
 import sys
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from countveil.inference.progress import is_watched
 MESSAGE = "Compiling for this machine, up to half a minute; later starts find it done."
 
 
-class Teller(Listener):
-    """Says so when the first kernel is compiled and not found on disk."""
+class CompilationNotice(Listener):
+    """Prints a message when the first kernel has to be compiled, because it is not on disk yet."""
 
     def __init__(self) -> None:
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """A kernel is being compiled; where a progress bar is shown, this goes above it."""
+        """A kernel is being compiled; the message goes above a progress bar, if there is one."""
         if not self.told:
             self.told = True
             print(MESSAGE, file=sys.stderr, flush=True)
@@ -30,9 +30,9 @@ class Teller(Listener):
 
 @contextmanager
 def compiling_told(show: bool | None) -> Iterator[None]:
-    """Tell of compilation while this lasts, where a progress bar would be shown."""
+    """Announce compilation within this context, where a progress bar would be shown."""
     if not is_watched(show):
         yield
         return
-    with install_listener("numba:compile", Teller()):
+    with install_listener("numba:compile", CompilationNotice()):
         yield

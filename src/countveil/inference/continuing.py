@@ -1,4 +1,4 @@
-"""What stochastic variational inference goes on from when more rows come: kept with the posterior, also on disk."""
+"""What stochastic variational inference needs when more rows come: kept with the posterior, also on disk."""
 
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ PARTS = ("shapes", "rates", "hypers")
 
 
 class Stream(NamedTuple):
-    """The global parameters, and which rows they speak for."""
+    """The global parameters, and the rows that they represent."""
 
     state: svi.State
     prior_scale_v: np.ndarray  # (V,)
     rows_seen: int
-    total_rows: int  # rows that the state speaks for
+    total_rows: int  # rows that the state represents
 
 
 def store(tree: xr.DataTree, model: Factorization, stream: Stream) -> None:
@@ -37,7 +37,7 @@ def store(tree: xr.DataTree, model: Factorization, stream: Stream) -> None:
 
 
 def restore(tree: xr.DataTree, model: Factorization) -> Stream | None:
-    """The stream of a posterior's tree; None where it has none."""
+    """The stream of a posterior's tree; None if there is none."""
     if GROUP not in tree.children:
         return None
     found = tree[GROUP]

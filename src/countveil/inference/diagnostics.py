@@ -1,4 +1,4 @@
-"""Is a fit to be trusted: do chains agree, have they seen enough, does the fit explain the reports."""
+"""Whether to trust a fit: do the chains agree, are there enough draws, does the fit explain the reports."""
 
 from typing import NamedTuple
 
@@ -13,21 +13,22 @@ from countveil.likelihoods.laws import positive_beyond_noise
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
 ESS_GOOD = 400
-SIGNAL_LEAST = 0.8
-CELLS_MOST = 20_000_000
-CELLS_AT_ONCE = 2_000_000
+SIGNAL_LEAST = 0.8  # a fit with a smaller ``signal_share`` is not to be trusted
+MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
+CELLS_AT_ONCE = 2_000_000  # of these, in memory
 
 
 class FitWarning(UserWarning):
-    """The fit is not to be trusted, for a reason that the message gives in words."""
+    """The fit should not be trusted; the message says why."""
 
 
 class Diagnostics(NamedTuple):
-    """A table of R-hat and effective sample sizes, and what they come to in words."""
+    """A table of R-hat and effective sample sizes, and a verdict in words.
 
-    table: (
-        pd.DataFrame
-    )  # a sampler's: one row a quantity, r_hat, ess_bulk, ess_tail (the worst over its members)
+    A sampler's table has a row per quantity, with r_hat, ess_bulk and ess_tail, each the worst over its members.
+    """
+
+    table: pd.DataFrame
     verdict: str
 
 
@@ -78,14 +79,13 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
 def signal_share(
     observations: Observations, theta: np.ndarray, phi: np.ndarray, likelihood: Likelihood = POISSON
 ) -> float:
-    """Expected over observed: positive reports beyond those that noise alone makes, at the rates theta phi^T.
+    """Positive reports beyond those made by noise alone: expected at the rates theta phi^T, over observed.
 
-    Near one for a fit of the right
-    size, far below for one that starved its components. theta is (D, K), phi (V, K). Very large data are
-    judged by an even selection of their rows.
+    The share is near one for a fit of the right size, and far below for one that starved its components. theta is
+    (D, K), phi (V, K). For very large data only evenly spread rows are used.
     """
     n_rows, n_columns = observations.shape
-    rows = np.unique(np.linspace(0, n_rows - 1, max(1, min(n_rows, CELLS_MOST // n_columns))).astype(int))
+    rows = np.unique(np.linspace(0, n_rows - 1, max(1, min(n_rows, MAX_CELLS // n_columns))).astype(int))
     expected = observed = 0.0
     for part in np.array_split(rows, max(1, rows.size * n_columns // CELLS_AT_ONCE)):
         taken = observations.take(part)
@@ -102,9 +102,9 @@ def signal_share(
 
 
 def diagnose_optimiser(starved: str, converged: bool, iterations: int, share: float) -> Diagnostics:
-    """Diagnose a fit that no chain made, by how it ended and by its ``signal_share``.
+    """Diagnose an optimiser's fit by how it ended and by its ``signal_share``.
 
-    ``starved`` is what its method's record says of one that explains too little.
+    ``starved`` is its method's advice for a fit that explains too little.
     """
     table = pd.DataFrame(
         {"converged": [converged], "iterations": [iterations], "signal_share": [share]}, index=["fit"]
@@ -113,7 +113,7 @@ def diagnose_optimiser(starved: str, converged: bool, iterations: int, share: fl
 
 
 def verdict_of_optimiser(starved: str, converged: bool, iterations: int, share: float) -> str:
-    """One or two plain sentences on a fit that no chain made."""
+    """One or two plain sentences on an optimiser's fit."""
     ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
     if not np.isfinite(share):
         return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."

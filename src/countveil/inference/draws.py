@@ -9,7 +9,7 @@ from countveil.models.factorization import Factorization
 
 
 class Schedule(NamedTuple):
-    """How long to run: ``tune`` sweeps thrown away, then ``draws`` kept, one every ``thin`` sweeps."""
+    """How long to run: ``tune`` discarded sweeps, then ``draws`` draws, one every ``thin`` sweeps."""
 
     draws: int
     tune: int
@@ -55,7 +55,7 @@ class Draws(NamedTuple):
         return self.mapped(lambda values: values[number])
 
     def keep(self, s: int, state: Any, score: float, total_rate: float) -> None:
-        """Store draw s of a chain whose draws these are; the state has factors, hypers and parameters."""
+        """Store draw s of one chain (see ``of_chain``); the state has factors, hypers and parameters."""
         for stores, values in (
             (self.factors, state.factors), (self.hypers, state.hypers), (self.parameters, state.parameters),
         ):  # fmt: skip
@@ -65,7 +65,7 @@ class Draws(NamedTuple):
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """All arrays in a row."""
+        """All arrays, in a fixed order."""
         return (*self.factors, *self.hypers, *self.parameters, self.log_likelihood, self.total_rate)
 
 

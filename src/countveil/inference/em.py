@@ -2,9 +2,9 @@
 
     theta_dk <- theta_dk (sum_v R_dv phi_vk) / (sum_v e_dv phi_vk),  R = E[y | r, mu] / mu;  other factors likewise
 
-(mathematics, section 12). It never decreases the likelihood; without noise it is the classic multiplicative
-KL-NMF of Lee and Seung. Under strong noise it overfits in the end: ``HeldTotal`` keeps the size of its rates
-right, and ``held_out`` stops it early.
+(mathematics, section 12). It never decreases the likelihood. Without noise it is the multiplicative KL-NMF of Lee and
+Seung. Under strong noise it overfits if it runs long: ``HeldTotal`` keeps the rates at the right total, and
+``held_out`` stops it early.
 """
 
 import sys
@@ -31,8 +31,8 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
-ROUNDING = 1e-12
-REFINING = 10  # iterations from the least-squares start to where a chain may begin
+RELATIVE_ERROR = 1e-12  # of the sum of the rates
+REFINING_ITERATIONS = 10  # from the least-squares start to where a chain may begin
 
 
 class State(NamedTuple):
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """The log-likelihood log P(max(reports, 0) | factors) of the state that the step began with."""
+    """The log-likelihood log P(max(reports, 0) | factors) of the state before the step."""
 
     objective: float
 
@@ -61,7 +61,7 @@ def from_point(
     engine: Engine,
     iterations: int,
 ) -> State:
-    """A few iterations on from a point: a better place for a chain to begin."""
+    """The state after some iterations from a point estimate: a better place for a chain to begin."""
     state = State(factors, 0)
     for _ in range(iterations):
         state, _ = step(state, observations, model, None, engine)
@@ -69,8 +69,10 @@ def from_point(
 
 
 def refined(state: Any, observations: Observations, model: Factorization, engine: Engine) -> Any:
-    """A chain's state with its factors a few iterations on."""
-    return state._replace(factors=from_point(state.factors, observations, model, engine, REFINING).factors)
+    """A chain's state with its factors improved by a few iterations."""
+    return state._replace(
+        factors=from_point(state.factors, observations, model, engine, REFINING_ITERATIONS).factors
+    )
 
 
 def step(
@@ -87,7 +89,7 @@ def step(
 def update(
     state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
-    """One iteration at the state's penalty; with ``total``, the last factor's makes the rates add up to that."""
+    """One iteration at the state's penalty; with ``total``, the last factor's penalty makes the rates add up to it."""
     row, law = model.row_factor, law_of(observations.noise, model.likelihood)
     if row is None:
         none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
@@ -124,26 +126,25 @@ def solve_penalty(
 ) -> float:
     """The penalty x >= 0 at which the rates, sum of size count / (exposure + x size), add up to the total.
 
-    0 where they add up to no more without one. The sum falls in x, and lies below count / x.
+    It is 0 if they add up to no more without a penalty. The sum falls in x, and is below sum of count / x.
     """
 
     def excess(x: float) -> float:
         entries = np.maximum(count / np.maximum(exposure + x * size, SMALLEST), SMALLEST)
         return float((weight * size * entries).sum()) - total
 
-    if excess(0.0) <= total * ROUNDING:
+    if excess(0.0) <= total * RELATIVE_ERROR:
         return 0.0
-    return float(brentq(excess, 0.0, 2.0 * float((weight * count).sum()) / total, rtol=ROUNDING))
+    return float(brentq(excess, 0.0, 2.0 * float((weight * count).sum()) / total, rtol=RELATIVE_ERROR))
 
 
 class HeldTotal:
     """The iteration with the sum of all rates held at an unbiased estimate of the sum of all true counts.
 
-    No factor is negative, so that a fit takes noise upwards for counts and cannot take noise downwards for
-    anything: under strong noise its rates add up to far too much. The likelihood is therefore maximised under
-    the constraint that they do not. By Lagrange's multiplier x that is x on every exposure, or an exponential
-    prior of rate x over every rate; x is found anew in every iteration. Without noise it is 0. Models whose rows have
-    no factor of their own are left as they are.
+    Nonnegative factors can fit upward noise but not downward noise, so under strong noise the rates add up to far too
+    much. The likelihood is therefore maximised with their sum constrained (mathematics, equation 12.4). The Lagrange
+    multiplier x is added to every exposure, like an exponential prior of rate x on every rate, and is solved for in
+    every iteration. Without noise it is 0. Models whose rows have no factor of their own are not constrained.
     """
 
     def __init__(self, observations: Observations, model: Factorization) -> None:
@@ -154,7 +155,7 @@ class HeldTotal:
         self.hidden = observations.row_numbers[hidden], observations.columns[hidden]
 
     def target(self, state: State) -> float:
-        """What all rates are to add up to: the estimate, and the masked cells' rates as they are."""
+        """What all rates should add up to: the estimate, plus the current rates of the masked cells."""
         rows, columns = self.hidden
         theta, phi = self.model.matrices(state.factors)
         return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
@@ -162,7 +163,7 @@ class HeldTotal:
     def init(
         self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
     ) -> State:
-        """The least-squares start, brought to size."""
+        """The least-squares start, scaled down where its rates add up to too much."""
         state = init(observations, model, streams, engine)
         if not self.noisy:
             return state
@@ -187,8 +188,7 @@ class HeldTotal:
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
 
-    Fits without a few random parts of the cells find the number of iterations; a fit with all cells then makes
-    as many.
+    Fits without a few random parts of the cells find the number of iterations. A fit to all cells then runs that many.
     """
     assert isinstance(data, Observations)
     rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)

@@ -1,7 +1,7 @@
-"""Factors updated one after another, given the counts that fell to each: Gamma(shape + counts, rate + exposures).
+"""Factors updated one after another, given the counts allocated to each: Gamma(shape + counts, rate + exposures).
 
 Exposures are derivatives of the sum over cells of e times the rate, at the newest values of all other
-factors. What an update is (a draw, a mean) is a rule's business.
+factors. A rule decides what an update is: a draw or a mean.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -32,21 +32,21 @@ class Links(NamedTuple):
 
     baseline: np.ndarray  # (actors,)
     out: Entries  # (indptr, actor, rest, excess) of each row
-    into: Entries  # the same of each actor's columns
+    into: Entries  # the same for each actor's columns
     loops: np.ndarray  # (actors, rests) exposure of the cells that join an actor with itself
 
 
 class Rule(Protocol):
-    """What becomes of a factor given its counts and exposures; both return the factor's new value."""
+    """How a factor is updated given its counts and exposures; both methods return its new value."""
 
     def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """A factor that is used once, from its value so far."""
+        """The new value of a factor that is used once."""
         ...
 
     def shared(
         self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
     ) -> np.ndarray:
-        """The factor that both sides use, from its value so far."""
+        """The new value of the factor that both sides use."""
         ...
 
 
@@ -75,14 +75,14 @@ def column_exposures(observations: Observations, law: Law, theta: np.ndarray, en
 def column_exposures_block(
     block: Block, law: Law, n_columns: int, theta: np.ndarray
 ) -> tuple[Arrays, Arrays]:
-    """The block's part of (the column exposures beyond the rows' baselines, those baselines)."""
+    """The block's part of (the column exposures less the rows' baselines, those baselines)."""
     sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
     kernels.column_exposures(law, block.entries, theta, *sums, is_dense(block.entries, n_columns))
     return (), sums
 
 
 def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:
-    """An array of values that broadcast against its shape."""
+    """An array of this shape, filled with values that broadcast against it."""
     found = np.empty(shape)
     found[...] = values
     return found
@@ -92,7 +92,7 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
     """What each factor's prior rates are multiplied by: reciprocals of known offsets of its observed axis, or 1.0.
 
     Raises:
-        ValueError: offsets for an axis of a shared factor, or of more than one factor; for the columns of a tensor.
+        ValueError: offsets for an axis of a shared factor or of several factors, or for the columns of a tensor.
     """
     scales: list[np.ndarray | float] = [1.0] * len(model.factors)
     for axis, scale, name in zip(
@@ -126,7 +126,7 @@ def draw_hypers(
     hypers: tuple[np.ndarray, ...],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, ...]:
-    """Hyperparameters of all priors given the factors; those of factors that are fixed as they are."""
+    """Hyperparameters of all priors given the factors; unchanged for fixed factors."""
     found = list(hypers)
     scales = offset_scales(model, observations)
     for f in model.free:
@@ -136,7 +136,7 @@ def draw_hypers(
 
 
 def own_entries(factor: Factor, sums: np.ndarray) -> np.ndarray:
-    """Counts or exposures of a factor's parameters: those of a symmetric factor belong to both (c, d) and (d, c)."""
+    """Counts or exposures of a factor's parameters; a symmetric factor has one parameter for (c, d) and (d, c)."""
     return sums + sums.T - np.diag(np.diag(sums)) if factor.symmetric else sums
 
 
@@ -190,15 +190,14 @@ def sample_gammas(
 ) -> np.ndarray:
     """Gamma(shape + count, rate + exposure), kept away from underflow so that products of draws stay positive.
 
-    The exposures of an entry that is masked or seldom exposed are differences, and may come out below zero by
-    rounding alone.
+    Exposures of entries that are mostly masked are differences, and rounding may make them negative.
     """
     draw = rng.standard_gamma(shape + count) / (rate + np.maximum(exposure, 0.0))
     return np.maximum(draw, SMALLEST)
 
 
 class DrawRule:
-    """Each factor drawn given its counts and exposures, from its gamma conditional or by its prior."""
+    """Draws each factor given its counts and exposures: from gamma conditionals, or by its prior."""
 
     def __init__(
         self,
@@ -224,7 +223,7 @@ class DrawRule:
         return self.model.as_row_matrix(shape), self.model.as_row_matrix(rate)
 
     def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """A draw; of independent gammas long factors in blocks, each with a stream of its own."""
+        """A draw; independent gammas are drawn in blocks, each with a stream of its own."""
         factor = self.model.factors[f]
         if not factor.prior.independent:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
@@ -256,7 +255,7 @@ class DrawRule:
 
 
 class MeanRule:
-    """Each factor's optimal Gamma(shape, rate), kept; its value is the mean."""
+    """Keeps each factor's optimal Gamma(shape, rate); the factor's new value is its mean."""
 
     def __init__(self, model: Factorization, priors: Priors) -> None:
         self.priors = priors
@@ -274,7 +273,7 @@ class MeanRule:
         self.shapes[f], self.rates[f] = np.ascontiguousarray(shape), np.ascontiguousarray(rate)
 
     def mean(self, f: int) -> np.ndarray:
-        """Its mean."""
+        """The mean of a factor's optimum."""
         return np.maximum(self.shapes[f] / self.rates[f], SMALLEST)
 
     def shared(

@@ -15,18 +15,18 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.kernels import start as kernels
 
-TINY = 1e-12
-LEAST_MEAN = 1e-3  # of a row's total count: a rate has to be positive
+SMALLEST_DIVISOR = 1e-12  # instead of a mean of zero
+MIN_ROW_TOTAL = 1e-3  # of a row's total count, since rates must be positive
 
 
 class Facts(NamedTuple):
     """Sums over the cells of some observations (D rows, V columns)."""
 
-    bias_d: np.ndarray  # (D,) what S has beyond T; 0 where levels vary within rows
+    bias_d: np.ndarray  # (D,) S - T of each row's cells; 0 where levels vary within rows
     fill_d: np.ndarray  # (D,) a masked cell of T is fill_d fill_v
     fill_v: np.ndarray  # (V,)
-    row_totals: np.ndarray  # (D,) of T, masked cells as filled
-    mean_count: float  # per cell, by T: a moment estimate, kept positive
+    row_totals: np.ndarray  # (D,) of T, with masked cells filled
+    mean_count: float  # per cell: the mean of T, a moment estimate, kept positive
     total_count: float  # of all cells that are not masked: an unbiased estimate
 
 
@@ -34,7 +34,7 @@ _facts: WeakKeyDictionary[Observations, Facts] = WeakKeyDictionary()
 
 
 def facts_of(observations: Observations, engine: Engine | None = None) -> Facts:
-    """The facts of observations, found by the engine (else by one thread) when they are first asked for."""
+    """The facts of observations, computed by the engine (or one thread) when they are first asked for."""
     if observations not in _facts:
         _facts[observations] = find_facts(observations, ThreadEngine(1) if engine is None else engine)
     return _facts[observations]
@@ -43,7 +43,7 @@ def facts_of(observations: Observations, engine: Engine | None = None) -> Facts:
 def find_facts(observations: Observations, engine: Engine) -> Facts:
     """One pass over the rows, and another where cells are masked.
 
-    ``total_count`` adds up numbers that each have the true count for their mean (``kernels.law.unbiased``).
+    ``total_count`` adds up unbiased estimates of the true counts (``kernels.law.unbiased``).
     """
     n_rows, n_columns = observations.shape
     noise, kernel = observations.noise, observations.noise.kernel
@@ -53,7 +53,7 @@ def find_facts(observations: Observations, engine: Engine) -> Facts:
     fill_d = (row_sums - n_columns * bias_d) / np.maximum(n_columns - hidden_d, 1.0)
     fill_v = (column_2v[0] - bias_d.sum()) / np.maximum(n_rows - column_2v[1], 1.0)
     fill_d, fill_v = np.maximum(fill_d, 0.0), np.maximum(fill_v, 0.0)
-    fill_v /= max(float(fill_d.mean()), TINY)
+    fill_v /= max(float(fill_d.mean()), SMALLEST_DIVISOR)
     if hidden_d.any():
         ones = np.ones((n_columns, 1))
         (product,), _ = engine.over_rows(multiply_block, observations, (kernel, ones, fill_v), (fill_d,))
@@ -64,13 +64,13 @@ def find_facts(observations: Observations, engine: Engine) -> Facts:
         fill_d,
         fill_v,
         row_totals=row_sums - n_columns * bias_d,
-        mean_count=max(float(mean), LEAST_MEAN / n_columns),
+        mean_count=max(float(mean), MIN_ROW_TOTAL / n_columns),
         total_count=float(total[0]),
     )
 
 
 def sum_block(block: Block, noise: tuple[Any, ...], n_columns: int) -> tuple[Arrays, Arrays]:
-    """(sums of S, how many are masked) of the block's rows (D, 2); its part of columns' (2, V), and of the total."""
+    """(sums of S, masked cells) of the block's rows (D, 2); its part of the columns' (2, V), and the total."""
     row_2d, column_2v = np.zeros((2, block.n_rows)), np.zeros((2, n_columns))
     total = kernels.sum_rows(noise, block.entries, row_2d, column_2v)
     return (row_2d.T,), (column_2v, np.array([total]))
@@ -86,6 +86,6 @@ def multiply_block(
 
 
 def mean_rate_without_offsets(observations: Observations, engine: Engine | None = None) -> float:
-    """The mean count over the mean of the known offsets: the size of sum_k theta_dk phi_vk before them."""
+    """The mean count divided by the mean of the known offsets: the mean rate before offsets."""
     row_offset, column_offset = 1.0 / observations.prior_scale_d, 1.0 / observations.prior_scale_v
     return facts_of(observations, engine).mean_count / float(row_offset.mean() * column_offset.mean())

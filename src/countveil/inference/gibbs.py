@@ -3,11 +3,11 @@
     for each positive report:  y ~ w(y) at its rate mu;  y's terms ~ Multinomial(y, their shares of mu)
     each factor's entry ~ Gamma(a + its counts, b + its exposure)
 
-with exposures of 1 (positive), 1 - alpha (not positive), 0 (masked). In the matrix form mu_dv = sum_k theta_dk phi_vk
-a row factor needs its own row and phi alone: one pass over the rows draws counts, allocation and theta, and only
-sums of the size of phi leave a block of rows. They go on to the factors that phi is made of. Where counts are few and
-noise is strong that pass goes by ``tokens`` instead. A row factor whose prior is not of independent gammas is drawn by
-its prior, given the counts and exposures of all rows.
+with exposures of 1 (positive report), 1 - alpha (not positive; for other laws see ``kernels.law``) and 0 (masked). In
+the matrix form mu_dv = sum_k theta_dk phi_vk, a row of theta depends only on its own reports and phi. One pass over
+the rows therefore draws counts, allocation and theta, and only sums of the size of phi leave a block of rows. These
+are carried down to the factors of phi. Where counts are few and noise is strong, the pass goes by ``tokens`` instead. A
+row factor whose prior is not of independent gammas is drawn by its prior, given the counts and exposures of all rows.
 """
 
 import sys
@@ -37,7 +37,7 @@ from countveil.models.factorization import Factorization
 
 
 class State(NamedTuple):
-    """Where a chain is: its factors, its hyperparameters, and how many sweeps brought it here."""
+    """A chain's state: factors, hyperparameters, sweeps done, and parameters of the likelihood."""
 
     factors: tuple[np.ndarray, ...]  # each of its factor's shape
     hypers: tuple[np.ndarray, ...]  # of each factor's prior
@@ -46,13 +46,13 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a sweep has to tell beside its state."""
+    """What a sweep reports besides the state."""
 
     total_rate: float  # sum of the rates of all cells
 
 
 class Drawn(NamedTuple):
-    """What a pass over the rows drew: the rows' side of it, and what falls to the columns."""
+    """What a pass over the rows drew: for the rows, and for the columns."""
 
     rows: np.ndarray  # (D, K) theta, or counts where theta is drawn later
     counts: np.ndarray  # (V, K)
@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
 
 
 def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """A chain's state at the least-squares start, from its own random beginning."""
+    """The least-squares start, from random factors of the chain's own."""
     factors = start_factors(observations, model, streams.generator(0, START), engine)
     return State(factors, model.initial_hypers(), 0, model.initial_parameters())
 
@@ -69,7 +69,7 @@ def init(observations: Observations, model: Factorization, streams: Streams, eng
 def step(
     state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
-    """The state one sweep on; the old one is left as it was."""
+    """One sweep; returns a new state."""
     sweep = state.sweep + 1
     law = law_of(observations.noise, model.likelihood, state.parameters)
     factors, values = list(state.factors), model.columns.forward(state.factors)
@@ -110,7 +110,7 @@ def sweep_rows(
     sweep: int,
     engine: Engine,
 ) -> Drawn:
-    """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns; prior is (shape, rate)."""
+    """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
     if tokens.pays(observations, law):
         found = tokens.sweep_rows(observations, theta, phi, prior, streams, sweep, engine)
         return Drawn(*found, np.empty(0))
@@ -152,7 +152,7 @@ def allocate(
     sweep: int,
     engine: Engine,
 ) -> Drawn:
-    """(D, K) and (V, K) counts of all cells, drawn with the factors as they are."""
+    """(D, K) and (V, K) counts of all cells, given the current factors."""
     size = model.likelihood.tally_size(observations.shape)
     (row_counts,), (counts, tally) = engine.over_rows(
         allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)

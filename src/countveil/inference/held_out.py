@@ -1,4 +1,4 @@
-"""When to stop an iteration that overfits in the end: where held-out cells of the release are predicted best."""
+"""When to stop an algorithm that overfits: where held-out cells of the release are predicted best."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ from countveil.inference.streams import Streams
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
-SHARE = 0.05
-FOLDS = 5
-LARGEST_HELD_OUT = 200_000
-PATIENCE = 5
-IMPROVEMENT = 1e-4
+# More folds and cells estimate the best iteration more precisely; each fold costs a fit.
+SHARE_PER_FOLD = 0.05  # of all cells
+MAX_FOLDS = 5
+MAX_HELD_OUT = 200_000  # cells, in all folds together
+PATIENCE = 5  # iterations without improvement before stopping
+IMPROVEMENT = 1e-4  # relative, of the score; smaller ones do not count
 
 
 class Fold(NamedTuple):
@@ -28,15 +29,16 @@ class Fold(NamedTuple):
 
 
 class Info(NamedTuple):
-    """The held-out log-likelihood of the states that the step ended with, all folds together."""
+    """The held-out log-likelihood of the states after the step, summed over folds."""
 
     objective: float
 
 
 class Folds:
-    """An algorithm for ``run.ascend``: another on every fold side by side, and a rule that says when to stop.
+    """An algorithm for ``run.ascend`` that runs another one on every fold, and a rule for when to stop.
 
-    ``algorithm`` makes the other, given a fold's observations and the model. Its states have ``factors`` and ``sweep``.
+    ``algorithm`` makes the inner algorithm from a fold's observations and the model. Its states have ``factors`` and
+    ``sweep``.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Folds:
         return tuple(new), Info(score)
 
     def rule(self, states: tuple[Any, ...], objectives: list[float]) -> bool:
-        """True once the best iteration lies a few back."""
+        """Whether the best iteration was ``PATIENCE`` iterations ago."""
         score, iteration = objectives[-1], states[0].sweep
         if self.best_iteration == 0 or score > self.best + IMPROVEMENT * abs(score):
             self.best_iteration, self.best = iteration, score
@@ -87,14 +89,14 @@ class Folds:
 
 
 def hold_out(observations: Observations, rng: np.random.Generator) -> list[Fold]:
-    """Up to five folds, each without another random twentieth of the cells (none that was masked already).
+    """Up to five folds, each without another random twentieth of the cells, none of which was masked before.
 
-    Fewer where they would hold more than 200,000 cells together.
+    There are fewer folds where they would hold out more than 200,000 cells together.
     """
     n_rows, n_columns = observations.shape
     n_cells = n_rows * n_columns
-    n_folds = int(np.clip(LARGEST_HELD_OUT // (SHARE * n_cells), 1, FOLDS))
-    drawn = rng.integers(n_cells, size=max(1, int(min(n_folds * SHARE * n_cells, LARGEST_HELD_OUT))))
+    n_folds = int(np.clip(MAX_HELD_OUT // (SHARE_PER_FOLD * n_cells), 1, MAX_FOLDS))
+    drawn = rng.integers(n_cells, size=max(1, int(min(n_folds * SHARE_PER_FOLD * n_cells, MAX_HELD_OUT))))
     cells = rng.permutation(np.unique(drawn))
     cells = cells[observations.cells(cells // n_columns, cells % n_columns)[0] >= 0]
     found = []

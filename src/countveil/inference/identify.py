@@ -1,6 +1,6 @@
 """Draws made comparable: sizes moved to one factor, components matched across draws and ordered by size.
 
-The rates are unchanged by either. Components that are normalised sum to one over their observed axes.
+Neither changes the rates of cells. Normalised components sum to one over their observed axes.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ SMALLEST = np.finfo(np.float32).tiny
 
 
 def identify(draws: Draws, model: Factorization) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(factors, prior rates) by name, each (C, S, ...); rates of the factors as they are now, where they have one.
+    """(factors, prior rates) by name, each (C, S, ...); the rates belong to the rescaled factors, where there are any.
 
     Factors keep their own order of axes; a rate has its factor's latent axes.
     """
@@ -59,7 +59,7 @@ def observed_axes(model: Factorization, f: int) -> list[int]:
 def move_size(
     model: Factorization, factors: list[np.ndarray], rates: list[np.ndarray | None], f: int, taker: int
 ) -> None:
-    """Make factor f's components sum to one; what they summed to goes to the taker, once for every use."""
+    """Make factor f's components sum to one; the taker is multiplied by the old sums, once for every use."""
     seen = tuple(2 + i for i in observed_axes(model, f))
     size = factors[f].sum(axis=seen, dtype=np.float64)
     spread = np.expand_dims(size, seen).astype(np.float32)
@@ -85,7 +85,7 @@ def move_size(
 
 
 def order_of(model: Factorization, factors: list[np.ndarray], group: str) -> np.ndarray | None:
-    """(C, S, K) orders of a group of latent axes; None where a fixed factor pins them, or nothing tells them apart."""
+    """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them."""
     groups = latent_groups(model)
     for factor in model.factors:
         if factor.fixed is not None and any(groups.get(a) == group for a in factor.axes):

@@ -1,4 +1,4 @@
-"""All methods by name: an algorithm is a module with a record, and a line in this table."""
+"""All methods by name: an algorithm is a module with a ``METHOD`` record, and a line in this table."""
 
 from threadpoolctl import threadpool_limits
 
@@ -18,17 +18,17 @@ METHODS: dict[str, Method] = {
         em.METHOD,
     )
 }
-"""By name, in the order in which they are listed."""
+"""By name, in the order of listings."""
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run one of ``METHODS``.
 
-    BLAS has one thread meanwhile: with more it adds up in another order.
+    BLAS is limited to one thread, since with more it adds up in another order.
 
     Raises:
-        ValueError: data, a model or a prior that the method does not take.
+        ValueError: the method does not accept the data, the model or a prior.
     """
     method = METHODS[name]
     if isinstance(data, ReleaseFiles) and not method.batches:
@@ -41,7 +41,7 @@ def check_model(method: Method, model: Factorization) -> None:
     """Refuse a model that the method cannot treat.
 
     Raises:
-        ValueError: which of its parts that is, and which methods can.
+        ValueError: names the likelihood or prior, and methods that can treat it.
     """
     if model.likelihood.name not in method.likelihoods:
         raise ValueError(

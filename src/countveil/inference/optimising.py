@@ -1,4 +1,4 @@
-"""Fits by optimisers: iterate to the end, then draw from what was found, so that everything downstream reads draws."""
+"""Fits by optimisers: iterate, then draw from the Q that was found, so that all results are read from draws."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -14,12 +14,12 @@ from countveil.inference.draws import Draws, Point
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
 
-Q_CHAIN = 2**30
-SMALLEST_DRAW = 1e-37  # the least that float32 holds in full
+Q_CHAIN = 2**30  # the number of the chain whose stream draws from Q, far from those of samplers
+SMALLEST_DRAW = 1e-37  # about the smallest that float32 holds at full precision
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Ascend to where the objective hardly moves, then draw from the gammas that were found."""
+    """Ascend until the objective hardly changes, then draw from the gammas of Q."""
     assert isinstance(data, Observations)
     algorithm = with_options(method, settings)
     ascent = climb(data, model, algorithm, settings, run.relative_change(settings.options["tolerance"]))
@@ -31,7 +31,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
 
 
 def with_options(method: Method, settings: Settings) -> Any:
-    """A method's algorithm with the options that choose among several ways of its step set."""
+    """A method's algorithm with its options of several allowed values set."""
     chosen = {name: method.option(settings, name) for name, allowed in method.options.items() if allowed}
     init = partial(method.algorithm.init, **chosen) if "center" in chosen else method.algorithm.init
     return SimpleNamespace(init=init, step=partial(method.algorithm.step, **chosen))
@@ -45,7 +45,7 @@ def climb(
     rule: Any,
     max_iter: int | None = None,
 ) -> run.Ascent:
-    """``run.ascend`` with these settings, and another number of iterations at most where one is given."""
+    """``run.ascend`` with these settings; ``max_iter`` replaces theirs where it is given."""
     most = settings.options["max_iter"] if max_iter is None else max_iter
     return run.ascend(
         observations, model, algorithm, rule, max_iter=most, seed=settings.seed, threads=settings.threads,
@@ -54,7 +54,7 @@ def climb(
 
 
 def draws_from_gammas(q: Any, data: Data, model: Factorization, settings: Settings, engine: Engine) -> Draws:
-    """Posterior draws from a Q of gammas (``shapes``, ``rates``, ``hypers``): one chain of independent draws."""
+    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain."""
     rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
     plan = settings.plan._replace(chains=1)
     draws = Draws.empty(plan, model)
@@ -67,7 +67,7 @@ def draws_from_gammas(q: Any, data: Data, model: Factorization, settings: Settin
 
 
 def draw_factor(q: Any, model: Factorization, f: int, rng: np.random.Generator) -> np.ndarray:
-    """A draw of factor f from its gammas; its value where it is fixed."""
+    """A draw of factor f from its gammas; its value if it is fixed."""
     factor = model.factors[f]
     if factor.fixed is not None:
         return factor.fixed

@@ -1,4 +1,4 @@
-"""From raw draws to what a person reads: labelled, identified, matched across chains, and summarised."""
+"""From raw draws to results: labelled, identified, matched across chains, and summarised."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,8 +29,8 @@ def data_tree(
     """The draws in ArviZ's layout: groups posterior, sample_stats, constant_data.
 
     labels name the entries of each output axis. An optimiser adds the group optimisation: its objective before
-    each iteration, whether it converged, and the exact means of its factors, which make the rate (their components
-    in no order).
+    each iteration, whether it converged, and the exact means of its factors, which give the rate (with components
+    in no particular order).
     """
     draws, spec = found.draws, model.spec
     lead = ("chain", "draw")
@@ -83,7 +83,7 @@ def data_tree(
 
 
 def noise_of(tree: xr.DataTree) -> tuple[Noise, np.ndarray]:
-    """The noise on the data of a fit, and its level by row or by cell, in the data's own axes."""
+    """The noise on a fit's data, and its level per row or per cell, over the data's own axes."""
     noise = noise_called(str(tree.attrs.get("mechanism", TWO_SIDED_GEOMETRIC.mechanism)))
     return noise, tree["constant_data"][noise.level].to_numpy()
 
@@ -107,7 +107,7 @@ def constants(
 
 
 def optimisation(found: Fitted, model: Factorization, layout: Layout) -> xr.Dataset:
-    """What an optimiser found, its factors as they were."""
+    """What an optimiser found, with factors as it left them: not identified."""
     assert found.means is not None
     variables: dict[str, Any] = {"objective": ("iteration", found.objective)}
     for factor, mean in zip(model.factors, found.means, strict=True):
@@ -181,7 +181,7 @@ def top_entries(
 ) -> pd.DataFrame:
     """The n largest entries of each component of a variable with dims (component, member), with intervals.
 
-    sizes is (C S, K), what each component's prevalence is the share of.
+    sizes is (C S, K): a component's prevalence is its share of their sum.
     """
     draws = tree["posterior"][variable].transpose("chain", "draw", component, ...)
     member = str(draws.dims[-1])
@@ -201,7 +201,7 @@ def top_entries(
 
 
 def shares_table(sizes: np.ndarray, component: str, interval: float) -> pd.DataFrame:
-    """Each component's share of everything, with its equal-tailed interval; sizes is (C S, K)."""
+    """Each component's share of the sum of ``sizes`` (C S, K), with its equal-tailed interval."""
     shares = sizes / sizes.sum(axis=1, keepdims=True)
     tail = (1.0 - interval) / 2.0
     lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
@@ -218,7 +218,8 @@ def shares_table(sizes: np.ndarray, component: str, interval: float) -> pd.DataF
 def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
-    The rate of each entry of each observed axis; of very many entries 200 are taken, evenly spread.
+    Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, of which at
+    most 200 are taken, evenly spread.
     """
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape

@@ -1,4 +1,4 @@
-"""What a fit says of reports: how likely they are, cell by cell, and what a new release would look like."""
+"""Predictions of a fit: how likely reports are, cell by cell, simulated releases, and true counts given reports."""
 
 from collections.abc import Iterable
 
@@ -51,9 +51,9 @@ def log_predictive(scores: xr.DataArray) -> xr.DataArray:
 def simulated_reports(
     draws: Matrices, noise: Noise, level: np.ndarray, likelihood: Likelihood, rng: np.random.Generator
 ) -> np.ndarray:
-    """(n, D, V) a simulated release for every draw, cut at zero; level broadcasts against (D, V).
+    """(n, D, V) a simulated release for every draw, truncated at zero; level broadcasts against (D, V).
 
-    Seeded: it protects nobody.
+    The noise is seeded and protects nobody.
     """
     counts = (likelihood.sample(theta @ phi.T, rng) for theta, phi in draws)
     return np.stack([noise.sample(each, level, rng) for each in counts])

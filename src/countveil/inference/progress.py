@@ -1,4 +1,4 @@
-"""Progress of a fit where somebody can watch: a terminal, or a notebook (which needs no widgets for it)."""
+"""Progress of a fit where somebody can watch: in a terminal, or in a notebook (without widgets)."""
 
 import io
 import time
@@ -35,7 +35,7 @@ def is_watched(show: bool | None) -> bool:
 
 
 def columns() -> list[ProgressColumn]:
-    """What is shown of each task."""
+    """What is shown for each task."""
     return [
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
         TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"),
@@ -43,7 +43,7 @@ def columns() -> list[ProgressColumn]:
 
 
 class NotebookProgress(Progress):
-    """Progress in one output of a cell, drawn anew a few times a second; rich's own needs ipywidgets."""
+    """Progress in the output of a notebook cell, redrawn a few times a second; rich's own needs ipywidgets."""
 
     def __init__(self, *shown: ProgressColumn) -> None:
         quiet = Console(file=io.StringIO(), force_jupyter=False)
@@ -52,19 +52,19 @@ class NotebookProgress(Progress):
         self._due = 0.0
 
     def start(self) -> None:
-        """Make the output."""
+        """Create the output."""
         from IPython.display import HTML, display
 
         self._output = display(HTML(self.as_html()), display_id=True)
 
     def stop(self) -> None:
-        """Draw the end."""
+        """Draw the final state."""
         self._due = 0.0
         self.refresh()
         self._output = None
 
     def refresh(self) -> None:
-        """Draw, unless that was done a moment ago."""
+        """Redraw, unless the last time was a moment ago."""
         now = time.monotonic()
         if self._output is None or now < self._due:
             return
@@ -74,7 +74,7 @@ class NotebookProgress(Progress):
         self._output.update(HTML(self.as_html()))
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Take in how far a task is, and draw."""
+        """Update a task's progress, and redraw."""
         super().update(task_id, **fields)
         self.refresh()
 

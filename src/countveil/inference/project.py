@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.engines.blocks import MOST_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
+from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
@@ -28,14 +28,14 @@ def project_rows(
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
-    For each of up to 100 draws of phi, evenly spread, the rows' own Gibbs chain runs on for ten sweeps given
-    phi, and its last five count. What a row gets does not depend on the rows after it.
+    For each of up to 100 evenly spread draws of phi, the rows' own Gibbs chain continues for ten sweeps given phi, and
+    the last five are averaged. A row's result does not depend on the rows after it.
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
     law, blocks = (
         law_of(observations.noise, likelihood),
-        row_blocks(observations.shape[0], MOST_ROWS_PER_BLOCK),
+        row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK),
     )
     scale = observations.prior_scale_d[:, None]
     theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0) / scale
@@ -62,7 +62,7 @@ def project_block(
     shape: np.ndarray,
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """(theta's rows after ten sweeps, the sum of the last five of them); phi stays."""
+    """(theta's rows after ten sweeps, the sum of the last five of them) at a fixed phi."""
     new, total = theta.copy(), np.zeros_like(theta)
     for inner in range(SWEEPS_PER_DRAW):
         sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.empty(0)

@@ -18,9 +18,9 @@ from countveil.inference.progress import progress_bar
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 
-SCORE_EVERY = 10  # sweeps from one log-likelihood to the next where somebody watches: it costs half a sweep
+SCORE_EVERY = 10  # sweeps between log-likelihoods for the progress display, since one costs half a sweep
 
-Refinement = Callable[[Any, Observations, Factorization, Engine], Any]  # of a state to begin with
+Refinement = Callable[[Any, Observations, Factorization, Engine], Any]  # improves an initial state
 
 
 class Run(NamedTuple):
@@ -98,15 +98,16 @@ def sample(
     saving: Checkpoint | None = None,
     engine: Engine | None = None,
 ) -> Run:
-    """Run all chains; Ctrl-C ends them after the sweep under way and returns the draws so far.
+    """Run all chains; Ctrl-C ends them after the current sweep and returns the draws so far.
 
-    Chains run side by side where there are threads for it, and a chain's blocks where there are more threads
-    than chains, or by an engine that is given; the draws are the same either way, and after a resume.
+    Chains run side by side if there are threads for it. With more threads than chains, or with an engine, a chain's
+    blocks do too. The draws are the same either way, and after a resume.
 
     Raises:
         KeyboardInterrupt: interrupted before any chain had kept a draw.
-        FileExistsError: a checkpoint is there, and ``saving`` does not say to resume from it.
-        ValueError: the checkpoint is damaged, or of other data or settings.
+        FileNotFoundError: the checkpoint's folder does not exist.
+        FileExistsError: the checkpoint exists, and ``saving`` does not say to resume from it.
+        ValueError: the checkpoint is damaged, or belongs to other data or settings.
     """
     draws = Draws.empty(plan, model)
     chains = [Chain(c, seed, observations, model, draws, algorithm, refinement) for c in range(plan.chains)]
@@ -115,7 +116,7 @@ def sample(
     stop = threading.Event()
     started = time.perf_counter() - earlier
     with (
-        threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race for it
+        threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race to set it
         progress_bar(progress) as bar,
         engine_or_threads(engine, max(1, threads // side_by_side)) as blocks_engine,
         ThreadPoolExecutor(side_by_side) as pool,
@@ -148,7 +149,7 @@ def sample(
 def prepare_checkpoint(
     saving: Checkpoint | None, chains: list[Chain], draws: Draws, plan: Schedule, seed: int
 ) -> tuple[str, float]:
-    """Load what is to be resumed into the chains; (the fingerprint of the run, the seconds that it took before)."""
+    """Load a checkpoint into the chains, if there is one; (the run's fingerprint, the seconds that it took before)."""
     if saving is None:
         return "", 0.0
     first = chains[0]
@@ -182,7 +183,7 @@ def wait_for(
     save: Callable[[], None] = lambda: None,
     every_seconds: float | None = None,
 ) -> bool:
-    """Wait for all chains, saving now and then; True if the user interrupted them. One that fails stops the others."""
+    """Wait for all chains, saving at intervals; True if the user interrupted. A chain that fails stops the others."""
     interrupted = False
     try:
         while wait(futures, timeout=every_seconds, return_when=FIRST_EXCEPTION).not_done:
@@ -200,7 +201,7 @@ def wait_for(
 
 
 def cut(draws: Draws, kept: list[int]) -> Draws:
-    """The draws of the chains that have any, cut to the shortest of them."""
+    """The draws of the chains that kept any, cut to the shortest of these chains."""
     begun = [chain for chain, count in enumerate(kept) if count > 0]
     if not begun:
         raise KeyboardInterrupt("interrupted before any draw was kept")
@@ -211,7 +212,7 @@ def cut(draws: Draws, kept: list[int]) -> Draws:
 
 
 class Ascent(NamedTuple):
-    """Where an optimising algorithm ended, the objective before each of its steps, and how it went."""
+    """An optimiser's last state, the objective before each step, and how the run went."""
 
     state: Any
     objective: np.ndarray  # (iterations,)

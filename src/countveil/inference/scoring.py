@@ -1,4 +1,4 @@
-"""How likely reports are given the factors, and what all rates add up to."""
+"""The log-likelihood of reports given the factors, and the sum of all rates."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def log_likelihood(
     engine: Engine,
     parameters: Parameters = (),
 ) -> float:
-    """log P(max(reports, 0) | factors), the true counts summed out; masked cells left out."""
+    """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out."""
     theta, phi = model.matrices(factors)
     law = law_of(observations.noise, model.likelihood, parameters)
     _, (total,) = engine.over_rows(score_block, observations, (law, phi, phi.sum(axis=0)), (theta,))

@@ -16,25 +16,26 @@ from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
+# An iteration multiplies with the data once per factor; sweeps per product are cheap beside it. 15 iterations of 5
+# sweeps reach a smaller error than 20 of 1.
 ITERATIONS = 15
-# With each product of the data, beside which they cost little: 15 times 5 go lower than 20 times 1.
 SWEEPS = 5
 MULTIPLICATIVE_ITERATIONS = 100
-FLOOR = 0.01
-SHARED_FLOOR = 0.02
-TINY = 1e-300
-START_ENTRIES = 1 << 25
-PROJECTIONS = 10
-COLUMNS_AT_ONCE = 256
+FLOOR = 0.01  # of entries, relative to typical ones, so that no factor starts at zero
+SHARED_FLOOR = 0.02  # the same for a shared factor, whose components have mean 1
+TINY = 1e-300  # keeps divisors positive
+START_ENTRIES = 1 << 25  # stored entries; of larger data phi is fitted to a random part of the rows
+PROJECTION_SWEEPS = 10  # over theta, with phi fixed
+COLUMNS_AT_ONCE = 256  # rows of phi that one thread updates
 
-# (theta, phi) to (a better theta, T^T theta, theta^T theta)
+# From (theta, phi) to (a better theta, T^T theta, theta^T theta).
 HalfStep = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def start_factors(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> tuple[np.ndarray, ...]:
-    """Positive factors near a least-squares fit; fixed ones as they are."""
+    """Positive factors near a least-squares fit; fixed factors keep their values."""
     row = model.row_factor
     if row is None or not model.columns.single or len(model.free) < len(model.factors):
         return multiplicative_start(observations, model, rng, engine)
@@ -52,7 +53,7 @@ def least_squares_start(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
 
-    Of very large data phi comes from a random part of the rows, and theta is fitted to it.
+    For very large data phi is fitted to a random part of the rows, and theta to all rows given phi.
     """
     n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
     if n_entries > START_ENTRIES:
@@ -76,9 +77,9 @@ def fit_reports(
     engine: Engine,
     iterations: int = ITERATIONS,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nonnegative (theta (D, K), phi (V, K)) near the least |T - theta phi^T|^2, T the debiased reports.
+    """Nonnegative (theta (D, K), phi (V, K)) near the minimum of |T - theta phi^T|^2, with T the debiased reports.
 
-    Rows are independent given phi: a block updates its rows of theta, and adds up what phi needs of the new ones.
+    Rows are independent given phi: a block updates its rows of theta, and adds up what phi's update needs.
     """
     facts = facts_of(observations, engine)
 
@@ -131,10 +132,10 @@ def project_block(
 
 
 def project(observations: Observations, phi: np.ndarray, theta: np.ndarray, engine: Engine) -> np.ndarray:
-    """Nonnegative theta (D, K) nearer to the least |T - theta phi^T|^2 given phi (V, K)."""
+    """Nonnegative theta (D, K) nearer to the minimum of |T - theta phi^T|^2 given phi (V, K)."""
     facts, phi = facts_of(observations, engine), np.ascontiguousarray(phi)
     with threadpool_limits(limits=1, user_api="blas"):
-        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTIONS
+        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTION_SWEEPS
         own = theta, facts.bias_d, facts.fill_d
         (theta,), _ = engine.over_rows(project_block, observations, shared, own)
     return theta
@@ -148,7 +149,7 @@ def least_squares(
     iterations: int,
     sweeps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nonnegative (theta (D, K), phi (V, K)) near the least |matrix - bias_d 1^T - theta phi^T|^2, on one thread."""
+    """(theta (D, K), phi (V, K)) >= 0 near the minimum of |matrix - bias_d 1^T - theta phi^T|^2, on one thread."""
 
     def half_step(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         kernels.descend(theta, phi.T @ phi, matrix @ phi - np.outer(bias_d, phi.sum(axis=0)), sweeps)
@@ -166,10 +167,10 @@ def alternate(
     sweeps: int,
     many: Map = map,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Factors by hierarchical alternating least squares, from uniform random ones.
+    """Factors by hierarchical alternating least squares (HALS), from uniform random ones.
 
-    One column of one factor at a time goes to its exact minimum (Cichocki and Phan 2009), ``sweeps`` times with every
-    product of the data (Gillis and Glineur 2012).
+    One column of one factor at a time goes to its exact minimum (mathematics, equation 10.3; Cichocki and Phan 2009),
+    ``sweeps`` times per product of the data (Gillis and Glineur 2012).
     """
     n_rows, n_columns = shape
     phi = rng.random((n_columns, n_components))
@@ -202,12 +203,12 @@ def multiplicative_start(
 ) -> tuple[np.ndarray, ...]:
     """Least squares for any factorization, by multiplicative updates from random factors.
 
-    A factor that both sides use begins where the rows' side does in ``fit_reports``: from near-even memberships the
-    updates seldom leave one community for all, whose error has no slope towards several.
+    A factor that both sides use begins at the rows of ``fit_reports``. From nearly even memberships the updates would
+    rarely leave the state of one community for all, where the error has no slope towards several.
 
-    Each is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
-    seen, which never raises the squared error (Lee and Seung 2001); to the power 1/2 for a factor that is used
-    twice. T are the debiased reports.
+    Each update is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
+    not masked, with T the debiased reports. It never raises the squared error (Lee and Seung 2001). For a factor that
+    is used twice the ratio is taken to the power 1/2.
     """
     mean = facts_of(observations, engine).mean_count
     size = (mean / np.prod([model.columns.sizes[a] for a in model.spec.latent])) ** (
@@ -244,7 +245,7 @@ def shared_start(
 def gradients(
     observations: Observations, model: Factorization, factors: list[np.ndarray], f: int, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What pulls factor f up and what pulls it down, summed over its uses."""
+    """The numerator and denominator of factor f's multiplicative update, summed over its uses."""
     rows, columns = model.rows.forward(factors), model.columns.forward(factors)
     theta, phi = (
         np.ascontiguousarray(side.matrix(values))
@@ -283,10 +284,10 @@ def pull_block(
     theta: np.ndarray,
     bias_d: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Of T's positive part, and of the rates and T's negative part, over the cells that are seen.
+    """The block's part of the update's numerator (T's positive part) and denominator (rates and T's negative part).
 
-    By row: both times phi. By column: the block's part of both times theta, of stored cells; of theta^T theta; and of
-    bias_d theta.
+    Both leave out masked cells. By row: both times phi. By column: the sums over stored cells of both times theta, then
+    theta^T theta and bias_d theta.
     """
     rows: Arrays = ()
     sums: Arrays = ()

@@ -1,4 +1,4 @@
-"""Random streams keyed by what they are for, so that a seed gives the same chain however the work is split."""
+"""Random streams keyed by their use, so that a seed gives the same chain however the work is split."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ ROWS, COLUMNS, HYPERS, START, SPLITS, PARAMETERS = 0, 1, 2, 3, 4, 5
 
 
 class Key(ISeedSequence):
-    """A key taken as it is: a generator that is given one asks the operating system for no entropy."""
+    """A key used without mixing, so that a generator takes no entropy from the operating system."""
 
     def __init__(self, words: tuple[int, int]) -> None:
         self.words = np.array(words, dtype=np.uint64)

@@ -1,17 +1,17 @@
-"""Stochastic variational inference: rows come in batches, the column factors learn from each and forget slowly.
+"""Stochastic variational inference: rows come in batches, and the column factors learn from each in turn.
 
-For a batch, Q(theta) of its rows is fitted with Q(phi) held; then Q(phi)'s natural parameters move towards
-what they would be if the whole data were copies of the batch (Hoffman et al. 2013):
+For a batch, Q(theta) of its rows is fitted with Q(phi) fixed. Then Q(phi)'s natural parameters move towards
+what they would be if all data were copies of the batch (Hoffman et al. 2013):
 
     shape <- (1 - rho) shape + rho (a + s count),  rate <- (1 - rho) rate + rho (b + s exposure)
 
-s is the number of rows over the batch's, rho = (delay + updates)^-forgetting. Data need not fit in memory.
+s is the number of all rows over that of the batch, rho = (delay + updates)^-forgetting. Data need not fit in memory.
 
-Q(theta) of a row starts at nonnegative least squares on its debiased reports given phi's means, and a few
-iterations follow: the start is most of the way, and iterating to the end would fit noise. Counts are split by
-one of ``EXPECTATIONS``: the two of ``cavi``, or "trimmed" (the default), the means with half the prior's share
-left out, (shape - a/2) / rate. It does not starve components, as the geometric one does where counts are
-sparse, and smears them less than the arithmetic one; it was chosen by measurement, not derived.
+Q(theta) of a row starts at nonnegative least squares on its debiased reports given phi's means. Only a few
+iterations follow, since more of them would fit noise. Counts are split by one of ``EXPECTATIONS``: the two of
+``cavi``, or "trimmed" (the default), the means without half of the prior's share, (shape - a/2) / rate. It does not
+starve components, as the geometric expectation does where counts are sparse, and smears them less than the
+arithmetic one.
 """
 
 import sys
@@ -42,14 +42,14 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 DELAY = 1.0
-FORGETTING = 0.7
-LOCAL_ITERATIONS = 5
-LOCAL_TOLERANCE = 1e-2
-LOCAL_BLOCK = 32
-LOCAL_FLOOR = 0.01
-START_ROWS = 10_000
+FORGETTING = 0.7  # larger ones forget the early batches more slowly, and learn less from late ones
+LOCAL_ITERATIONS = 5  # of a row's Q(theta): more take longer, and fit noise
+LOCAL_TOLERANCE = 1e-2  # relative change of a row's means at which its iterations end
+LOCAL_ROWS_PER_BLOCK = 32
+LOCAL_FLOOR = 0.01  # of a row's start, relative to even weights
+START_ROWS = 10_000  # that the global start uses: more find better topics, and take longer
 EXPECTATIONS = ("trimmed", *OF_CAVI)
-TRIMMED = 0.5
+SHARE_TRIMMED = 0.5  # of the prior's shape, found by measurement; 0 would be the arithmetic expectation
 
 
 class State(NamedTuple):
@@ -64,7 +64,7 @@ class State(NamedTuple):
 def init(
     observations: Observations, model: Factorization, streams: Streams, engine: Engine, total_rows: int
 ) -> State:
-    """Global parameters one update on from a least-squares start on (at most 10,000 of) the first rows."""
+    """Global parameters after one update from a least-squares start on (at most 10,000 of) the first rows."""
     rng = streams.generator(0, START)
     n_rows = observations.shape[0]
     if n_rows > START_ROWS:
@@ -87,7 +87,7 @@ def step(
     engine: Engine,
     expectation: str = "trimmed",
 ) -> tuple[State, Pass]:
-    """Learn from one batch of rows; the batch's own Q(theta) comes along."""
+    """Learn from one batch of rows; also returns the pass with the batch's Q(theta)."""
     found = fit_rows(state, batch, model, engine, expectation)
     weight = (DELAY + state.updates) ** -FORGETTING
     split_by = global_factors(state, model, expectation)[0]
@@ -105,12 +105,12 @@ def global_factors(state: State, model: Factorization, expectation: str) -> tupl
     for f in model.free:
         if f != model.row_factor:
             shape, _ = priors_of(model)[f].gamma(state.hypers[f][0] / state.hypers[f][1], 1.0)
-            trimmed[f] = (state.shapes[f] - TRIMMED * shape) / state.rates[f]
+            trimmed[f] = (state.shapes[f] - SHARE_TRIMMED * shape) / state.rates[f]
     return tuple(trimmed), means
 
 
 def own_rows(model: Factorization) -> int:
-    """The factor that rows have to themselves."""
+    """The number of the factor that belongs to the rows alone."""
     if model.row_factor is None:
         raise ValueError("method 'svi' needs a model whose rows have a factor of their own")
     return model.row_factor
@@ -132,7 +132,7 @@ def fit_rows(
     engine: Engine,
     expectation: str = "trimmed",
 ) -> Pass:
-    """Q(theta) of the batch's rows with Q(phi) held, a few iterations on from least squares."""
+    """Q(theta) of the batch's rows with Q(phi) fixed, after a few iterations from least squares."""
     model = model.with_rows(batch.shape[0])
     phi_g, phi = (
         model.columns.matrix(model.columns.forward(factors))
@@ -144,7 +144,10 @@ def fit_rows(
         row_prior(state, model, batch),
     )
     start = project(batch, phi, engine)
-    shared, blocks = (law, phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_BLOCK)
+    shared, blocks = (
+        (law, phi_g, phi, phi_total, expectation),
+        row_blocks(batch.shape[0], LOCAL_ROWS_PER_BLOCK),
+    )
     theta, _ = engine.over_rows(settle_block, batch, shared, (start, *prior), blocks)
     return pass_over_rows(batch, law, (theta[0], theta[1]), (phi_g, phi), prior, engine)
 
@@ -160,9 +163,9 @@ def settle_block(
     prior_shape: np.ndarray,
     prior_rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """(what counts are split by, means) of the block's rows of theta, some iterations on from the start."""
+    """(what counts are split by, means) of the block's rows of theta, after some iterations from the start."""
     split_by, mean = start.copy(), start.copy()
-    cut = TRIMMED if expectation == "trimmed" else 0.0
+    cut = SHARE_TRIMMED if expectation == "trimmed" else 0.0
     kernels.settle_rows(
         law, block.entries, split_by, mean, phi_geometric, phi, phi_total, prior_shape, prior_rate,
         expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
@@ -188,7 +191,7 @@ def learn(
     total_rows: int,
     weight: float,
 ) -> State:
-    """A natural-gradient step of size ``weight`` of all global parameters; split_by is what the pass took for phi."""
+    """A natural-gradient step of size ``weight`` on all global parameters; split_by is what counts were split by."""
 
     def towards(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         return (1.0 - weight) * old + weight * new
@@ -218,7 +221,7 @@ def learn(
 def grow(
     state: State, model: Factorization, observations: Observations, old_rows: int, total_rows: int
 ) -> State:
-    """The state as it would be had not ``old_rows`` but ``total_rows`` said the same."""
+    """The state rescaled as if ``total_rows`` rows instead of ``old_rows`` had given the same evidence per row."""
     times, row = total_rows / old_rows, own_rows(model)
 
     def towards(old: np.ndarray, prior: np.ndarray | float) -> np.ndarray:
@@ -235,7 +238,7 @@ def grow(
 
 
 def whole(state: State, model: Factorization, fits: Iterable[Pass]) -> cavi.State:
-    """Q of all factors: the global part of the state, and the rows that passes have fitted, one after another."""
+    """Q of all factors: the global part of the state, and the rows fitted by consecutive passes."""
     fitted = [(found.theta_shape, found.theta_rate) for found in fits]
     shapes, rates, row = list(state.shapes), list(state.rates), own_rows(model)
     shapes[row] = model.as_row_factor(np.concatenate([shape for shape, _ in fitted]))
@@ -262,7 +265,7 @@ def learn_rows(
     total_rows: int,
     started: float,
 ) -> Fitted:
-    """A pass over the rows with each generator of ``turns``; the rows speak for ``total_rows``."""
+    """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
     expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
     bounds: list[float] = []
     interrupted = False
@@ -292,7 +295,7 @@ def go_on(
     before: tuple[State, int] | None,
     total_rows: int,
 ) -> Fitted:
-    """One pass over rows that come after others: ``before`` is the state and how many rows it speaks for."""
+    """One pass over rows that come after others: ``before`` is the state, and how many rows it represents."""
     streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
     first = next(data.parts())[1]
     if before is None:

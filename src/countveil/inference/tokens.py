@@ -1,8 +1,8 @@
 """Gibbs sweeps over rows that draw the true counts of all cells, token by token.
 
-The collapsed sweep visits every positive report, and almost all of them are noise where counts are few and noise is
-strong. Here a sweep costs what the tokens cost. It draws also the counts of cells without a positive report, which the
-collapsed sweep sums out: a chain needs up to about 1 + 2 alpha times the sweeps.
+The collapsed sweep visits every positive report, and almost all of these are noise where counts are few and noise is
+strong. Here a sweep costs what the tokens cost. It also draws the counts of cells without a positive report, which the
+collapsed sweep sums out, so a chain needs up to about 1 + 2 alpha times as many sweeps.
 """
 
 from typing import Any
@@ -21,12 +21,12 @@ from countveil.noise.two_sided_geometric import tokens as kernels
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 ROWS_PER_BLOCK = 1024
-BLOCKS_OF_MANY_ROWS = 8
-LEAST_REPORTS = 100_000  # positive ones; fewer are soon visited, and tables of columns cost more
-WORK_OF_A_ROW = 80  # what its draws of numbers and of factors cost, in tokens
+MIN_BLOCKS = 8  # of this size; smaller data are cut into as many blocks as other sweeps cut them
+MIN_REPORTS = 100_000  # positive ones: fewer are visited faster than the tables of columns are made
+WORK_PER_ROW = 80  # the cost of a row's draws of numbers and of factors, in tokens
 TOPICS_AT_ONCE = 5
-ENTRIES_LISTED = 25  # for what a token costs
-MOST_PROPOSALS = 2.0  # for each positive report: about what makes the two sweeps worth the same
+ENTRIES_PER_TOKEN = 25  # stored entries that are listed at the cost of one token
+MAX_PROPOSALS_PER_REPORT = 2.0  # positive ones: about where both kinds of sweep are equally fast
 
 
 _pays: WeakKeyDictionary[Observations, bool] = WeakKeyDictionary()
@@ -36,11 +36,10 @@ _blocks: WeakKeyDictionary[Observations, list[slice]] = WeakKeyDictionary()
 def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
     """Whether sweeps by tokens are worth it, decided by the data alone: a choice by the state would bias the chain.
 
-    There are such sweeps for Poisson counts under two-sided geometric noise.
-
-    They are where few tokens are proposed for each positive report; or where reports are so few that the exposures of
-    the collapsed sweep, which cannot go by matrix products then, cost as much as all of its rest, and few tokens are
-    proposed beside them: large counts under weak noise would be drawn token by token.
+    Such sweeps exist for Poisson counts under two-sided geometric noise. They are worth it in two cases: if few tokens
+    are proposed per positive report; or if positive reports are sparse and few tokens are proposed in the other cells.
+    In the second case the collapsed sweep cannot compute its exposures by matrix products, and they cost as much as all
+    the rest. Large counts under weak noise would be drawn token by token, so they are excluded.
     """
     if not isinstance(law, TwoSidedGeometricPoisson):
         return False
@@ -52,34 +51,34 @@ def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
 def _estimate(observations: Observations) -> bool:
     alpha, (_, n_columns) = observations.level_d, observations.shape
     positive = observations.reports.size
-    if positive < LEAST_REPORTS or observations.stores_all or observations.n_masked or (alpha <= 0.0).any():
+    if positive < MIN_REPORTS or observations.stores_all or observations.n_masked or (alpha <= 0.0).any():
         return False
     rate_of_rows = n_columns * facts_of(observations).mean_count
     cost, beside = ((1.0 + 2.0 * alpha) / alpha).sum() * rate_of_rows, alpha.sum() * rate_of_rows
-    few = positive < DENSE_SHARE * alpha.size * n_columns and beside < MOST_PROPOSALS * positive
-    return bool(cost < MOST_PROPOSALS * positive or few)
+    few = positive < DENSE_SHARE * alpha.size * n_columns and beside < MAX_PROPOSALS_PER_REPORT * positive
+    return bool(cost < MAX_PROPOSALS_PER_REPORT * positive or few)
 
 
 def blocks_of(observations: Observations) -> list[slice]:
-    """Runs of rows of about the same work, as told by the data alone: some rows hold most of all tokens."""
+    """Runs of rows of about equal work, decided by the data alone, since a few rows may hold most tokens."""
     if observations not in _blocks:
         n_rows, n_columns = observations.shape
-        many = n_rows >= BLOCKS_OF_MANY_ROWS * ROWS_PER_BLOCK
+        many = n_rows >= MIN_BLOCKS * ROWS_PER_BLOCK
         n_blocks = len(row_blocks(n_rows, ROWS_PER_BLOCK if many else None, n_columns))
         _blocks[observations] = cut(work_of_rows(observations), n_blocks)
     return _blocks[observations]
 
 
 def work_of_rows(observations: Observations) -> np.ndarray:
-    """(D,) what each row costs, in tokens, at a guess: those proposed and reports listed, or entries visited."""
+    """(D,) each row's estimated cost in tokens: tokens proposed and reports listed, or entries visited if cheaper."""
     alpha, count = observations.level_d, np.maximum(facts_of(observations).row_totals, 0.0)
     entries = np.diff(observations.indptr)
-    work = np.minimum(count / alpha + entries / ENTRIES_LISTED, entries + alpha * count)
-    return np.rint(work) + WORK_OF_A_ROW  # whole numbers, so that no cut hangs on the last bit of a sum
+    work = np.minimum(count / alpha + entries / ENTRIES_PER_TOKEN, entries + alpha * count)
+    return np.rint(work) + WORK_PER_ROW  # whole numbers, so that no cut depends on rounding in a sum
 
 
 def cut(work: np.ndarray, n_blocks: int) -> list[slice]:
-    """At most so many runs, none of them empty, of about the same sum."""
+    """At most ``n_blocks`` nonempty runs of about equal sums of work."""
     total = np.cumsum(work)
     stops = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks) + 1
     ends = np.unique(np.append(stops, len(work)))
@@ -95,7 +94,7 @@ def sweep_rows(
     sweep: int,
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A draw of theta (D, K), and the (V, K) counts and exposures that fell to the columns."""
+    """A draw of theta (D, K), and the columns' (V, K) counts and exposures."""
     (new,), (counts, total) = engine.over_rows(
         sweep_block,
         observations,
@@ -129,9 +128,9 @@ def sweep_block(
     """Theta's rows, and the block's part of (counts, theta's totals)."""
     rng = streams.generator(sweep, ROWS, block.number)
     row_counts, counts = np.zeros(theta.shape), np.zeros(phi.shape)
-    if expected_proposals(block, theta, total) < MOST_PROPOSALS * block.entries.size + phi.size:
+    if expected_proposals(block, theta, total) < MAX_PROPOSALS_PER_REPORT * block.entries.size + phi.size:
         kernels.propose_rows(block.entries, theta, phi, total, aliases, row_counts, counts, rng)
-    else:  # the same law, and room enough whatever the rates
+    else:  # the same distribution, in bounded memory whatever the rates
         sums = row_counts, counts, np.empty(0)
         gibbs.allocate_rows(TwoSidedGeometricPoisson(), block.entries, theta, phi, total, sums, rng)
         kernels.propose_rest(block.entries, theta, total, aliases, row_counts, counts, rng)

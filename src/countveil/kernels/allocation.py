@@ -1,6 +1,6 @@
-"""One count given to its terms in proportion to their products, for loops that need all of these.
+"""One count allocated to its terms in proportion to their products, for loops that need all products.
 
-A row's entries by the batch are given to topics by ``topics``, which computes only the products that it needs.
+Batches of a row's entries are allocated by ``topics``, which computes only the products that it needs.
 """
 
 from numba import njit
@@ -14,8 +14,8 @@ def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
     """product_k = theta_dk phi_vk; returns the sum of the products.
 
     The sum runs in LANES interleaved parts, kept in lane_l for ``allocate`` to search: topic k is in lane
-    k mod LANES. Arrays come whole with their row, since slicing a row costs more than the arithmetic, and the
-    order of the sum is fixed by the code.
+    k mod LANES. Arrays are passed whole, with the row's number, since slicing a row costs more than the arithmetic.
+    The code fixes the order of the sum.
     """
     n_topics = product_k.shape[0]
     for k in range(n_topics):
@@ -51,8 +51,8 @@ def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
 def allocate(count, weight_k, lane_l, total, row_count_k, count_vk, v, rng):
     """Add (count_k) ~ Multinomial(count, weight_k / total) to row_count_k and to count_vk[v].
 
-    A few tokens go one by one, each to where the running sum of weights passes a uniform; many go by
-    conditional binomials, at a cost that does not grow with the count.
+    A few tokens are allocated one by one, each where the running sum of weights passes a uniform part of the total.
+    Larger counts are split by conditional binomials, at a cost that does not grow with the count.
     """
     last = weight_k.shape[0] - 1
     if count <= TOKENS_ONE_BY_ONE:

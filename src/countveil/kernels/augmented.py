@@ -1,4 +1,4 @@
-"""One augmented Gibbs sweep over a block of rows, the papers' way: noise as two Poisson counts with random rates.
+"""One augmented Gibbs sweep over a block of rows, as in the papers: noise as two Poisson counts with random rates.
 
 A report is r = y + g_1 - g_2 with g_l ~ Poisson(lambda_l), lambda_l ~ Gamma(1, scale alpha/(1 - alpha)). Suffixes
 are shapes, as in ``gibbs``; every cell of a row is visited, stored or not.
@@ -18,7 +18,7 @@ TRIALS_ONE_BY_ONE = 12
 
 @njit(cache=True, nogil=True)
 def sample_binomial(trials, chance, rng):
-    """Binomial(trials, chance); a few trials go one by one."""
+    """Binomial(trials, chance); a few trials are drawn one by one."""
     if trials > TRIALS_ONE_BY_ONE:
         return rng.binomial(trials, min(chance, 1.0))
     successes = 0
@@ -44,7 +44,7 @@ def split_report(r, rate, rate_1, rate_2, rng):
 
 @njit(cache=True, nogil=True)
 def sample_noise_rate(count, alpha, rng):
-    """lambda | g ~ Gamma(1 + g, scale alpha): its prior's rate (1 - alpha)/alpha, and one."""
+    """lambda | g ~ Gamma(1 + g, scale alpha): the rate 1/alpha is the prior's rate (1 - alpha)/alpha plus one."""
     if count == 0:
         return alpha * rng.standard_exponential()
     return alpha * rng.standard_gamma(1.0 + count)
@@ -54,7 +54,7 @@ def sample_noise_rate(count, alpha, rng):
 def allocate_rows(entries, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, count_vk, rng):
     """Draw the true counts, noise rates and topics of every cell; add the counts up by row and by column.
 
-    The noise rates go from noise_dv2 to new_noise_dv2; those of masked and exact cells stay.
+    New noise rates are written to new_noise_dv2; those of masked and exact cells are copied from noise_dv2.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e

@@ -1,4 +1,4 @@
-"""Space for a batch of entries, on which the wide loops of a law work. Suffix i is the entry in its batch."""
+"""Space for a batch of entries, on which the vectorised loops of a law work. Suffix i is the entry in its batch."""
 
 import numpy as np
 from numba import njit

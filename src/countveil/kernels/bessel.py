@@ -1,12 +1,12 @@
-"""Draws from the Bessel law, exact and at a bounded cost whatever its order and argument.
+"""Draws from the Bessel distribution, exact and at a cost bounded over all orders and arguments.
 
 With x the real mode, x (x + order) = (argument/2)^2, and u = n + 1/2 - x, Stirling's series about n + 1/2 gives
 
     log P(n) = constant - bend(u, x) - bend(u, x + order) + e(n + 1/2) + e(n + order + 1/2),
     bend(u, c) = (c + u) log(1 + u/c) - u = u^2/2c - u^3/6c^2 + u^4/12c^3 - ...,   0 < e(w) < 1/24w    (1)
 
-which is nearly normal, of variance s^2 = x (x + order) / (2x + order). A small mode is served by inversion, any
-other by rejection from a normal law with an exponential right tail, nearly always without a logarithm.
+which is nearly normal, with variance s^2 = x (x + order) / (2x + order). If the mode is small, draws are by inversion;
+otherwise by rejection from a normal with an exponential right tail, nearly always without a logarithm.
 """
 
 import math
@@ -40,7 +40,7 @@ def log_mass(n, order, x):
 
 @njit(cache=True, nogil=True)
 def invert(order, square, rng):
-    """A draw by adding up the masses square^n / (n! (order + 1) ... (order + n)) from zero to a uniform share."""
+    """A draw by adding up the masses square^n / (n! (order + 1) ... (order + n)) up to a uniform part of their sum."""
     u = rng.random()
     if (1.0 - u) * (order + 1.0) >= square:  # the total is at most exp(square / (order + 1))
         return 0
@@ -67,12 +67,12 @@ def hat(order, square):
 
     With r^2 = s^2 (1 + r/x) and u <= 3r, bend(u, x) + bend(u, x + order) >= u^2 / 2r^2 (Bernstein's inequality),
     and e + e <= 1/12s^2 wherever the bends do not make up for more. Proposals n = floor(x + v) have
-    |u - v| <= 1/2, and (|u| + 1/2)^2 / 2(r + 1/4)^2 <= u^2 / 2r^2 + 1/(4r + 1/2), so that in the scale of (1)
+    |u - v| <= 1/2, and (|u| + 1/2)^2 / 2(r + 1/4)^2 <= u^2 / 2r^2 + 1/(4r + 1/2), so that on the scale of (1)
 
         P(n) <= exp(lift - v^2 / 2(r + 1/4)^2),   lift = 1/12s^2 + 1/(4r + 1/2)
 
-    Beyond 3r the bends are convex and P(n) <= exp(1/12s^2 - (v - 1/2) 1.5/r): less than is added there by one
-    proposal in 1/TAIL_WEIGHT from an exponential law of that slope. All this for x >= INVERT_BELOW, so r >= 2.
+    Beyond 3r the bends are convex and P(n) <= exp(1/12s^2 - (v - 1/2) 1.5/r). An exponential of that slope, proposed
+    with probability TAIL_WEIGHT, adds more than this to the hat. All of it holds for x >= INVERT_BELOW, so r >= 2.
     """
     root = math.sqrt(order * order + 4.0 * square)
     x = 2.0 * square / (root + order)
@@ -87,10 +87,10 @@ def hat(order, square):
 
 @njit(cache=True, nogil=True)
 def bracket(u, ratio, c2, c3, c4):
-    """Bounds on log P(n) in the scale of (1), from the bends' series cut off; for ratio = |u|/x <= 1/2.
+    """Bounds on log P(n) on the scale of (1), from the truncated series of the bends; for ratio = |u|/x <= 1/2.
 
     The next term, c5 |u|^5 <= 0.6 c4 u^4 ratio, bounds the rest for u > 0, where signs alternate; twice that
-    does for u < 0, where they do not. 0 < e + e < (1/x + 1/(x + order)) / 12.
+    bounds it for u < 0, where they do not. 0 < e + e < (1/x + 1/(x + order)) / 12.
     """
     u2 = u * u
     series = -u2 * (c2 - u * (c3 - u * c4))
@@ -100,10 +100,10 @@ def bracket(u, ratio, c2, c3, c4):
 
 @njit(cache=True, nogil=True)
 def reject(order, square, rng):
-    """A draw by rejection from a normal law with an exponential right tail; real mode at least INVERT_BELOW.
+    """A draw by rejection from a normal with an exponential right tail; for a real mode of at least INVERT_BELOW.
 
-    The exponential of d is at least 1 + d + d^2/2 + d^3/6 and, for d < 0, at most 1 + d + d^2/2. Where these, of
-    the bracket's ends, do not decide, logarithms do.
+    exp(d) is at least 1 + d + d^2/2 + d^3/6 and, for d < 0, at most 1 + d + d^2/2. Where these bounds at the ends of
+    the bracket do not decide, logarithms are computed.
     """
     x, r, lift, c2, c3, c4 = hat(order, square)
     width = r + 0.25
@@ -136,13 +136,13 @@ def reject(order, square, rng):
 
 @njit(cache=True, nogil=True)
 def log_tail(v, r):
-    """log of what the exponential law adds to the hat at v >= 3r - 1/2, less lift."""
+    """log of what the exponential adds to the hat at v >= 3r - 1/2, less lift."""
     return LOG_TAIL_ODDS + math.log((r + 0.25) / r) - (v - 3.0 * r + 0.5) * 1.5 / r
 
 
 @njit(cache=True, nogil=True)
 def propose_tail(chance, v, order, x, r, lift, rng):
-    """The rest of a trial in the right tail, v >= 3r - 1/2, where both laws propose; -1 if it is rejected."""
+    """The rest of a trial in the right tail, v >= 3r - 1/2, where normal and exponential propose; -1 if rejected."""
     if chance < TAIL_WEIGHT:
         v = 3.0 * r - 0.5 + rng.standard_exponential() * r / 1.5
     above = math.exp(-0.5 * (v / (r + 0.25)) ** 2) + math.exp(log_tail(v, r))
@@ -156,8 +156,8 @@ def propose_tail(chance, v, order, x, r, lift, rng):
 def sample_bessel(order, argument, rng):
     """n with P(n) = (argument/2)^(2n + order) / (n! (n + order)! I_order(argument)); order >= 0, argument >= 0.
 
-    Exact, in a time bounded over all orders and arguments. Source of the law: Yuan and Kalbfleisch (2000);
-    rejection in bounded time for it: Devroye (2002).
+    Exact, in a time bounded over all orders and arguments. Source of the distribution: Yuan and Kalbfleisch (2000); of
+    rejection in bounded time: Devroye (2002).
     """
     nu = float(order)
     square = 0.25 * argument * argument
@@ -176,7 +176,7 @@ def bessel_mode(order, argument):
 
 @njit(cache=True, nogil=True)
 def bessel_mean(order, argument):
-    """(argument/2) I_(order+1)(argument) / I_order(argument), by the masses about the mode; in time of its root.
+    """(argument/2) I_(order+1)(argument) / I_order(argument), by masses about the mode; in time of the mode's root.
 
     |mean - mode| <= 1. Source: Yuan and Kalbfleisch (2000).
     """

@@ -72,8 +72,8 @@ def expect_rows(entries, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
     """Expect the true counts of every cell, and update the noise rates' shapes in noise_dv2.
 
     theta and phi are (g, m, w). With R = E[y] / sum_k g_dk g_vk, ratio_dk += sum_v R_dv g_vk and
-    ratio_vk += sum_d R_dv g_dk. Masked cells are left out; where the geometric means
-    underflow, no count is expected.
+    ratio_vk += sum_d R_dv g_dk. Masked cells are left out. Where all products of geometric means underflow, the
+    expected count is left out.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e

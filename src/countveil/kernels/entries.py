@@ -1,7 +1,7 @@
-"""The stored entries of a block of rows, as all loops take them, and the one place for what is chosen again and again.
+"""The stored entries of a block of rows, as all loops take them.
 
-A stored entry is a cell that differs from its row's baseline: a positive report, or a cell whose exposure is its own
-(masked, or with a noise level of its own). Every other cell is a report that is not positive, of exposure
+A stored entry is a cell that differs from its row's baseline: a positive report, or a cell with an exposure of its own
+(masked, or with a noise level of its own). Every other cell has a report that is not positive, and exposure
 ``exposure_d``. Suffixes are shapes throughout the loops: d rows of the block, v columns, k components, e stored
 entries.
 """
@@ -39,6 +39,6 @@ class Entries(NamedTuple):
 def level_at(level_d, level_e, d, e):
     """The noise level of stored entry e, which is in row d.
 
-    The innermost loops write it out instead: handing over two arrays for every entry costs a sweep some 4%.
+    The innermost loops write it out instead: passing two arrays for every entry costs about 4% of a sweep.
     """
     return level_d[d] if level_e.size == 0 else level_e[e]

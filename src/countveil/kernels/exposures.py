@@ -1,6 +1,7 @@
 """Exposures of row and column factors: sums over cells of e_dv times the other side. Suffixes as in ``gibbs``.
 
-A row's exposure is its baseline times a sum over all columns, and a correction for every stored entry.
+A row's exposure is its baseline times a sum over all columns, plus a correction for every stored entry (mathematics,
+equation 3.3).
 """
 
 from numba import njit

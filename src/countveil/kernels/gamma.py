@@ -4,7 +4,7 @@ import math
 
 from numba import njit
 
-SMALLEST = 1e-150  # the least value of a factor or a rate: a product of two is still a positive number
+SMALLEST = 1e-150  # the smallest factor entry or rate: a product of two is still positive
 
 
 @njit(cache=True, nogil=True)

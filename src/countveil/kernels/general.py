@@ -1,11 +1,11 @@
-"""The law of a report for any noise and any likelihood: by adding up over the counts that can be behind it.
+"""The law of a report for any noise and any likelihood, by summation over the counts that can have the report.
 
 Given the rate, a count y has weight P(y | rate) k(y), with k(y) = P(report | y) the noise's kernel (mathematics,
 section 14). The sum runs from the least count that can have the report to where weights beyond the report are
-negligible: it costs as many steps as the counts are large. A pair of a noise and a likelihood with closed forms
-provides its own law instead. Beyond the report the kernel falls, and the likelihood has one mode at most.
+negligible, so the cost grows with the counts. A pair of a noise and a likelihood with closed forms provides its own law
+instead. It is assumed that the kernel falls beyond the report, and that the likelihood has at most one mode.
 
-A noise and a likelihood are named tuples; a module that knows one says what the functions below are for its class.
+A noise and a likelihood are named tuples. Their modules provide the functions below for their classes.
 """
 
 import math
@@ -24,11 +24,11 @@ from countveil.kernels.law import (
     unseen_score,
 )
 
-NEGLIGIBLE = -42.0  # log of a weight over the largest, below which the sum ends
+NEGLIGIBLE = -42.0  # the sum ends at weights whose log, less that of the largest, is below this
 
 
 class GeneralLaw(NamedTuple):
-    """A noise and a likelihood, each a named tuple whose class provides the functions of this module."""
+    """A noise and a likelihood, named tuples for whose classes the functions of this module are provided."""
 
     noise: Any
     likelihood: Any
@@ -45,7 +45,7 @@ def least_count(noise, report, level):
 
 
 def most_count(noise, report, level):
-    """The greatest count that can have this report; -1 where there is none."""
+    """The greatest count that can have this report; -1 if there is no greatest one."""
     raise NotImplementedError
 
 
@@ -70,7 +70,7 @@ def draw_parts(likelihood, count, rate, rng):
 
 
 def add_to_tally(likelihood, column, count, parts, tally):
-    """Add a cell's count and its parts to what the likelihood's parameters are updated by."""
+    """Add a cell's count and its parts to the tally from which the likelihood's parameters are updated."""
     raise NotImplementedError
 
 
@@ -101,7 +101,7 @@ def counts_behind(law, report, rate, level):
         top = max(top, weight)
         negligible = (
             math.isfinite(weight) and weight - top < NEGLIGIBLE
-        )  # a count that cannot be says nothing
+        )  # an impossible count does not end the sum
         if count == most or (count > report and negligible):
             return least, count, top
         count += 1
@@ -121,7 +121,7 @@ def summed(law, report, rate, level):
 
 @njit(cache=True, nogil=True)
 def draw_count(law, report, rate, level, rng):
-    """A draw of the count given a stored report: where the sum of the weights passes a uniform part of it."""
+    """A draw of the count given a stored report: where the running sum of weights passes a uniform part of all."""
     first, last, top = counts_behind(law, report, rate, level)
     total = 0.0
     for count in range(first, last + 1):
@@ -130,7 +130,7 @@ def draw_count(law, report, rate, level, rng):
     for count in range(first, last + 1):
         weight = math.exp(log_weight(law, report, count, rate, level) - top)
         if weight > 0.0:
-            drawn = count  # the last one that can be, should rounding leave something beyond it
+            drawn = count  # the last possible one, in case rounding leaves something beyond it
         left -= weight
         if left < 0.0:
             break
@@ -161,7 +161,7 @@ def expect_counts_generally(law, n, batch):
 
 @provides(expected_ratio, GeneralLaw)
 def expected_ratio_generally(law, report, rate, level):
-    """The moment over the sum, over the rate."""
+    """The moment divided by the sum and by the rate."""
     _, total, moment = summed(law, report, rate, level)
     return moment / total / rate
 
@@ -175,19 +175,19 @@ def report_score_generally(law, report, rate, level):
 
 @provides(unseen_exposure, GeneralLaw)
 def unseen_exposure_generally(law, level):
-    """As the likelihood has it for the noise's ratio."""
+    """The likelihood's exposure at the noise's ratio."""
     return parts_exposure(law.likelihood, kernel_ratio(law.noise, level))
 
 
 @provides(unseen_constant, GeneralLaw)
 def unseen_constant_generally(law, level):
-    """As the noise has it."""
+    """The noise's log P at count 0."""
     return log_unseen(law.noise, level)
 
 
 @provides(unseen_score, GeneralLaw)
 def unseen_score_generally(law, rate, level):
-    """Minus the exposure times the rate, and the constant."""
+    """The constant, minus the exposure times the rate."""
     return (
         log_unseen(law.noise, level) - parts_exposure(law.likelihood, kernel_ratio(law.noise, level)) * rate
     )

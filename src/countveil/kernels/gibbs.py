@@ -17,7 +17,7 @@ from countveil.kernels.uniforms import new_source
 
 @njit(cache=True, nogil=True)
 def inner(theta_dk, d, phi_vk, v):
-    """sum_k theta_dk phi_vk, in four interleaved parts and an order that no compiler flag may change."""
+    """sum_k theta_dk phi_vk, in four interleaved parts, so that the order is the code's and not the compiler's."""
     n_topics = theta_dk.shape[1]
     s0 = s1 = s2 = s3 = 0.0
     quads = n_topics // 4
@@ -34,12 +34,12 @@ def inner(theta_dk, d, phi_vk, v):
 
 @njit(cache=True, nogil=True)
 def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, space, source, rng):
-    """Draw the true counts and their topics of the stored entries of rows first to last, each row's theta after them.
+    """Draw true counts and topics of the stored entries of rows first to last; after each row's entries its theta.
 
-    factors is (theta_dk, phi_vk, phi_total_k, rates_dv): rates_dv has those of the rows, or is empty, and they are
-    computed one by one. topics_kv is phi as the topics are looked up. sums is (count_dk, count_kv, tally), added to.
-    update is (shape_dk, rate_dk, exposure_dk, theta_total_2k), or has no shapes, and theta stays. Rows are visited in
-    here, since unpacking arrays costs what a dozen entries do.
+    factors is (theta_dk, phi_vk, phi_total_k, rates_dv): rates_dv has the rates of these rows; if it is empty, rates
+    are computed one by one. topics_kv is phi as allocation reads it. sums is (count_dk, count_kv, tally), added to.
+    update is (shape_dk, rate_dk, exposure_dk, theta_total_2k); if shape_dk is empty, theta is not drawn. The loop over
+    rows is in here, since unpacking the arrays costs as much as a dozen entries.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
@@ -77,12 +77,12 @@ def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, spac
 
 @njit(cache=True, nogil=True)
 def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, sums, dense, rng):
-    """Draw the true counts and their topics of every stored entry, then theta_d, row by row.
+    """Draw true counts and topics of every stored entry, then theta_d, row by row.
 
-    ``law`` is that of the reports (see ``law``); theta's prior is Gamma(shape_dk, rate_dk); ``dense`` entries go by
-    matrix products (see ``tiles``). theta_dk is replaced in place. Added up in sums, for the column factors: count_vk =
-    sum_d y_dvk; exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk; theta_total_2k =
-    (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally.
+    ``law`` is that of the reports (see ``kernels.law``); theta's prior is Gamma(shape_dk, rate_dk); ``dense`` blocks
+    use matrix products (see ``tiles``). theta_dk is replaced in place. Added up in sums, for the column factors:
+    count_vk = sum_d y_dvk; exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk;
+    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally.
     """
     count_vk, exposure_vk, theta_total_2k, tally = sums
     n_rows, n_topics = theta_dk.shape
@@ -96,7 +96,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     turned_kv = np.ascontiguousarray(phi_vk.T) if dense else np.empty((0, 0))
     topics_kv = turned_kv if dense else phi_vk.T
     count_kv = np.zeros((n_topics, n_columns)) if dense else count_vk.T
-    for first in range(0, n_rows, together):  # one call: a second, of other types, would compile for seconds
+    for first in range(0, n_rows, together):  # a second call with other types would take seconds to compile
         last = min(first + together, n_rows)
         rates_dv = np.empty((0, 0))
         if dense:
@@ -111,7 +111,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
 
 @njit(cache=True, nogil=True)
 def allocate_rows(law, entries, theta_dk, phi_vk, phi_total_k, sums, rng):
-    """Draw the true counts and their topics of every stored entry; sums is (count_dk, count_vk, tally), added to."""
+    """Draw true counts and topics of every stored entry; sums is (count_dk, count_vk, tally), added to."""
     count_dk, count_vk, tally = sums
     n_rows, n_topics = theta_dk.shape
     source, space = new_source(rng), (new_batch(), new_tokens(), new_order(n_topics))
@@ -124,7 +124,7 @@ def allocate_rows(law, entries, theta_dk, phi_vk, phi_total_k, sums, rng):
 
 @njit(cache=True, nogil=True)
 def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
-    """log P(max(reports, 0) | theta, phi) of a block of rows, the counts summed out (mathematics, 2.2 and 2.5)."""
+    """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6)."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     n_rows, n_topics = theta_dk.shape

@@ -1,11 +1,11 @@
-"""What loops ask of the law of a report given its rate: functions that are chosen by the law's type when they compile.
+"""What loops ask of the law of a report given its rate: functions that Numba chooses by the law's type.
 
-A law is noise times likelihood: a named tuple whose class says which. Numba compiles a loop for every class of law that
-it is called with, and a call of a function below then is a direct one: nothing is chosen at run time. A module that
-knows a law says so with ``provides``. Batches are those of ``batches``; "counts" below are what is allocated to
-components, whatever the likelihood calls them. Whatever is drawn or expected here is given a stored report, which is
-positive; a cell that is not stored matters through its exposure alone. Where chains begin is a matter of the noise
-alone: ``debiased``, ``bias`` and ``unbiased`` are chosen by its own class.
+A law is noise times likelihood, a named tuple whose class says which. Numba compiles a loop for every class of law that
+it is called with, and then calls the functions below directly: nothing is chosen at run time. A module that implements
+a law registers its functions with ``provides``. Batches are those of ``batches``; "counts" below are what is allocated
+to components, whatever the likelihood calls them. Draws and expectations are given a stored report, which is positive;
+a cell that is not stored matters only through its exposure. Starts depend on the noise alone: ``debiased``, ``bias``
+and ``unbiased`` are chosen by the noise's class.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from numba.extending import overload
 def draw_counts(law, n, batch, tally, source, rng):
     """Replace count_i, the reports, by draws of what is allocated at the first n entries of a batch.
 
-    What the likelihood needs to update its own parameters is added to ``tally``, which is empty where it has none.
+    What the likelihood needs to update its own parameters is added to ``tally``, which is empty if it has none.
     """
     raise NotImplementedError
 
@@ -39,7 +39,7 @@ def report_score(law, report, rate, level):
 
 
 def unseen_score(law, rate, level):
-    """log P(a report that is not stored | rate): minus the exposure times the rate, and ``unseen_constant``."""
+    """log P(a report that is not stored | rate): ``unseen_constant`` minus the exposure times the rate."""
     raise NotImplementedError
 
 
@@ -64,17 +64,17 @@ def bias(noise, level):
 
 
 def unbiased(noise, report, level):
-    """A number whose mean is the count, whatever that is; a report that is not positive is one that is not stored."""
+    """An unbiased estimate of the count; all reports that are not positive count as the same one."""
     raise NotImplementedError
 
 
 def provides(
     function: Callable[..., Any], law_class: type
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: this is what one of such functions is for laws of this class, its first argument.
+    """A decorator that implements a function of this kind for laws of a class; the law is its first argument.
 
-    What is decorated is compiled into every loop that needs it. It should do little but call compiled functions, which
-    Numba keeps on disk.
+    The implementation is compiled into every loop that calls it. It should do little more than call compiled functions,
+    which Numba keeps on disk.
     """
 
     def register(implementation: Callable[..., Any]) -> Callable[..., Any]:

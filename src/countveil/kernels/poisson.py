@@ -1,4 +1,4 @@
-"""The Poisson law, compiled: its log mass, sums of its mass on either side of a count, draws by inversion."""
+"""The Poisson distribution, compiled: log mass, sums of the mass on either side of a count, draws by inversion."""
 
 import math
 

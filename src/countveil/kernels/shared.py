@@ -18,7 +18,7 @@ def sample_tilted_gamma(shape, rate, square, rng):
     """A draw from x^(shape - 1) exp(-rate x - square x^2), by rejection from a gamma that touches it.
 
     exp(-square x^2) = exp(-square (x - t)^2 - 2 square t x + square t^2): propose Gamma(shape, rate + 2 square t),
-    accept with chance exp(-square (x - t)^2), with t the proposal's own mean.
+    accept with probability exp(-square (x - t)^2), with t the proposal's own mean.
     """
     if square <= 0.0:
         return sample_gamma(shape, rate, rng)
@@ -33,9 +33,10 @@ def sample_tilted_gamma(shape, rate, square, rng):
 def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, rng):
     """Replace theta, actor by actor, by a draw (or, if not ``sample``, the mean) of Gamma(shape + count, rate + e).
 
-    Without ``sample`` count_ic becomes the new shapes and rate_ic the new rates. links is (baseline_i, out, into,
+    Without ``sample``, count_ic becomes the new shapes and rate_ic the new rates. links is (baseline_i, out, into,
     loop_ir): the exposure of row i's unstored cells; (indptr, actor_e, rest_e, excess_e) of the stored entries of
-    each row; the same of each actor's columns; exposures of the cells (i, i, r), which are left out of the others.
+    each row; the same for each actor's columns; exposures of the cells (i, i, r), which the others leave out. A draw
+    with self-loops has the density of equation 6.5.
     """
     baseline_i, out, into, loop_ir = links
     n_actors, n_components = theta_ic.shape

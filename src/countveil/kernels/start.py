@@ -1,9 +1,9 @@
-"""Debiased reports of a block of rows as a matrix to multiply with, never held, and the update of least squares.
+"""Debiased reports of a block of rows as a matrix to multiply with, never stored, and the least-squares update.
 
-T_dv = S_dv - bias_d: S_dv is a multiple of the report on stored entries and 0 elsewhere, bias_d its mean where the
-count is zero; both are the noise's. Where the level is an entry's own, bias_d is 0 and S takes the entry's bias away as
-well. A masked cell of S has fill_d fill_v + bias_d. Dense blocks go by matrix products over tiles, as in ``tiles``.
-Suffixes are shapes, as in ``entries``.
+T_dv = S_dv - bias_d: S_dv is a multiple of the report on stored entries and 0 elsewhere, and bias_d is its mean where
+the count is zero. The noise provides both. Where entries have levels of their own, bias_d is 0 and S is less the
+entry's bias. A masked cell of S has fill_d fill_v + bias_d. Dense blocks use matrix products over tiles, as in
+``tiles``. Suffixes are shapes, as in ``entries``.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def entry_of_s(noise, report, level, own_level, filled):
 
 @njit(cache=True, nogil=True)
 def bias_of_row(noise, level, own_level):
-    """bias_d, which is 0 where the level is an entry's own."""
+    """bias_d, which is 0 where entries have levels of their own."""
     return 0.0 if own_level else bias(noise, level)
 
 
@@ -57,7 +57,7 @@ def sum_rows(noise, entries, row_2d, column_2v):
 
 @njit(cache=True, nogil=True)
 def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv):
-    """s_dv = S at columns first to last; place_d is each row's next entry, and moves on."""
+    """s_dv = S at columns first to last; place_d, each row's next entry, is advanced."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
     s_dv[:] = 0.0
@@ -115,7 +115,7 @@ def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense
             fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv)
             part_vk = part[: (last - first) * n_topics].reshape(last - first, n_topics)
             np.dot(s_dv.T, theta_dk, part_vk)
-            columns_vk = product_vk[first:last]  # to assign to a slice would compile for seconds
+            columns_vk = product_vk[first:last]  # assigning to a slice would take seconds to compile
             columns_vk += part_vk
         return
     for d in range(n_rows):
@@ -131,7 +131,7 @@ def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense
 
 @njit(cache=True, nogil=True)
 def descend(factor_nk, gram_kk, target_nk, sweeps):
-    """Replace each row x of a factor by one nearer to the least x G x / 2 - t x over x >= 0, entry by entry.
+    """Replace each row x of a factor by one nearer to the minimum of x G x / 2 - t x over x >= 0.
 
     One entry at a time goes to its exact minimum, all of them ``sweeps`` times. G is gram_kk, t the target's row.
     """
@@ -158,7 +158,7 @@ def descend(factor_nk, gram_kk, target_nk, sweeps):
 
 @njit(cache=True, nogil=True)
 def pulls(noise, report, level, own_level, hidden):
-    """(T's positive part, its negative part beyond bias_d) of one stored entry; a masked one takes ``hidden`` away."""
+    """(T's positive part, its negative part beyond bias_d) of one stored entry; a masked one subtracts ``hidden``."""
     if report == MASKED:
         return 0.0, -hidden
     return debiased(noise, report, level), bias(noise, level) if own_level else 0.0
@@ -168,7 +168,7 @@ def pulls(noise, report, level, own_level, hidden):
 def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
     """Add the positive part of T times phi_vk to up_dk; the negative part beyond bias_d, less masked cells, to down_dk.
 
-    A masked cell is taken away with its rate and bias_d.
+    For a masked cell, its rate and bias_d are subtracted.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e

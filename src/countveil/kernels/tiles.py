@@ -1,8 +1,8 @@
-"""Sums over the cells of a block of rows as matrix products, where enough of its cells are stored to pay.
+"""Sums over the cells of a block of rows as matrix products, where enough of the cells are stored to be worth it.
 
-A product over all cells of a tile costs what visiting a tenth or so of them one by one costs: BLAS uses the
-processor's widest instructions, and fetches nothing twice. Whether to use it is told by the data alone, never by the
-machine, so that it changes no draw from one number of threads to another. Suffixes are shapes, as in ``gibbs``.
+A product over all cells of a tile costs about as much as visiting a tenth of them one by one: BLAS uses the
+processor's widest instructions, and fetches nothing twice. Whether it is used is decided by the data alone, never by
+the machine, so that draws do not depend on the number of threads. Suffixes are shapes, as in ``gibbs``.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ DENSE_SHARE = 0.08
 
 @njit(cache=True, nogil=True)
 def excess_exposure(law, report, level, base):
-    """What a stored entry's exposure has over its row's baseline: 1 if positive, the law's if not, 0 if masked."""
+    """A stored entry's exposure (1 if positive, the law's if not, 0 if masked) less its row's baseline."""
     if report > 0:
         return 1.0 - base
     if report == MASKED:
@@ -46,7 +46,7 @@ def rows_of_rates(n_columns):
 def fill_excess(law, entries, place_d, first, last, excess):
     """excess (D, last - first) = stored entries' excess exposures at columns first to last, 0 elsewhere.
 
-    place_d is each row's next entry, and moves on. Returns whether any of them is not zero.
+    place_d, each row's next entry, is advanced. Returns whether any excess is not zero.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
@@ -111,7 +111,7 @@ def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
             if fill_excess(law, entries, place_d, first, last, excess):
                 product_vk = product[: (last - first) * n_topics].reshape(last - first, n_topics)
                 np.dot(excess.T, theta_dk, product_vk)
-                part_vk = exposure_vk[first:last]  # to assign to a slice would compile for seconds
+                part_vk = exposure_vk[first:last]  # assigning to a slice would take seconds to compile
                 part_vk += product_vk
         return
     for d in range(n_rows):

@@ -1,7 +1,7 @@
-"""Counts given to topics in proportion to theta_dk phi_vk, a row's entries a batch at a time.
+"""Counts allocated to topics in proportion to theta_dk phi_vk, one batch of a row's entries at a time.
 
-A row's topics are visited in order of their shares of it, largest first: the running sum of the products then passes a
-uniform part of the rate after a few of them, and the rest are never computed. phi and the counts come as (K, V) views.
+A row's topics are visited in order of their shares of the row, largest first. The running sum of products then passes a
+uniform part of the rate after a few topics, and the other products are never computed. phi and counts are (K, V) views.
 """
 
 import numpy as np
@@ -19,14 +19,14 @@ EXPONENT = np.int64(52)
 
 @njit(cache=True, nogil=True)
 def new_order(n_topics):
-    """Space for topics in order: (order_j, theta_j), padded to a multiple of AT_ONCE with no weight, place_h."""
+    """Space for ordered topics: (order_j, theta_j), padded to a multiple of AT_ONCE without weight, and place_h."""
     size = -(-n_topics // AT_ONCE) * AT_ONCE
     return np.zeros(size, dtype=np.uint32), np.zeros(size), np.zeros(HALVINGS + 1, dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
 def new_tokens():
-    """Space for a batch's tokens: (entry of each that comes alone, its uniform, uniforms of the others)."""
+    """Space for a batch's tokens: (entry and uniform of each token of small counts, uniforms of the others)."""
     size = BATCH * FEW + FEW
     return np.empty(size, dtype=np.uint32), np.empty(size), np.empty(BATCH * SEVERAL)
 
@@ -64,10 +64,10 @@ def halvings(weight, top):
 
 @njit(cache=True, nogil=True)
 def list_tokens(n, count_i, token_t):
-    """Each entry's number in its batch, as often as its count where that is small; returns how many in all."""
+    """List each entry with a small count as often as its count; returns how many tokens are listed."""
     m = 0
     for i in range(n):
-        for t in range(FEW):  # the same for every count: nothing to predict
+        for t in range(FEW):  # for every count alike, so that there is no branch to mispredict
             token_t[m + t] = i
         m += count_i[i] if count_i[i] <= FEW else 0
     return m
@@ -110,9 +110,9 @@ def walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_k
 
 @njit(cache=True, nogil=True)
 def split_several(n, uniform_t, column_i, rate_i, count_i, order_j, theta_j, phi_kv, row_count_k, count_kv):
-    """Give counts above FEW and up to SEVERAL to topics: all tokens of an entry are compared with its running sums.
+    """Allocate counts above FEW and up to SEVERAL: all tokens of an entry are compared with its running sums.
 
-    ``uniform_t`` has a uniform for every token of such an entry, in turn.
+    ``uniform_t`` has one uniform per token of these entries, in their order.
     """
     first = 0
     for i in range(n):
@@ -147,14 +147,14 @@ def split_several(n, uniform_t, column_i, rate_i, count_i, order_j, theta_j, phi
 
 @njit(cache=True, nogil=True)
 def add_tokens(count, k, v, row_count_k, count_kv):
-    """Count for a topic in its row and in its column."""
+    """Add a count to a topic, for its row and for its column."""
     row_count_k[k] += count
     count_kv[k, v] += count
 
 
 @njit(cache=True, nogil=True)
 def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
-    """Give a large count to topics by conditional binomials, at a cost that does not grow with it."""
+    """Allocate a large count by conditional binomials, at a cost that does not grow with the count."""
     order_j, theta_j, _ = order
     last = last_with_weight(order_j.size - 1, order_j, theta_j, phi_kv, v)
     left = rate

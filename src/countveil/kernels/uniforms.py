@@ -1,7 +1,7 @@
-"""Uniforms by the thousand: xoshiro256++ (Blackman and Vigna 2021), begun by a NumPy generator's stream.
+"""Uniforms in bulk: xoshiro256++ (Blackman and Vigna 2021), seeded from a NumPy generator's stream.
 
-A call through NumPy's Generator costs several times what the numbers themselves do. Every block of rows begins a
-source of its own from its own stream, so that the draws are those of the stream's key alone.
+A call of NumPy's Generator costs several times as much as the numbers themselves. Every block of rows seeds a source of
+its own from its own stream, so that the draws depend on the stream's key alone.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 @njit(cache=True, nogil=True)
 def mixed(word):
-    """A one-to-one mixture of the word's bits (splitmix64)."""
+    """A one-to-one mix of the word's bits (splitmix64)."""
     word = (word ^ (word >> WORD(30))) * WORD(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> WORD(27))) * WORD(0x94D049BB133111EB)
     return word ^ (word >> WORD(31))
@@ -22,7 +22,7 @@ def mixed(word):
 
 @njit(cache=True, nogil=True)
 def new_source(rng):
-    """(4,) state of a source, of 212 bits drawn from a NumPy generator; never all zero."""
+    """(4,) state of a source, from 212 bits of a NumPy generator; never all zero."""
     source = np.empty(4, dtype=WORD)
     for i in range(4):
         source[i] = mixed(WORD(rng.random() / UNIT) + WORD(i + 1) * STEP)
@@ -31,7 +31,7 @@ def new_source(rng):
 
 @njit(cache=True, nogil=True)
 def fill_uniforms(source, n, uniform_n):
-    """The first n of uniform_n drawn from [0, 1), multiples of 2^-53; the source moves on."""
+    """Fill the first n of uniform_n with draws from [0, 1), multiples of 2^-53, and advance the source."""
     s0, s1, s2, s3 = source[0], source[1], source[2], source[3]
     for i in range(n):
         word = s0 + s3

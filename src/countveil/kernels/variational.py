@@ -34,11 +34,11 @@ def settle_rows(
     most,
     cut,
 ):
-    """Iterate theta's update with phi held, each row until its means move by less than ``tolerance`` of their sum.
+    """Iterate theta's update with phi fixed, each row until its means move by less than ``tolerance`` of their sum.
 
-    theta_g_dk and theta_m_dk are replaced by the geometric means (or, if not ``geometric``, by the arithmetic ones
-    with a share ``cut`` of the prior's shape left out) and the arithmetic means at the end, or after ``most``
-    iterations. Exposures do not depend on theta: one sum over the row.
+    It stops after ``most`` iterations at the latest. theta_g_dk is replaced by the geometric means (or, if not
+    ``geometric``, by the arithmetic ones without a share ``cut`` of the prior's shape), theta_m_dk by the arithmetic
+    means. Exposures do not depend on theta, so they are summed once per row.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
@@ -86,10 +86,10 @@ def update_rows(
 
         shape_dk + g_dk sum_v R_dv g_vk,   rate_dk + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
 
-    with shape_dk and rate_dk the prior's, mu~_dv = sum_k g_dk g_vk; ``dense`` blocks go by matrix products. On return
+    with shape_dk and rate_dk the prior's, mu~_dv = sum_k g_dk g_vk; ``dense`` blocks use matrix products. On return
     theta_g_dk holds the shapes and theta_m_dk the rates. sums is (ratio_vk, exposure_vk, total_2k): sum_d R_dv g_dk;
     sum over stored entries of their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new
-    means. Returns the data's part of the evidence lower bound at the factors that came in.
+    means. Returns the data's part of the evidence lower bound at the old factors.
     """
     exposure_d = entries.exposure_d
     ratio_vk, exposure_vk, total_2k = sums
@@ -117,9 +117,9 @@ def update_rows(
 
 @njit(cache=True, nogil=True)
 def expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
-    """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the positive reports' part of the bound.
+    """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the reports' part of the bound.
 
-    That is all of the data's part but minus the sum of exposures times mean rates.
+    The data's part of the bound is this less the sum of exposures times mean rates.
     """
     indptr, reports, level_d, level_e = entries.indptr, entries.reports, entries.level_d, entries.level_e
     bound = 0.0
@@ -135,7 +135,7 @@ def expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
 
 @njit(cache=True, nogil=True)
 def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
-    """``expect_rows`` entry by entry, but for what the reports that are not positive add to the bound."""
+    """``expect_rows`` entry by entry, without what reports that are not positive add to the bound."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
     batch = new_expectations()
@@ -195,7 +195,7 @@ def expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
 def fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv):
     """ratios_dv = R at positive reports of columns first to last, 0 elsewhere; returns their part of the bound.
 
-    place_d is each row's next entry, and moves on.
+    place_d, each row's next entry, is advanced.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e

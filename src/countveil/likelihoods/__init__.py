@@ -1,4 +1,4 @@
-"""The law of a count given its rate: one likelihood, one module, and a line in this table."""
+"""The distribution of a count given its rate: one module per likelihood, and a line in this table."""
 
 from countveil.likelihoods.poisson import Poisson
 from countveil.likelihoods.protocol import Likelihood, Parameters

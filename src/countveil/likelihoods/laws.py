@@ -12,7 +12,7 @@ from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 CLOSED: dict[tuple[str, str], Any] = {
     ("two-sided geometric", "poisson"): TwoSidedGeometricPoisson,
 }
-"""The pairs with closed forms: what their laws are for compiled loops. All others are ``GeneralLaw``."""
+"""The pairs with closed forms, and their laws for compiled loops. All other pairs use ``GeneralLaw``."""
 
 
 def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
@@ -25,6 +25,6 @@ def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) ->
 
 
 def positive_beyond_noise(noise: Noise, likelihood: Likelihood, rate: Any, level: Any) -> Any:
-    """P(report > 0 | rate) less what it is at rate zero: the chance of no report times 1 - e^(-exposure rate)."""
+    """P(report > 0 | rate) - P(report > 0 | rate 0) = (1 - e^(-exposure rate)) P(report <= 0 | rate 0)."""
     exposure = likelihood.exposure(noise.ratio(level))
     return -np.expm1(-exposure * rate) * (1.0 - noise.positive_by_noise(level))

@@ -1,4 +1,4 @@
-"""Poisson counts: P(count | rate) = rate^count e^-rate / count!, and every unit belongs to a component by itself."""
+"""Poisson counts: P(count | rate) = rate^count e^-rate / count!; each unit is allocated to a component by itself."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,7 +30,7 @@ class Poisson:
         return self.name
 
     def exposure(self, ratio: Any) -> Any:
-        """1 - ratio: the sum over counts of mass times ratio^count is e^-((1 - ratio) rate)."""
+        """1 - ratio, since the sum over counts of P(count | rate) ratio^count is e^-((1 - ratio) rate)."""
         return 1.0 - ratio
 
     def mean(self, rate: Any, parameters: Parameters = ()) -> Any:
@@ -46,7 +46,7 @@ class Poisson:
         return rng.poisson(rate)
 
     def start(self, shape: tuple[int, int]) -> Parameters:
-        """None."""
+        """No parameters."""
         return ()
 
     def tally_size(self, shape: tuple[int, int]) -> int:
@@ -54,7 +54,7 @@ class Poisson:
         return 0
 
     def update(self, parameters: Parameters, tally: np.ndarray, rng: np.random.Generator) -> Parameters:
-        """None."""
+        """No parameters."""
         return parameters
 
 

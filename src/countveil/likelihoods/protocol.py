@@ -1,20 +1,21 @@
-"""What is asked of a likelihood: the law of a count given its rate, and what of the count components share."""
+"""What inference asks of a likelihood: the distribution of a count given its rate, and what is allocated."""
 
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 Values = Any  # numbers or arrays that broadcast against each other
-Parameters = tuple[np.ndarray, ...]  # of the likelihood itself, beside the rates
+Parameters = tuple[np.ndarray, ...]  # of the likelihood itself, besides the rates
 
 
 class Likelihood(Protocol):
-    """The law of a count given its rate, a sum over components.
+    """The distribution of a count given its rate, which is a sum over components.
 
-    Components share the *parts* of a count: given the parts, each belongs to a component in proportion to its share of
-    the rate. Parts come at the rate itself, as a Poisson number. Of a Poisson count they are its units; of a count that
-    comes in bursts they are the bursts. A cell whose report is not stored says that there were no parts, with an
-    exposure that the noise's ratio decides. All methods are vectorised.
+    What is allocated to components are the *parts* of a count: each part belongs to a component with probability
+    proportional to the component's share of the rate. The number of parts is Poisson with the rate as its mean. The
+    parts of a Poisson count are its units; those of a count that comes in bursts are the bursts. A cell whose report is
+    not stored enters like a cell with no parts, with an exposure that depends on the noise's ratio. All methods are
+    vectorised.
     """
 
     name: ClassVar[str]
@@ -25,7 +26,7 @@ class Likelihood(Protocol):
         ...
 
     def exposure(self, ratio: Values) -> Values:
-        """The exposure of a cell whose report is not stored, whose kernel falls by this ratio for every count."""
+        """The exposure of a cell whose report is not stored, and whose kernel is multiplied by this ratio per unit."""
         ...
 
     def mean(self, rate: Values, parameters: Parameters = ()) -> Values:
@@ -41,11 +42,11 @@ class Likelihood(Protocol):
         ...
 
     def start(self, shape: tuple[int, int]) -> Parameters:
-        """Parameters to begin with, for data of this shape; none for most."""
+        """Initial parameters for data of this shape; empty for many likelihoods."""
         ...
 
     def tally_size(self, shape: tuple[int, int]) -> int:
-        """How many numbers a sweep over data of this shape tallies for ``update``; 0 where there are no parameters."""
+        """How many numbers a sweep over data of this shape tallies for ``update``; 0 if there are no parameters."""
         ...
 
     def update(self, parameters: Parameters, tally: np.ndarray, rng: np.random.Generator) -> Parameters:

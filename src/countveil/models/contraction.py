@@ -1,8 +1,8 @@
 """One side of a rate's matrix form: factors contracted pair by pair into an (n, K) matrix, and back again.
 
-Forwards the contraction gives the matrix. Backwards it carries two things from the matrix to the factors:
+Forwards, the contraction gives the matrix. Backwards, it carries two things from the matrix to the factors:
 exposures (the derivative of a weighted sum of the rates with respect to each factor) and counts, which split
-at every pair over the summed axes and then go to both operands (mathematics, section 6). Nothing is ever as
+at every pair over the summed axes and then go to both operands (mathematics, section 6). No array is as
 large as the product of all ranks.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Use(NamedTuple):
-    """A factor where it is used: its number, and its axes there."""
+    """One use of a factor: the factor's number, and its axes there."""
 
     factor: int
     axes: str
@@ -53,11 +53,11 @@ class Side(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether the matrix is one factor as it is."""
+        """Whether the matrix is a single factor."""
         return len(self.uses) == 1
 
     def forward(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> list[np.ndarray]:
-        """The value of every use, then of every step; the last one's axes are those of the matrix."""
+        """The value of every use, then of every step; the last one has the axes of the matrix."""
         if not self.uses:
             return [np.ones(())]
         values = [factors[use.factor] for use in self.uses]
@@ -97,7 +97,7 @@ class Side(NamedTuple):
 
 
 def contract(left_axes: str, left: np.ndarray, right_axes: str, right: np.ndarray, axes: str) -> np.ndarray:
-    """The einsum of two arrays, by a matrix product wherever it is one."""
+    """The einsum of two arrays, by a matrix product if it is one."""
     groups = matrix_product(left_axes, right_axes, axes)
     if groups is None:
         return np.einsum(f"{left_axes},{right_axes}->{axes}", left, right)
@@ -134,7 +134,7 @@ def transposed(array: np.ndarray, axes: str, wanted: str) -> np.ndarray:
 def plan(
     uses: tuple[Use, ...], observed: str, latent: str, sizes: dict[str, int], last: int | None = None
 ) -> Side:
-    """A contraction of the uses, always the pair with the smallest result next; use ``last`` is kept for the end."""
+    """A contraction of the uses, the pair with the smallest result first; use ``last`` is kept for the end."""
     wanted = observed + latent
     axes = [use.axes for use in uses]
     waiting = [i for i in range(len(uses)) if i != last]

@@ -1,8 +1,8 @@
-"""Poisson factorizations: a rate written as an einsum of nonnegative factors with gamma priors.
+"""Factorizations: rates written as an einsum of nonnegative factors, each with a prior, and the counts' likelihood.
 
 "dk,vk->dv" is a topic model, "ic,jd,cd->ij" with one factor for senders and receivers a block model,
 "ik,jk,ak,tk->ijat" a CP tensor, "ic,jd,ak,tr,cdkr->ijat" a Tucker tensor (mathematics, section 6). For
-inference every one of them has the form of a matrix, rows by columns by K components: the factors with the
+inference each of them has a matrix form, rows by columns with K components: the factors with the
 first output axis make the rows' side, all others the columns' side.
 """
 
@@ -19,23 +19,23 @@ from countveil.models.spec import Spec
 
 
 class Factor(NamedTuple):
-    """A factor: its axes at its first use, their sizes, its prior, and what is known of it."""
+    """A factor: its axes at its first use, their sizes, its prior, and its value if it is fixed."""
 
     name: str
     axes: str
     shape: tuple[int, ...]
-    component_shape: tuple[int, ...]  # broadcasts against shape: one number per component, or one in all
+    component_shape: tuple[int, ...]  # broadcasts against shape: one number per component, or a single one
     prior: Prior
     fixed: np.ndarray | None = None
     symmetric: bool = False
 
     @property
     def weight(self) -> np.ndarray | np.float64:
-        """1 for every entry that is a parameter of its own; 0 below the diagonal of a symmetric factor."""
+        """1 for every entry that is a separate parameter; 0 below the diagonal of a symmetric factor."""
         return np.triu(np.ones(self.shape)) if self.symmetric else np.float64(1.0)
 
     def component_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """Sums of own entries over the axes along which ``component_shape`` does not vary."""
+        """Weighted sums of entries over the axes along which ``component_shape`` does not vary."""
         axes = tuple(i for i, n in enumerate(self.component_shape) if n == 1)
         if np.ndim(values) == 0 and not self.symmetric:
             return np.full(self.component_shape, values * float(math.prod(self.shape[i] for i in axes)))
@@ -71,7 +71,7 @@ class Factorization(NamedTuple):
 
     @property
     def row_factor(self) -> int | None:
-        """The factor whose rows are the matrix's rows, free and used nowhere else; None if there is none such."""
+        """The free factor whose rows are the matrix's rows and that is used nowhere else; None if there is none."""
         if not self.rows.single or self.shared is not None:
             return None
         factor = self.rows.uses[0].factor
@@ -84,21 +84,21 @@ class Factorization(NamedTuple):
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Numbers of the factors to be found."""
+        """Numbers of the factors that are not fixed."""
         return tuple(f for f, factor in enumerate(self.factors) if factor.fixed is None)
 
     @property
     def fused_factor(self) -> int | None:
-        """The ``row_factor`` where a sweep over the rows can draw it: its entries are independent given its prior."""
+        """The ``row_factor`` if a sweep over the rows can draw it, since its prior's entries are independent."""
         row = self.row_factor
         return row if row is not None and self.factors[row].prior.independent else None
 
     def initial_hypers(self) -> tuple[np.ndarray, ...]:
-        """Hyperparameters of the priors to start from, one array per factor."""
+        """Initial hyperparameters of the priors, one array per factor."""
         return tuple(factor.prior.start(factor) for factor in self.factors)
 
     def initial_parameters(self) -> Parameters:
-        """The likelihood's own parameters to start from."""
+        """Initial values of the likelihood's own parameters."""
         return self.likelihood.start((self.rows.shape[0], self.columns.shape[0]))
 
     def matrices(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,11 @@ class Factorization(NamedTuple):
         )
 
     def with_rows(self, n_rows: int) -> "Factorization":
-        """The same model for another number of rows, where those have a factor of their own."""
+        """The same model for another number of rows.
+
+        Raises:
+            ValueError: the rows do not have a factor of their own.
+        """
         row = self.row_factor
         if row is None or len(self.rows.observed) != 1:
             raise ValueError("rows that come and go must have a factor of their own, with one observed axis")
@@ -135,7 +139,7 @@ class Factorization(NamedTuple):
         )
 
     def middle(self, values: list[np.ndarray]) -> np.ndarray:
-        """(R, C, C) what couples both uses of the shared factor in every rest of a column, from columns.forward.
+        """(R, C, C) coupling of both uses of the shared factor, per rest of a column; values are from columns.forward.
 
         The rate of (i, j, rest) is sum_cd theta_ic theta_jd middle[rest, c, d].
         """
@@ -167,7 +171,7 @@ def factorization(
     self_loops: bool = False,
     likelihood: Likelihood = POISSON,
 ) -> Factorization:
-    """The model of a checked spec over axes of these sizes; a prior for every factor by name."""
+    """The model of a checked spec over axes of these sizes; ``priors`` has a prior for every factor by name."""
     fixed = fixed or {}
     factors = []
     for name, axes in zip(spec.names, spec.factor_axes, strict=True):
@@ -187,8 +191,8 @@ def factorization(
 def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:
     """(rows, columns, shared factor) of the matrix form.
 
-    The rows take every term that has an axis in common, among the output's, with the term of the first output
-    axis; so no output axis is on both sides.
+    The rows' side takes the terms of the first output axis, and every term that shares an output axis with one of
+    these. So no output axis is on both sides.
     """
     uses = [Use(factor, axes) for factor, axes in zip(spec.factor_of_term, spec.terms, strict=True)]
     row_axes, left = {spec.output[0]}, []
@@ -221,7 +225,7 @@ def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:
 def typical_priors(
     spec: Spec, sizes: dict[str, int], shape: float, rate: float | None, mean_count: float
 ) -> dict[str, GammaPrior]:
-    """The same kind of prior for every factor; rate None learns the rates, around the size of the mean count."""
+    """The same prior for every factor; rate None learns the rates, around those that the mean count suggests."""
     n_terms = math.prod(sizes[a] for a in spec.latent)
     prior = typical_prior(shape, rate, typical_scale(mean_count, n_terms, len(spec.terms)))
     return dict.fromkeys(spec.names, prior)

@@ -1,4 +1,4 @@
-"""What a model's axes, factors and components are called outside, and which factors are normalised."""
+"""What users call a model's axes, factors and components, and which factors are normalised."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,14 +7,8 @@ from typing import NamedTuple
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.spec import Spec
 
-RESERVED = (
-    "chain",
-    "draw",
-    "cell",
-    "release",
-    "iteration",
-)  # dimensions that a fit's arrays have beside the model's
-
+# Dimensions that a fit's arrays have besides the model's.
+RESERVED = ("chain", "draw", "cell", "release", "iteration")
 
 PLURALS = MappingProxyType(
     {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}
@@ -29,9 +23,7 @@ class Part(NamedTuple):
     whole: str  # what prevalence is a share of: "all expected words"
     measure: str  # what a member's number is: "probability of the word in the topic"
     heading: str  # of a list of members and their numbers: "most probable words: probability"
-    axes: tuple[
-        str, ...
-    ] = ()  # dimensions of the members that reports list; empty for all that can be listed
+    axes: tuple[str, ...] = ()  # dimensions whose members reports list; empty for all that can be listed
 
 
 class Layout(NamedTuple):
@@ -39,13 +31,11 @@ class Layout(NamedTuple):
 
     dims: dict[str, str]  # axis -> dimension
     axes: dict[str, str]  # factor's name -> its axes in the order wanted
-    aliases: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # dimension -> what a factor that is used twice calls it
-    parts: Mapping[str, Part] = MappingProxyType(
-        {}
-    )  # latent axis -> its components; ``default_part`` if missing
-    plurals: Mapping[str, str] = PLURALS  # dimension -> its plural in a sentence; as it is if missing
+    # dimension -> what a factor that is used twice calls it
+    aliases: Mapping[str, str] = MappingProxyType({})
+    # latent axis -> its components; ``default_part`` if missing
+    parts: Mapping[str, Part] = MappingProxyType({})
+    plurals: Mapping[str, str] = PLURALS  # dimension -> its plural in a sentence; unchanged if missing
 
     def dims_of(self, axes: str) -> tuple[str, ...]:
         """Dimensions of some axes."""
@@ -65,13 +55,13 @@ def default_part(name: str) -> Part:
 
 
 def default_layout(spec: Spec) -> Layout:
-    """Every axis called by its letter, every factor as it is."""
+    """Every axis named by its letter, every factor with its own order of axes."""
     axes = dict(zip(spec.names, spec.factor_axes, strict=True))
     return Layout({a: a for a in spec.output + spec.latent}, axes)
 
 
 def latent_groups(model: Factorization) -> dict[str, str]:
-    """Each latent axis's group, named by its first axis: axes that a shared factor ties go together."""
+    """Each latent axis's group, named by its first axis; axes tied by a shared or symmetric factor are in one group."""
     group = {a: a for a in model.spec.latent}
     for term, f in zip(model.spec.terms, model.spec.factor_of_term, strict=True):
         tied = list(zip(term, model.factors[f].axes, strict=True))
@@ -85,7 +75,7 @@ def latent_groups(model: Factorization) -> dict[str, str]:
 
 
 def absorber(model: Factorization) -> int | None:
-    """The factor that takes the sizes of all others: a free one of latent axes only, or else the rows'."""
+    """The factor that takes the sizes of all others: a free one of latent axes only, else the one of the first axis."""
     uses = model.spec.factor_of_term
     for f in model.free:
         if uses.count(f) == 1 and all(a in model.spec.latent for a in model.factors[f].axes):
@@ -95,7 +85,7 @@ def absorber(model: Factorization) -> int | None:
 
 
 def normalised(model: Factorization) -> tuple[int, ...]:
-    """Free factors whose components sum to one over their observed axes: the absorber has all axes of their sizes."""
+    """Free factors whose components sum to one over their observed axes; the absorber has all their latent axes."""
     taker = absorber(model)
     if taker is None:
         return ()
@@ -113,7 +103,7 @@ def listable(model: Factorization) -> dict[str, Factor]:
     """Observed axes along which a component's entries can be listed, each with the factor that holds them.
 
     Such an axis is in one term only, beside one latent axis: the column of a component is then proportional to its
-    expected counts along the axis. Of a factor that is used twice the first use counts.
+    expected counts along the axis. For a factor that is used twice the first use counts.
     """
     spec, found = model.spec, {}
     for term, f in zip(spec.terms, spec.factor_of_term, strict=True):

@@ -1,4 +1,4 @@
-"""A model in plain values that a file can hold, and back."""
+"""A model as plain values that a file can hold, and back."""
 
 from typing import Any
 
@@ -11,8 +11,7 @@ from countveil.models.spec import Spec
 
 
 def model_facts(model: Factorization) -> dict[str, Any]:
-    """What a file says of a model: enough to make it again."""
-
+    """Plain values from which ``model_of`` makes the model again."""
     return {
         "spec": model.spec._asdict(),
         "sizes": model.rows.sizes | model.columns.sizes,

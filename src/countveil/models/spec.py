@@ -1,4 +1,4 @@
-"""What a Poisson factorization's einsum says, checked: terms, factors, axes."""
+"""The einsum of a factorization, parsed and checked: terms, factors, axes."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -29,7 +29,7 @@ def parse_spec(
 
     Args:
         text: an einsum with an explicit output; single letters are axes.
-        names: one name an operand.
+        names: one name per operand.
         shared: {name of an operand: name of the earlier operand whose factor it uses}.
         symmetric: names of two-axis latent factors that equal their transpose.
 
@@ -77,7 +77,7 @@ def split_text(text: str) -> tuple[list[str], str]:
 
 
 def check_axes(text: str, terms: list[str], output: str) -> None:
-    """Every output axis needs a factor, every summed axis two; and there must be something to observe."""
+    """Check that every output axis is in a factor, and every summed axis in at least two."""
     for axis in output:
         if not any(axis in term for term in terms):
             raise ValueError(f"axis {axis!r} of the output appears in no factor of {text!r}")
@@ -90,7 +90,7 @@ def check_axes(text: str, terms: list[str], output: str) -> None:
 
 
 def check_shared(same: dict[str, str], names: list[str], terms: list[str], output: str) -> dict[str, str]:
-    """``shared`` if it makes sense: one factor of one observed and one latent axis, used twice."""
+    """``shared``, if valid: one factor of one observed and one latent axis, used twice."""
     for name, first in same.items():
         for each in (name, first):
             if each not in names:
@@ -122,7 +122,7 @@ def check_shared(same: dict[str, str], names: list[str], terms: list[str], outpu
 
 
 def check_symmetric(spec: Spec) -> None:
-    """Symmetric factors have two latent axes."""
+    """Check that symmetric factors have two latent axes."""
     for name in spec.symmetric:
         if name not in spec.names:
             raise ValueError(f"symmetric must name factors among {list(spec.names)}, got {name!r}")

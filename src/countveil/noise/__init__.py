@@ -1,4 +1,4 @@
-"""What a report says about its count: one mechanism, one module or package, and a line in this table."""
+"""What a report says about its count: one module or package per mechanism, and a line in this table."""
 
 from countveil.noise.protocol import Noise
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
@@ -11,7 +11,7 @@ def noise_called(mechanism: str) -> Noise:
     """The noise of a mechanism, by its name.
 
     Raises:
-        ValueError: a mechanism that no noise is known of.
+        ValueError: an unknown mechanism.
     """
     if mechanism not in NOISES:
         raise ValueError(f"mechanism must be one of {sorted(NOISES)}, got {mechanism!r:.60}")

@@ -1,4 +1,4 @@
-"""What is asked of a noise: all that a report says about its count, whatever the count's law."""
+"""What inference asks of a noise: what a report says about its count, whatever the distribution of counts."""
 
 from typing import Any, ClassVar, Protocol
 
@@ -10,15 +10,15 @@ Values = Any  # numbers or arrays that broadcast against each other
 class Noise(Protocol):
     """What the reports of one mechanism say about their counts.
 
-    A level is the mechanism's parameter where it varies by row or by cell, such as alpha; a level of 0 is no noise.
-    Reports are stored where they are positive. A cell whose report is not stored has a kernel P(report | count) that is
-    geometric in the count, so that it enters the likelihood through an exposure alone (mathematics, section 14); a
-    mechanism for which it is not has to store every report. All methods are vectorised.
+    A level is the parameter of the mechanism that may vary by row or by cell, alpha for instance; level 0 is no noise.
+    Only positive reports are stored. For a cell whose report is not stored, the kernel P(report | count) is geometric
+    in the count, so that the cell enters the likelihood through an exposure alone (mathematics, section 14). A
+    mechanism without this property has to store every report. All methods are vectorised.
     """
 
     mechanism: ClassVar[str]  # its name on the owner's side
-    level: ClassVar[str]  # what its levels are called
-    levels_below: ClassVar[float]  # levels are from 0 up to this, which is excluded
+    level: ClassVar[str]  # the name of its level
+    levels_below: ClassVar[float]  # levels lie in [0, levels_below)
 
     @property
     def kernel(self) -> tuple[Any, ...]:
@@ -30,7 +30,7 @@ class Noise(Protocol):
         ...
 
     def bias(self, level: Values) -> Values:
-        """The mean, where the count is zero, of what starts take for the report (``kernels.law.debiased``)."""
+        """The mean of ``kernels.law.debiased``, the form of a report that starts use, where the count is zero."""
         ...
 
     def positive_by_noise(self, level: Values) -> Values:
@@ -42,13 +42,13 @@ class Noise(Protocol):
         ...
 
     def standard_deviation(self, level: Values) -> Values:
-        """That of the noise on one count."""
+        """The standard deviation of the noise on one count."""
         ...
 
     def log_kernel(self, report: Values, count: Values, level: Values) -> Values:
-        """log P(report | count) up to a constant in the count, reports cut at zero."""
+        """log P(report | count) up to a constant in the count, with reports truncated at zero."""
         ...
 
     def sample(self, counts: np.ndarray, level: Values, rng: np.random.Generator) -> np.ndarray:
-        """Reports of these counts, cut at zero: seeded, so that they protect nobody."""
+        """Reports of these counts, truncated at zero. The noise is seeded and protects nobody."""
         ...

@@ -18,7 +18,7 @@ def prior_of(facts: dict[str, Any]) -> Prior:
     """The prior that some ``Prior.facts`` described.
 
     Raises:
-        ValueError: of a kind that is not known.
+        ValueError: an unknown kind.
     """
     if facts["kind"] not in PRIORS:
         raise ValueError(f"prior must be of a kind among {sorted(PRIORS)}, got {facts['kind']!r:.40}")

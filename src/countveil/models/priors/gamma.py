@@ -11,10 +11,9 @@ from countveil.models.priors.protocol import Grid, Scale
 class GammaPrior(NamedTuple):
     """Independent Gamma(shape, rate) over the entries of a factor.
 
-    Shape and rate are numbers, or arrays that broadcast against the factor. With ``learned`` rates every
-    component has its own, rate ~ Exponential(scale ``rate``), so that the size of the rates is found from the
-    data (mathematics, section 11); a factor without an observed axis then has a single one. The hyperparameters are
-    the rates.
+    Shape and rate are numbers, or arrays that broadcast against the factor. If ``learned``, each component has a rate
+    of its own, with an exponential prior of mean ``rate``, so that the size of the factor is found from the data
+    (mathematics, section 11); a factor without an observed axis has a single one. The hyperparameters are the rates.
     """
 
     shape: float | np.ndarray
@@ -32,7 +31,7 @@ class GammaPrior(NamedTuple):
         return True
 
     def start(self, factor: Grid) -> np.ndarray:
-        """Rates to start from: one a component where they are learned, else as given."""
+        """Initial rates: one per component if they are learned, else as given."""
         if self.learned:
             return np.broadcast_to(self.rate, factor.component_shape).astype(float)
         return np.asarray(self.rate, float)
@@ -58,7 +57,7 @@ class GammaPrior(NamedTuple):
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Rates given the factor, rate_k ~ Gamma(1 + sum of shapes, 1/scale + sum of entries); unchanged if fixed."""
+        """Rates given the factor, b_k ~ Gamma(1 + sum of shapes, 1 / ``rate`` + sum of entries); unchanged if fixed."""
         if not self.learned:
             return hypers
         scaled = value if isinstance(scale, float) else scale * value
@@ -66,7 +65,7 @@ class GammaPrior(NamedTuple):
         return rng.standard_gamma(1.0 + size) / (1.0 / self.rate + total)
 
     def estimate(self, factor: Grid, value: np.ndarray) -> np.ndarray:
-        """Rates at which the prior's means add up to the entries; as given where they are fixed."""
+        """Rates at which the prior's means add up to the entries' sum; as given if they are fixed."""
         if not self.learned:
             return np.asarray(self.rate, float)
         return factor.component_sums(self.shape) / np.maximum(factor.component_sums(value), 1e-150)
@@ -76,7 +75,7 @@ class GammaPrior(NamedTuple):
         return hypers if np.size(self.rate) == 1 else None
 
     def start_q(self, factor: Grid) -> np.ndarray:
-        """A gamma law with the rates to start from as means; of mean rate where they are fixed."""
+        """A gamma distribution whose means are the initial rates."""
         rates = self.start(factor)
         return np.stack([rates, np.ones_like(rates)])
 
@@ -89,7 +88,7 @@ class GammaPrior(NamedTuple):
         copies: float = 1.0,
         weight: float = 1.0,
     ) -> np.ndarray:
-        """Gamma(1 + sum of shapes, 1/scale + sum of means), reached by a step of this weight; unchanged if fixed."""
+        """A step of this weight towards Gamma(1 + sum of shapes, 1 / ``rate`` + sum of means); unchanged if fixed."""
         if not self.learned:
             return q
         optimum = 1.0 / self.rate + copies * factor.component_sums(scale * mean)
@@ -97,7 +96,7 @@ class GammaPrior(NamedTuple):
         return np.stack([1.0 + copies * factor.component_sums(self.shape), rate])
 
     def grow_q(self, q: np.ndarray, times: float) -> np.ndarray:
-        """The law had this many times the rows said the same; unchanged if fixed."""
+        """``q`` as if this many times the rows had given the same evidence per row; unchanged if fixed."""
         if not self.learned:
             return q
         least = np.minimum(1.0 / self.rate, q[1])

@@ -1,7 +1,7 @@
-"""What is asked of the prior of a factor.
+"""What inference asks of the prior of a factor.
 
-A prior has hyperparameters, kept as one array of its own making ("hypers"): a sampler draws them beside the factors.
-Known offsets of a factor's axis come as ``scale``, by which prior rates are multiplied: 1.0, or an array that
+A prior has hyperparameters, kept in one array whose form it chooses ("hypers"). A sampler draws them along with the
+factors. Known offsets of a factor's axis come as ``scale``, by which prior rates are multiplied: 1.0, or an array that
 broadcasts against the factor.
 """
 
@@ -13,7 +13,7 @@ Scale = float | np.ndarray
 
 
 class Grid(Protocol):
-    """What a prior knows of its factor: the shape of its entries, and which of them belong to one component."""
+    """What a prior knows about its factor: its shape, and which entries belong to one component."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -22,7 +22,7 @@ class Grid(Protocol):
 
     @property
     def component_shape(self) -> tuple[int, ...]:
-        """Broadcasts against the shape: one number for each component, or one in all."""
+        """Broadcasts against the shape: one number per component, or a single one."""
         ...
 
     @property
@@ -32,21 +32,21 @@ class Grid(Protocol):
 
     @property
     def weight(self) -> np.ndarray | np.float64:
-        """1 for every entry that is a parameter of its own, 0 for the others."""
+        """1 for every entry that is a separate parameter, 0 for the others."""
         ...
 
     def component_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """Sums over each component's own entries."""
+        """Weighted sums over each component's entries."""
         ...
 
 
 class Prior(Protocol):
     """The prior of a factor, as samplers use it.
 
-    Given its hyperparameters an ``independent`` prior makes every entry a gamma variable of its own. Then the entry's
-    conditional is Gamma(shape + count, rate + exposure), which the compiled sweeps draw themselves, and variational
-    methods can treat it. Any other prior draws the whole factor: it may couple rows, or depend on what is known of
-    them.
+    Under an ``independent`` prior, the entries are independent gamma variables given the hyperparameters. The
+    conditional of an entry is then Gamma(shape + count, rate + exposure). Compiled sweeps draw it themselves, and
+    variational methods can treat it. Any other prior draws the whole factor: it may couple rows, or depend on their
+    covariates.
     """
 
     @property
@@ -56,11 +56,11 @@ class Prior(Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether every entry is a gamma variable of its own given the hyperparameters."""
+        """Whether entries are independent gamma variables given the hyperparameters."""
         ...
 
     def start(self, factor: Grid) -> np.ndarray:
-        """Hyperparameters to begin with."""
+        """Initial hyperparameters."""
         ...
 
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
@@ -77,9 +77,10 @@ class Prior(Protocol):
         exposure: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """The factor, positive, drawn from prior times value^count exp(-exposure value); for one that is not.
+        """The factor, positive, drawn from the prior times value^count exp(-exposure value).
 
-        A step that leaves this law as it is will do: ``value`` is where the factor was.
+        It is called if the prior is not ``independent``. A Markov step from ``value``, the current factor, that leaves
+        this distribution invariant is enough.
         """
         ...
 
@@ -94,7 +95,7 @@ class Prior(Protocol):
         ...
 
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
-        """(C, S, ...) prior rates in draws of the hyperparameters, for the posterior; None where there are none."""
+        """(C, S, ...) prior rates, for the posterior, from draws of the hyperparameters; None if there are none."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -103,10 +104,10 @@ class Prior(Protocol):
 
 
 class VariationalPrior(Prior, Protocol):
-    """A prior that variational methods can treat: they keep a gamma law of its hyperparameters, ``q`` (2, ...)."""
+    """A prior that variational methods can treat: ``q`` (2, ...) is the gamma Q of its hyperparameters."""
 
     def start_q(self, factor: Grid) -> np.ndarray:
-        """(shape, rate) of the hyperparameters' law to begin with."""
+        """Initial (shape, rate) of the hyperparameters' Q."""
         ...
 
     def update_q(
@@ -118,11 +119,11 @@ class VariationalPrior(Prior, Protocol):
         copies: float = 1.0,
         weight: float = 1.0,
     ) -> np.ndarray:
-        """Its optimum given the factor's means, had its rows been seen ``copies`` times; a step of this weight."""
+        """A step of this weight towards the optimum given the factor's means, with its rows seen ``copies`` times."""
         ...
 
     def grow_q(self, q: np.ndarray, times: float) -> np.ndarray:
-        """The law had this many times the rows said the same."""
+        """``q`` as if this many times the rows had given the same evidence per row."""
         ...
 
     def bound(self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
@@ -132,5 +133,5 @@ class VariationalPrior(Prior, Protocol):
     def penalty(
         self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
     ) -> float:
-        """What the arithmetic iteration adds to the log-likelihood for them."""
+        """The prior's part of the objective of the arithmetic expectation."""
         ...

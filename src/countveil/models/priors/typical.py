@@ -1,4 +1,4 @@
-"""The size of priors that is right for data of a given mean count (mathematics, section 11)."""
+"""Priors of a size that fits data of a given mean count (mathematics, section 11)."""
 
 import math
 

@@ -1,9 +1,9 @@
-"""True counts of many entries at once, given their positive reports: loops that the compiler makes wide.
+"""True counts of many entries at once, given their positive reports, by loops that the compiler can vectorise.
 
 For a report r <= MOST the weights w(y)/w(0), y = 0 to MOST, are running products of rate/alpha (up to r) or
-rate alpha (above) over y, added up for all entries of a batch together; what lies beyond MOST is bounded by a
-geometric tail. The count is how many of the running sums a uniform part of the total passes. Entries that this does
-not fit (large reports, far too large rates) go one by one. Suffix i is the entry in its batch, j a count.
+rate alpha (above) over y, added up for all entries of a batch together. The rest beyond MOST is bounded by a
+geometric tail. The count is the number of running sums that a uniform part of the total passes. Other entries (with
+large reports or very large rates) are drawn one by one. Suffix i is the entry in its batch, j a count.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ LARGEST_LOWER = 1e20
 
 @njit(cache=True, nogil=True)
 def next_weights(n, j, report_i, lower_i, upper_i, term_i, total_i):
-    """term_i = w(j)/w(0) from w(j-1)/w(0), and total_i with it."""
+    """term_i = w(j)/w(0) from w(j-1)/w(0), added to total_i."""
     share = 1.0 / j
     for i in range(n):
         lower, upper = lower_i[i], upper_i[i]
@@ -30,7 +30,7 @@ def next_weights(n, j, report_i, lower_i, upper_i, term_i, total_i):
 
 @njit(cache=True, nogil=True)
 def restart(n, term_i, total_i):
-    """Both at w(0)/w(0)."""
+    """Set both to w(0)/w(0) = 1."""
     for i in range(n):
         term_i[i] = 1.0
     for i in range(n):
@@ -46,7 +46,7 @@ def count_passed(n, total_i, left_i, passed_i):
 
 @njit(cache=True, nogil=True)
 def draw_beyond(upper, rng):
-    """A count beyond MOST from the geometric tail, or -1 where its weight is short of the tail's by chance."""
+    """A count beyond MOST by rejection from the geometric tail; -1 if it is rejected."""
     ratio = upper / (MOST + 1)
     y = MOST + 1
     taken = 1.0
@@ -58,7 +58,7 @@ def draw_beyond(upper, rng):
 
 @njit(cache=True, nogil=True)
 def any_noise(n, batch):
-    """Whether one of the first n entries is noisy at all."""
+    """Whether any of the first n entries has noise."""
     alpha_i, found = batch[3], False
     for i in range(n):
         found |= alpha_i[i] > 0.0

@@ -1,8 +1,8 @@
-"""Expected true counts of many entries at once, and their reports' log-likelihoods: loops that the compiler makes wide.
+"""Expected true counts and log-likelihoods of many reports at once, by loops that the compiler can vectorise.
 
 For a report r <= MOST the weights w(y)/w(0) are running products of rate/alpha (up to r) or rate alpha (above) over y.
-Their sum scores the report and their mean is the expected count. Entries whose sums do not end within MOST + BEYOND
-terms, or whose report is larger, go one by one. Suffix i is the entry in its batch.
+Their sum scores the report and their mean is the expected count. Entries with larger reports, or whose sums do not
+converge within MOST + BEYOND terms, are computed one by one. Suffix i is the entry in its batch.
 """
 
 import math
@@ -91,9 +91,9 @@ def expect_counts(n, batch):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def finish(n, report_i, rate_i, alpha_i, ratio_i, lower_i, term_i, total_i):
-    """The batch's sum of scores and rates; entries that do not fit are expected here, one by one.
+    """The batch's sum of scores and rates; entries that the sums do not fit are computed here, one by one.
 
-    Totals are multiplied as long as they fit a number, so that a logarithm serves many of them.
+    Totals are multiplied as long as the product does not overflow, so that one logarithm serves many of them.
     """
     bound, product = 0.0, 1.0
     known, log_alpha, constant = -1.0, 0.0, 0.0

@@ -1,7 +1,7 @@
 """Two-sided geometric noise in closed form: P(tau) = (1 - alpha) / (1 + alpha) alpha^|tau|, and what follows from it.
 
-Functions of alpha, for numbers and arrays of any library, in Python and in compiled loops. Section 2 of the mathematics
-has them. No other module writes them out.
+Functions of alpha, for numbers and arrays of any library, in Python and in compiled loops (mathematics, sections 1, 2,
+7, 10 and 12). No other module writes them out.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ def log_normaliser_of(alpha, log1p):
 
 @register_jitable
 def exposure(alpha):
-    """1 - alpha: how much a cell without a positive report tells of its rate, a positive one being 1 (2.5)."""
+    """1 - alpha: the exposure of a cell without a positive report, where a cell with one has 1 (3.2)."""
     return 1.0 - alpha
 
 
 @register_jitable
 def variance(alpha):
-    """Var[tau] = 2 alpha / (1 - alpha)^2."""
+    """Var[tau] = 2 alpha / (1 - alpha)^2 (1.2)."""
     return 2.0 * alpha / (1.0 - alpha) ** 2
 
 
@@ -39,7 +39,7 @@ def standard_deviation(alpha):
 
 @register_jitable
 def positive_by_noise(alpha):
-    """P(tau > 0) = alpha / (1 + alpha): the chance that a true zero is reported as positive."""
+    """P(tau > 0) = alpha / (1 + alpha): the probability that a true zero is reported as positive (2.7)."""
     return alpha / (1.0 + alpha)
 
 
@@ -58,15 +58,15 @@ def excess(alpha):
 def mean_over_positive(alpha):
     """alpha / (1 - alpha).
 
-    Minus this is the unbiased estimate of a count whose report is not positive. It is also the mean of each of the two
-    exponential rates whose Skellam noise is two-sided geometric (section 7).
+    Minus this is the unbiased estimate of a count whose report is not positive (12.3). It is also the mean of each of
+    the two exponential rates whose Skellam noise is two-sided geometric (7.1).
     """
     return alpha / (1.0 - alpha)
 
 
 @register_jitable
 def debiased(report, alpha):
-    """(1 + alpha) max(report, 0): less ``mean_over_positive`` it has mean zero where the rate is zero (section 10)."""
+    """(1 + alpha) max(report, 0); less ``mean_over_positive`` its mean is zero where the rate is zero (10.1)."""
     return (1.0 + alpha) * max(report, 0)
 
 
@@ -76,7 +76,7 @@ def mean_of_truncated(rate, alpha, exp=np.exp):
 
 
 def censored_log_probability(rate, alpha, log1p=np.log1p):
-    """log P(report <= 0 | rate) = -(1 - alpha) rate - log(1 + alpha): all that a truncated report says."""
+    """log P(report <= 0 | rate) = -(1 - alpha) rate - log(1 + alpha): the score of a truncated report (2.6)."""
     return -exposure(alpha) * rate - log1p(alpha)
 
 
@@ -86,6 +86,6 @@ def log_survival(k, alpha):
 
 
 def sample(alpha, rng: np.random.Generator, shape):
-    """Seeded noise of this shape, as a difference of two geometric variables. It protects nobody."""
+    """Noise of this shape, as a difference of two geometric variables. It is seeded and protects nobody."""
     success = np.broadcast_to(exposure(alpha), shape)
     return rng.geometric(success) - rng.geometric(success)

@@ -1,4 +1,4 @@
-"""What compiled loops call for two-sided geometric noise: with Poisson counts in closed form, else by its kernel."""
+"""What compiled loops call for two-sided geometric noise: closed forms for Poisson counts, the kernel for others."""
 
 import math
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from countveil.noise.two_sided_geometric import draws, expectations, formulas, p
 
 
 class TwoSidedGeometricPoisson(NamedTuple):
-    """The law of reports of Poisson counts under this noise; levels are alpha, and 0 is no noise."""
+    """The law of reports of Poisson counts under this noise; levels are alpha, where 0 is no noise."""
 
     parameters: tuple[()] = ()
 
@@ -47,7 +47,7 @@ def poisson_report_score(law, report, rate, level):
 
 @provides(law.unseen_score, TwoSidedGeometricPoisson)
 def unseen_poisson_score(law, rate, level):
-    """log P(report <= 0 | rate)."""
+    """log P(report <= 0 | rate) (2.6)."""
     return poisson.censored_logpmf(rate, level)
 
 
@@ -59,7 +59,7 @@ def unseen_poisson_constant(law, level):
 
 @provides(law.unseen_exposure, TwoSidedGeometricPoisson)
 def unseen_poisson_exposure(law, level):
-    """1 - alpha (2.5)."""
+    """1 - alpha (3.2)."""
     return formulas.exposure(level)
 
 
@@ -97,13 +97,13 @@ def least_count(noise, report, level):
 
 @provides(general.most_count, TwoSidedGeometricKernel)
 def most_count(noise, report, level):
-    """None; without noise the report."""
+    """No greatest count; without noise the report."""
     return -1 if level > 0.0 else report
 
 
 @provides(general.kernel_ratio, TwoSidedGeometricKernel)
 def kernel_ratio(noise, level):
-    """alpha: a report that is not positive is alpha times as likely for every unit of the count."""
+    """alpha: each further unit of the count makes a report that is not positive alpha times as likely."""
     return level
 
 

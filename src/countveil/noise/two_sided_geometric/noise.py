@@ -1,4 +1,4 @@
-"""Two-sided geometric noise as inference asks for it (``noise.protocol``). Levels are alpha."""
+"""Two-sided geometric noise as inference sees it (``noise.protocol``). Levels are alpha."""
 
 from typing import Any, ClassVar
 

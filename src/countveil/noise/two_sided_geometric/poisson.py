@@ -1,8 +1,8 @@
 """Scalar laws of one report r of one count y, compiled: score it, expect its count, draw its count.
 
-Given the rate mu and a positive report r, the count has weight w(y) = mu^y/y! alpha^|r - y|. Everything here
-comes from three sums of it, below r, at r and above r, each taken relative to a scale at which none of them
-overflows (see ``weight_sums``). Reports that are zero or negative need no sums: y ~ Poisson(alpha mu).
+Given the rate mu and a positive report r, the count has weight w(y) = mu^y/y! alpha^|r - y| (mathematics, sections 2
+and 9). Everything here comes from three sums of weights, below r, at r and above r, relative to a scale at which none
+of them overflows (see ``weight_sums``). Zero and negative reports need no sums: y ~ Poisson(alpha mu).
 """
 
 import math
@@ -62,13 +62,13 @@ def report_logpmf(r, rate, alpha):
 
 @njit(cache=True, nogil=True)
 def censored_logpmf(rate, alpha):
-    """log P(r <= 0 | rate, alpha) = -(1 - alpha) rate - log(1 + alpha): all that a truncated report says."""
+    """log P(r <= 0 | rate, alpha) = -(1 - alpha) rate - log(1 + alpha): the score of a truncated report (2.6)."""
     return -exposure(alpha) * rate - math.log1p(alpha)
 
 
 @njit(cache=True, nogil=True)
 def expected_count_ratio(r, rate, alpha):
-    """E[y | r, rate] / rate for r > 0 and 0 < alpha < 1 (mathematics, equation 2.3); its limit at rate 0 is 1/alpha."""
+    """E[y | r, rate] / rate for r > 0 and 0 < alpha < 1 (mathematics, equations 2.3, 9.3); its limit at rate 0 is 1/alpha."""
     if rate <= 0.0:
         return 1.0 / alpha
     _, below, at, above = weight_sums(r, rate, alpha)
@@ -89,8 +89,8 @@ def expected_count(r, rate, alpha):
 def reject_from_poisson(r, mean, below, alpha, rng):
     """A draw of y by rejection from the Poisson law that w(y) follows on one side of r, ``below`` r or above it.
 
-    On the other side w(y) falls short of it by alpha^2 a step. mean is rate/alpha or rate alpha, and on the law's own
-    side of r, so that about half the trials are taken or more.
+    On the other side w(y) is smaller than the law's mass by a factor of alpha^2 per step. ``mean`` is rate/alpha or
+    rate alpha, and lies on the law's own side of r, so that about half of the trials or more are accepted.
     """
     while True:
         y = invert_poisson(mean, rng)
@@ -101,10 +101,10 @@ def reject_from_poisson(r, mean, below, alpha, rng):
 
 @njit(cache=True, nogil=True)
 def reject_from_tails(r, left_ratio, right_ratio, rng):
-    """A draw of y by rejection from r and a geometric tail on each side; for a law that is greatest at r.
+    """A draw of y by rejection from r with a geometric tail on each side; for weights that are largest at r.
 
     left_ratio = r alpha / rate = w(r-1) / w(r) and right_ratio = rate alpha / (r+1) = w(r+1) / w(r) are below one, and
-    bound all later steps away from r, which shrink further by (r-j)/r and (r+1)/(r+1+j).
+    bound the ratios of all later steps away from r, which are smaller by (r-j)/r and (r+1)/(r+1+j).
     """
     left_mass = left_ratio / (1.0 - left_ratio)
     right_mass = right_ratio / (1.0 - right_ratio)
@@ -136,7 +136,7 @@ def reject_from_tails(r, left_ratio, right_ratio, rng):
 
 @njit(cache=True, nogil=True)
 def invert_from_report(r, lower, upper, u):
-    """The count at which the sum of w(y) over r, r - 1, ..., 0, r + 1, r + 2, ... passes u of it; for lower >= r."""
+    """The count at which the sum of w(y) over r, r - 1, ..., 0, r + 1, r + 2, ... passes u of its total; lower >= r."""
     below = sum_below(r, lower)
     above = 0.0
     term = 1.0

@@ -1,12 +1,10 @@
 """True counts of all cells of a block of rows by proposing tokens: the cost grows with the counts, not with the cells.
 
-At noise alpha and rate mu, a cell with report r has a true count of weight mu^y / y! times alpha^y where r is not
-positive, and alpha^-min(y, r) alpha^max(y - r, 0) where it is. So tokens drawn at rate mu / alpha in every cell have
-the right law but for a factor of alpha^2 for each token beyond the report. Where the report is not positive these are
-all, and each stays with that chance. Another cell with y > r tokens keeps all of them with chance alpha^(2 (y - r));
-else it draws its count anew by its own law, and that many of the tokens are kept, whose topics do not depend on how
-many there are. A token is drawn with its topic and its column: no rate is computed, and nothing is left to be
-allocated.
+By equation 4.5 of the mathematics, tokens drawn at rate mu / alpha in every cell have the right law up to a factor of
+alpha^2 for each token beyond the report. Where the report is not positive this is every token, and each is kept with
+probability alpha^2. A cell with y > r > 0 tokens keeps all of them with probability alpha^(2 (y - r)). Otherwise its
+count is drawn anew from its own law, and that many tokens are kept: their topics do not depend on their number. A token
+is drawn together with its topic and its column, so no rate is computed, and nothing is left to allocate.
 
 Suffixes are shapes, as in ``gibbs``; t is a token.
 """
@@ -30,11 +28,11 @@ HALF, LOWER, PARTS = np.uint64(32), np.uint64(2**32 - 1), 2.0**32  # of a table'
 
 @njit(cache=True, nogil=True)
 def fill_aliases(weight_kv, alias_kv):
-    """Set up draws of a column v in proportion to weight_kv[k] at a cost that does not grow with their number.
+    """Alias tables, for draws of a column v in proportion to weight_kv[k] in time that does not grow with n_columns.
 
-    A uniform column stays with a chance and goes to another else (Walker 1977, set up as by Vose 1991): the lower half
-    of a word is the chance, to 32 bits, the upper half the other column. Topics without weight have no tokens: their
-    tables are left as they are.
+    A uniform column is kept with some probability, and else replaced by its alias (Walker 1977, set up as by Vose
+    1991). The lower half of a word is the probability, to 32 bits, the upper half the alias. Topics without weight have
+    no tokens, and their tables are not filled.
     """
     n_topics, n_columns = weight_kv.shape
     # Columns below the mean from the front, the others from the back.
@@ -64,7 +62,7 @@ def fill_aliases(weight_kv, alias_kv):
                 above += 1
                 todo_v[below] = large
                 below += 1
-        # What is left over, by rounding, has itself for the other column.
+        # A column that is left over, by rounding, is its own alias.
         for v in range(n_columns):
             chance = np.uint64(min(max(stay_v[v], 0.0) * PARTS + 0.5, PARTS - 1.0))
             alias_kv[k, v] = np.uint64(other_v[v]) << HALF | chance
@@ -106,7 +104,7 @@ def draw_numbers(rate_k, factor, source, uniform_t, number_k, rng):
 
 @njit(cache=True, nogil=True)
 def column_of(uniform, k, alias_kv):
-    """A column in proportion to topic k's weights. No branch: there is nothing to predict."""
+    """A column in proportion to topic k's weights, without branches that the processor could mispredict."""
     place = uniform * alias_kv.shape[1]
     v = np.uint64(place)
     word = alias_kv[k, v]
@@ -116,7 +114,7 @@ def column_of(uniform, k, alias_kv):
 
 @njit(cache=True, nogil=True)
 def draw_columns(number_ik, alias_kv, source, uniform_t, column_s, next_k):
-    """Columns of the tokens of all rows i, topic by topic; next_k is where the first row's are in column_s."""
+    """Columns of the tokens of all rows i, topic by topic; next_k is where the first row's begin in column_s."""
     first = 0
     for k in range(next_k.size):
         next_k[k] = first
@@ -137,9 +135,9 @@ def new_tokens(size):
 
 @njit(cache=True, nogil=True)
 def list_tokens(number_k, column_s, next_k, chance, report_v, tokens):
-    """A row's tokens: all on a positive report, others by chance; returns how many. next_k moves on to the next row.
+    """List a row's tokens, all on positive reports and others with probability ``chance``; returns how many.
 
-    uniform_t has a uniform for each.
+    uniform_t has a uniform for each token. next_k moves on to the next row.
     """
     column_t, topic_t, uniform_t = tokens
     n, t = 0, 0
@@ -192,10 +190,10 @@ def propose_rows(entries, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, cou
 
 @njit(cache=True, nogil=True)
 def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
-    """Let each cell with more tokens than its report keep them by chance, or draw its count anew.
+    """For each cell with more tokens than its report, keep them all at random or draw the count anew.
 
-    seen_v is how many tokens a cell has. report_v becomes NOT_POSITIVE where all are kept after all, and minus the
-    number of those to be kept where the count is drawn anew.
+    seen_v is how many tokens a cell has. report_v becomes NOT_POSITIVE where all are kept, and minus the number to keep
+    where the count is drawn anew.
     """
     column_t, _, uniform_t = tokens
     theta_dk, d, phi_vk = factors
@@ -224,7 +222,7 @@ def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
 
 @njit(cache=True, nogil=True)
 def draw_anew(n, batch, factors, cells, counts, source, rng):
-    """Draw the counts of a batch of cells by their own law. Tokens that a cell lacks are counted at once."""
+    """Draw the counts of a batch of cells from their own laws. Tokens that a cell lacks are drawn and counted here."""
     report_v, seen_v = cells
     column_i, _, rate_i, _, count_i, _ = batch
     draw_counts(n, batch, source, rng)
@@ -255,7 +253,7 @@ def give(factors, v, left, counts):
 
 @njit(cache=True, nogil=True)
 def keep(n, tokens, d, cells, counts):
-    """Count the tokens: all of a cell, or as many as are to be kept, each equally likely. seen_v is zero afterwards."""
+    """Count the tokens: all of a cell's, or a random subset of the size to keep. seen_v is zero afterwards."""
     column_t, topic_t, uniform_t = tokens
     report_v, seen_v = cells
     count_dk, count_vk = counts
@@ -273,7 +271,7 @@ def keep(n, tokens, d, cells, counts):
 
 @njit(cache=True, nogil=True)
 def propose_rest(entries, theta_dk, phi_total_k, alias_kv, count_dk, count_vk, rng):
-    """Add the true counts of the cells that are not stored alone, given theta and phi."""
+    """Add the true counts of only the cells that are not stored, given theta and phi."""
     alpha_d = entries.level_d
     n_rows, n_topics = theta_dk.shape
     source, uniform_t = new_source(rng), np.empty(max(n_topics, TOKENS_AT_ONCE))
