@@ -5,7 +5,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import em, gibbs, held_out, methods, scoring
+from countveil.inference import em, methods, scoring
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
@@ -131,30 +131,6 @@ def test_without_noise_nothing_is_held():
     assert_same_bits(found.means, plain.factors)
 
 
-def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    folds = held_out.hold_out(observations, np.random.default_rng(2))
-    assert len(folds) == 5
-    for training, rows, columns in folds:
-        assert 30 < rows.size <= 60
-        assert (observations.cells(rows, columns)[0] >= 0).all()
-        assert (training.cells(rows, columns)[0] == -1).all()
-        assert training.n_masked == rows.size
-    cells = np.concatenate([fold.rows * 30 + fold.columns for fold in folds])
-    assert np.unique(cells).size == cells.size
-
-
-def test_large_data_have_fewer_held_out_cells(monkeypatch):
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 100)
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
-        True
-    ]
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 30)
-    folds = held_out.hold_out(observations, np.random.default_rng(2))
-    assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
-
-
 def test_it_stops_before_it_overfits_strong_noise():
     mu, _, observations, _ = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)
     model = small_model(mu.shape, 12)
@@ -192,19 +168,3 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
         PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
     )
     assert "nan" not in nothing.diagnostics().verdict
-
-
-def test_chains_can_begin_where_em_leaves_off(monkeypatch):
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    seen, step = [], gibbs.step
-
-    def watched(state, *arguments):
-        seen.append(state)
-        return step(state, *arguments)
-
-    monkeypatch.setattr(gibbs, "step", watched)
-    options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
-    fit = cv.TopicModel(3, start="em", **options).fit(observations)
-    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
-    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING)
-    assert_same_bits(seen[0].factors, point.factors)
