@@ -12,6 +12,7 @@ from countveil.inference import gibbs
 from countveil.inference.algorithm import Settings
 from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
+from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization, factorization, typical_priors
@@ -22,6 +23,8 @@ from countveil.noise.two_sided_geometric import poisson as laws
 
 SERIAL = ThreadEngine(1)
 LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it
+GENERAL_LAW = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts)  # the same, without its closed form
+LAWS = {"closed": LAW, "general": GENERAL_LAW}
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1
 FALSE_ALARM = 1e-4  # chance that one whole test goes red by bad luck; the seeds are fixed
 
