@@ -194,6 +194,15 @@ def matrix_model(
     return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
 
 
+class DrawsItself(GammaPrior):
+    """The same prior as one whose entries are not independent: it draws the whole factor itself."""
+
+    @property
+    def independent(self):
+        """No."""
+        return False
+
+
 class OneEntryFewer(GammaPrior):
     """Rates drawn as if every component had one entry less than it has: a fault that tests must see."""
 
