@@ -12,6 +12,7 @@ from countveil.inference import gibbs
 from countveil.inference.algorithm import Settings
 from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
+from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization, factorization, typical_priors
@@ -22,6 +23,8 @@ from countveil.noise.two_sided_geometric import poisson as laws
 
 SERIAL = ThreadEngine(1)
 LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it
+GENERAL_LAW = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts)  # the same, without its closed form
+LAWS = {"closed": LAW, "general": GENERAL_LAW}
 MOST = 400  # counts enumerated by brute force: 0 .. MOST - 1
 FALSE_ALARM = 1e-4  # chance that one whole test goes red by bad luck; the seeds are fixed
 
@@ -189,6 +192,15 @@ def matrix_model(
     """The same with the priors that estimators give it."""
     sizes = axis_sizes(SPEC, size, {"k": n_components})
     return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
+
+
+class DrawsItself(GammaPrior):
+    """The same prior as one whose entries are not independent: it draws the whole factor itself."""
+
+    @property
+    def independent(self):
+        """No."""
+        return False
 
 
 class OneEntryFewer(GammaPrior):

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import countveil as cv
-from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts, observations_of
+from countveil.data.observations import (
+    ExactCounts,
+    NaiveCounts,
+    Observations,
+    PrivatizedCounts,
+    observations_of,
+)
+from countveil.likelihoods import POISSON, Poisson
+from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from countveil.privacy import PrivacyLevel, Release, privatize
 from countveil.simulation import simulate_release
 from tests.joint import dense_exposures, exposures_of
@@ -400,3 +409,64 @@ def test_a_release_is_held_once():
     foreign = sp.csr_array(release.reports)
     foreign.data = np.frombuffer(foreign.data.tobytes(), dtype=np.int16)
     assert_same(PrivatizedCounts(foreign, release.alpha), found)
+
+
+@pytest.mark.parametrize("alpha", [0.5, [0.0, 0.3, 0.6, 0.9], np.linspace(0.0, 0.9, 16).reshape(4, 4)])
+def test_every_stored_entry_has_its_row_and_its_level(alpha):
+    found = PrivatizedCounts(np.abs(REPORTS), alpha)
+    levels = np.array(alpha)[:, None] if np.ndim(alpha) == 1 else np.array(alpha)
+    levels = np.broadcast_to(levels, REPORTS.shape)
+    dense = np.zeros(REPORTS.shape, dtype=int)
+    dense[found.row_numbers, found.columns] = found.reports
+    np.testing.assert_array_equal(dense, np.abs(REPORTS))
+    np.testing.assert_array_equal(found.entry_levels, levels[found.row_numbers, found.columns])
+    np.testing.assert_array_equal(np.broadcast_to(found.cell_level, REPORTS.shape), levels)
+    assert found.stores_all == (np.ndim(alpha) == 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "noisy"),
+    [
+        (ExactCounts([[1, 2]]), False),
+        (NaiveCounts([[1, -2]]), False),
+        (PrivatizedCounts([[1, 2]], 0.0), False),
+        (PrivatizedCounts([[1, 2], [0, 1]], [0.0, 0.1]), True),
+        (PrivatizedCounts([[1, 2], [0, 1]], [[0.0, 0.0], [0.0, 0.1]]), True),
+    ],
+)
+def test_any_level_above_zero_is_noise(data, noisy):
+    assert data.is_noisy == noisy
+    assert data.noise is TWO_SIDED_GEOMETRIC
+
+
+class Halves(Poisson):
+    """A likelihood with other exposures."""
+
+    def exposure(self, ratio):
+        return 0.5 * (1.0 - ratio)
+
+
+def test_another_likelihood_has_other_exposures_of_what_is_not_stored():
+    found = PrivatizedCounts(REPORTS, [0.1, 0.3, 0.6, 0.9])
+    assert found.under(POISSON) is found
+    other = found.under(Halves())
+    np.testing.assert_array_equal(other.exposure_d, 0.5 * found.exposure_d)
+    np.testing.assert_array_equal(found.exposure_d, 1.0 - np.array([0.1, 0.3, 0.6, 0.9]))
+    for name in PARTS[:-1]:
+        assert getattr(other, name) is getattr(found, name)
+    each = PrivatizedCounts(REPORTS, np.linspace(0.1, 0.9, 16).reshape(4, 4))
+    assert each.under(Halves()) is each
+
+
+class OtherNoise(TwoSidedGeometricNoise):
+    """The same noise with levels of another name and range."""
+
+    level = "scale"
+    levels_below = 5.0
+
+
+def test_levels_are_called_and_bounded_as_the_noise_says():
+    found = Observations([[1, 2]], 0.5, noise=OtherNoise())
+    assert repr(found) == "Observations(1 x 2, scale=0.5)"
+    with pytest.raises(ValueError, match=r"^scale must be in \[0, 5\), got 5\.0"):
+        Observations([[1, 2]], 5.0, noise=OtherNoise())

@@ -1,14 +1,15 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import em, gibbs, held_out, methods, scoring
-from countveil.inference.facts import facts_of
+from countveil.inference import em, methods, scoring
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
+    FALSE_ALARM,
     SERIAL,
     assert_same_bits,
     count_moments,
@@ -17,6 +18,7 @@ from tests.joint import (
     mu_of,
     planted,
     small_model,
+    two_sided_geometric,
 )
 
 STREAMS = Streams.of_chain(1, 0)
@@ -82,6 +84,18 @@ def test_a_step_with_a_penalty_adds_it_to_every_exposure():
     np.testing.assert_allclose(new.factors[1], new_phi, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_the_estimate_of_the_total_count_is_unbiased(kind):
+    rng = np.random.default_rng(8)
+    mu, mask = rng.gamma(0.3, 4.0, (20, 15)), rng.random((20, 15)) < 0.2
+    alpha = rng.choice([0.0, 0.4, 0.8], (20, 1) if kind == "row" else (20, 15))
+    counts = rng.poisson(mu)
+    noises = (two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng) for _ in range(2000))
+    found = np.array([em.total_count(PrivatizedCounts(counts + noise, alpha, mask)) for noise in noises])
+    z = (found.mean() - counts[~mask].sum()) / (found.std() / np.sqrt(found.size))
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
+
+
 def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     reports = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)[3]
     mask = np.random.default_rng(1).random(reports.shape) < 0.3
@@ -92,7 +106,7 @@ def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     plain = em.step(state, observations, model, STREAMS, SERIAL)[0]
     for _ in range(80):
         state, _ = algorithm.step(state, observations, model, STREAMS, SERIAL)
-    total = facts_of(observations).total_count
+    total = em.total_count(observations)
     assert mu_of(state.factors)[~mask].sum() == pytest.approx(total, rel=1e-3)
     assert mu_of(plain.factors)[~mask].sum() > 1.2 * total
     assert state.penalty > 0.0
@@ -115,30 +129,6 @@ def test_without_noise_nothing_is_held():
     found = em.fit(em.METHOD, observations, model, fit_settings())
     plain, _ = climb(observations, model, len(found.objective), Streams.of_chain(3, 0))
     assert_same_bits(found.means, plain.factors)
-
-
-def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    folds = held_out.hold_out(observations, np.random.default_rng(2))
-    assert len(folds) == 5
-    for training, rows, columns in folds:
-        assert 30 < rows.size <= 60
-        assert (observations.cells(rows, columns)[0] >= 0).all()
-        assert (training.cells(rows, columns)[0] == -1).all()
-        assert training.n_masked == rows.size
-    cells = np.concatenate([fold.rows * 30 + fold.columns for fold in folds])
-    assert np.unique(cells).size == cells.size
-
-
-def test_large_data_have_fewer_held_out_cells(monkeypatch):
-    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 100)
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
-        True
-    ]
-    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 30)
-    folds = held_out.hold_out(observations, np.random.default_rng(2))
-    assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
 
 
 def test_it_stops_before_it_overfits_strong_noise():
@@ -178,19 +168,3 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
         PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
     )
     assert "nan" not in nothing.diagnostics().verdict
-
-
-def test_chains_can_begin_where_em_leaves_off(monkeypatch):
-    observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    seen, step = [], gibbs.step
-
-    def watched(state, *arguments):
-        seen.append(state)
-        return step(state, *arguments)
-
-    monkeypatch.setattr(gibbs, "step", watched)
-    options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
-    fit = cv.TopicModel(3, start="em", **options).fit(observations)
-    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
-    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING_ITERATIONS)
-    assert_same_bits(seen[0].factors, point.factors)

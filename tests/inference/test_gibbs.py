@@ -11,15 +11,18 @@ import pytest
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import factors, gibbs, scoring
+from countveil.inference import augmented_gibbs, factors, gibbs, scoring
 from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
+from countveil.likelihoods import Poisson
 from tests.joint import (
     SERIAL,
+    DrawsItself,
     OneEntryFewer,
     arrays_of,
     assert_same_bits,
     bound,
     draw_factors,
+    draw_noise_rates,
     draw_reports,
     mu_of,
     planted,
@@ -100,6 +103,45 @@ def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
     assert np.abs(z).max() < most
 
 
+@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
+def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
+    model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
+    assert model.row_factor == 0
+    assert model.fused_factor is None
+    z, most = joint_z(model, MASK, restarts=200, step=stepping(algorithm))
+    assert np.abs(z).max() < most
+
+
+def stepping(algorithm):
+    """A step of the collapsed state; the augmented one draws its noise rates from their law first."""
+    if algorithm is gibbs:
+        return gibbs.step
+
+    def step(state, observations, *rest):
+        reports = np.zeros(SIZE, dtype=int)
+        reports[observations.row_numbers, observations.columns] = observations.reports
+        rng = np.random.default_rng(state.sweep)
+        noise = draw_noise_rates(reports, mu_of(state.factors), ALPHA[:, None], rng)
+        full = augmented_gibbs.State(state.factors, state.hypers, state.sweep, noise)
+        new, info = augmented_gibbs.step(full, observations, *rest)
+        return gibbs.State(new.factors, new.hypers, new.sweep), info
+
+    return step
+
+
+class ExposuresTooSmall(DrawsItself):
+    """A fault to be found."""
+
+    def draw(self, factor, hypers, scale, value, count, exposure, rng):
+        """Gamma(shape + count, rate + 0.7 exposure)."""
+        return super().draw(factor, hypers, scale, value, count, 0.7 * exposure, rng)
+
+
+def drawn_with_small_exposures(state, observations, model, *rest):
+    wrong = with_priors(model, lambda prior: ExposuresTooSmall(*prior))
+    return gibbs.step(state, observations, wrong, *rest)
+
+
 def exposure_as_if_without_noise(state, observations, *rest):
     observations.exposure_d = np.ones_like(observations.exposure_d)
     return gibbs.step(state, observations, *rest)
@@ -139,6 +181,7 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
         (False, gamma_shape_too_large),
         (False, gamma_rate_too_large),
         (True, rates_drawn_for_one_entry_fewer),
+        (False, drawn_with_small_exposures),
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(learned, step):
@@ -206,6 +249,47 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
         expected += [(sweep, SPLITS), *((sweep, *part) for part in work)]
         expected += [(sweep, HYPERS), (sweep, PARAMETERS)]
     assert streams.asked == expected
+
+
+class CountsSweeps(Poisson):
+    """A likelihood with a parameter, to which every sweep adds what it tallied and a draw."""
+
+    def start(self, shape):
+        return (np.zeros(shape[1]),)
+
+    def tally_size(self, shape):
+        return 3 * shape[0]
+
+    def update(self, parameters, tally, rng):
+        return (parameters[0] + tally.sum() + rng.random(parameters[0].size),)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fused, monkeypatch):
+    laws, sizes = [], []
+
+    def drawn(observations, model, law, theta, phi, *rest):
+        laws.append(law)
+        sizes.append(model.likelihood.tally_size(observations.shape))
+        counts = np.ones(phi.shape)
+        return gibbs.Drawn(theta, counts, counts, np.array([1.0, 2.0]))
+
+    monkeypatch.setattr(gibbs, "sweep_rows" if fused else "allocate", drawn)
+    monkeypatch.setattr(gibbs, "update_after_allocation", lambda *given: None)
+    model = small_model(SIZE)._replace(likelihood=CountsSweeps())
+    if not fused:
+        model = with_priors(model, lambda prior: DrawsItself(*prior))
+    observations, streams = ExactCounts(np.ones(SIZE, dtype=int)), Streams.of_chain(1, 0)
+    state = gibbs.State(
+        (np.ones((6, 2)), np.ones((5, 2))), model.initial_hypers(), 0, model.initial_parameters()
+    )
+    expected = np.zeros(5)
+    for sweep in (1, 2):
+        state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+        np.testing.assert_array_equal(laws[-1].parameters[0], expected)
+        expected = expected + 3.0 + streams.generator(sweep, PARAMETERS).random(5)
+        np.testing.assert_array_equal(state.parameters[0], expected)
+    assert sizes == [18, 18]
 
 
 def test_blocks_of_rows_draw_apart():

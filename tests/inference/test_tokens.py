@@ -7,13 +7,19 @@ from countveil.data.observations import ExactCounts, NaiveCounts, Observations, 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.streams import ROWS, Streams
-from countveil.kernels.general import GeneralLaw
-from countveil.likelihoods import POISSON
-from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import tokens as proposals
 from tests.inference import test_calibration as calibration
 from tests.inference import test_gibbs as joint
-from tests.joint import FALSE_ALARM, LAW, assert_same_bits, draw_reports, planted, rank_p_values, small_model
+from tests.joint import (
+    FALSE_ALARM,
+    GENERAL_LAW,
+    LAW,
+    assert_same_bits,
+    draw_reports,
+    planted,
+    rank_p_values,
+    small_model,
+)
 
 ALPHA = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 0.9])
 NOTHING = np.zeros(joint.SIZE, dtype=bool)
@@ -112,8 +118,7 @@ def test_small_data_are_not():
 
 
 def test_other_laws_are_not(small_too):
-    general = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts)
-    assert not tokens.pays(sparse(0.6), general)
+    assert not tokens.pays(sparse(0.6), GENERAL_LAW)
     assert pays(sparse(0.6))
 
 

@@ -12,12 +12,10 @@ from countveil.kernels import law as stubs
 from countveil.kernels.batches import new_batch, new_expectations
 from countveil.kernels.general import GeneralLaw
 from countveil.kernels.uniforms import new_source
-from countveil.likelihoods.poisson import PoissonCounts
-from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from tests import reference
-from tests.joint import FALSE_ALARM
+from tests.joint import FALSE_ALARM, LAWS
 
-CLOSED, GENERAL = TwoSidedGeometricPoisson(), GeneralLaw(TwoSidedGeometricKernel(), PoissonCounts())
+CLOSED, GENERAL = LAWS["closed"], LAWS["general"]
 REPORTS, RATES = (1, 2, 7, 30, 150), (1e-8, 1e-3, 0.4, 3.0, 30.0, 200.0)
 ALPHAS = (0.0, 0.1, 0.5, 0.9)
 GRID = np.array(list(itertools.product(REPORTS, RATES, ALPHAS)))

@@ -10,6 +10,7 @@ from countveil.kernels import gibbs as kernels
 from tests.joint import (
     FALSE_ALARM,
     LAW,
+    LAWS,
     count_moments,
     dense_exposures,
     draw_reports,
@@ -42,20 +43,20 @@ def scene(alpha_kind, masked=False, seed=1, n_topics=3):
     return theta, phi, mu, alpha, reports, mask, PrivatizedCounts(reports, given, mask)
 
 
-def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE, dense=False):
+def sweep(observations, theta, phi, rng, shape=SHAPE, rate=RATE, dense=False, law=LAW):
     """One sweep over all rows from this state: (new theta, counts, exposures, totals)."""
     theta = theta.copy()
     prior = (np.broadcast_to(x, theta.shape) for x in (shape, np.asarray(rate)[..., : phi.shape[1]]))
     sums = np.zeros_like(phi), np.zeros_like(phi), np.zeros((2, phi.shape[1])), np.empty(0)
     rows = slice(0, observations.shape[0])
-    kernels.sweep_rows(LAW, observations.block(rows), theta, phi, phi.sum(axis=0), *prior, sums, dense, rng)
+    kernels.sweep_rows(law, observations.block(rows), theta, phi, phi.sum(axis=0), *prior, sums, dense, rng)
     return theta, *sums[:3]
 
 
-def allocated(observations, theta, phi, rng):
+def allocated(observations, theta, phi, rng, law=LAW):
     """Counts of one allocation over all rows, by row and by column."""
     sums, rows = (np.zeros_like(theta), np.zeros_like(phi), np.empty(0)), slice(0, observations.shape[0])
-    kernels.allocate_rows(LAW, observations.block(rows), theta, phi, phi.sum(axis=0), sums, rng)
+    kernels.allocate_rows(law, observations.block(rows), theta, phi, phi.sum(axis=0), sums, rng)
     return sums[:2]
 
 
@@ -126,6 +127,23 @@ def test_expected_counts_where_rows_wait_for_their_factors(alpha_kind, masked):
         assert wrong > most
 
 
+@pytest.mark.parametrize("alpha_kind", ["row", "cell"])
+def test_any_law_draws_its_own_counts(alpha_kind):
+    """The general law of the same noise and counts: another way to draw them, the same means."""
+    theta, phi, *rest, observations = scene(alpha_kind, masked=True)
+    rng, repeats, general = np.random.default_rng(20), 3000, LAWS["general"]
+    mean, variance = count_laws(theta, phi, *rest)
+    swept = np.mean([sweep(observations, theta, phi, rng, law=general)[1] for _ in range(repeats)], axis=0)
+    drawn = np.mean([allocated(observations, theta, phi, rng, general)[1] for _ in range(repeats)], axis=0)
+    for found in (swept, drawn):
+        z, most = largest_z(found, mean.sum(axis=0), variance.sum(axis=0), repeats)
+        assert z < most
+    new, _, exposure_vk, totals = sweep(observations, theta, phi, rng, law=general)
+    _, alpha, reports, mask = rest
+    exposures = dense_exposures(reports, alpha, mask)
+    np.testing.assert_allclose(exposure_vk + totals[0], exposures.T @ new, rtol=1e-12, atol=1e-12)
+
+
 def test_counts_of_rows_and_of_columns_are_the_same_counts_added_up():
     theta, phi, _, _, reports, mask, observations = scene("row", masked=True)
     by_row, by_column = allocated(observations, theta, phi, np.random.default_rng(13))
@@ -191,13 +209,14 @@ def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
-def test_log_likelihood_equals_brute_force(alpha_kind, masked):
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_log_likelihood_equals_brute_force(law, alpha_kind, masked):
     theta, phi, mu, alpha, reports, mask, observations = scene(alpha_kind, masked)
     cells = truncated_logpmf(reports, mu, alpha)
     expected = cells.sum() if mask is None else cells[~mask].sum()
     for size in (ROWS, 3):
         found = sum(
-            kernels.log_likelihood_rows(LAW, observations.block(rows), theta[rows], phi, phi.sum(axis=0))
+            kernels.log_likelihood_rows(law, observations.block(rows), theta[rows], phi, phi.sum(axis=0))
             for rows in row_blocks(ROWS, size)
         )
         assert found == pytest.approx(expected, rel=1e-12)

@@ -6,7 +6,15 @@ from scipy import special
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import variational as kernels
-from tests.joint import LAW, count_moments, dense_exposures, draw_reports, exposures_of, truncated_logpmf
+from tests.joint import (
+    LAW,
+    LAWS,
+    count_moments,
+    dense_exposures,
+    draw_reports,
+    exposures_of,
+    truncated_logpmf,
+)
 
 ROWS, COLUMNS, K = 7, 6, 5
 PRIOR_RATE = np.array([0.8, 1.3, 0.5, 1.0, 2.0]) * np.array([1.0, 0.5, 3.0, 1.0, 0.2, 1.0, 1.0])[:, None]
@@ -33,12 +41,13 @@ def scene(kind):
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", ["row", "cell"])
-def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(kind, dense):
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_pass_is_the_dense_update_of_theta_and_the_sums_for_phi(law, kind, dense):
     (theta_g, theta_m, phi_g, phi_m), reports, alpha, mask, observations = scene(kind)
     sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
     shape, rate = theta_g.copy(), theta_m.copy()
     bound = kernels.update_rows(
-        LAW,
+        law,
         observations.block(slice(0, ROWS)),
         shape,
         rate,
@@ -115,15 +124,16 @@ def test_matrix_products_change_nothing_but_rounding(rows, columns):
 
 @pytest.mark.parametrize("kind", ["row", "cell"])
 @pytest.mark.parametrize(("geometric", "cut"), [(True, 0.0), (False, 0.0), (False, 0.5)])
-def test_settled_rows_are_where_the_update_stays(kind, geometric, cut):
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_settled_rows_are_where_the_update_stays(law, kind, geometric, cut):
     (theta_g, theta_m, phi_g, phi_m), _, _, _, observations = scene(kind)
     block, total = observations.block(slice(0, ROWS)), phi_m.sum(axis=0)
     g, m = theta_g.copy(), theta_m.copy()
     rules = geometric, 1e-13, 100_000, cut
-    kernels.settle_rows(LAW, block, g, m, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, *rules)
+    kernels.settle_rows(law, block, g, m, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, *rules)
     shape, rate = g.copy(), m.copy()
     sums = np.zeros((COLUMNS, K)), np.zeros((COLUMNS, K)), np.zeros((2, K))
-    kernels.update_rows(LAW, block, shape, rate, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, sums, False)
+    kernels.update_rows(law, block, shape, rate, phi_g, phi_m, total, PRIOR_SHAPE, PRIOR_RATE, sums, False)
     np.testing.assert_allclose(shape / rate, m, rtol=1e-6)
     expected = (np.exp(special.digamma(shape)) if geometric else shape - cut * PRIOR_SHAPE) / rate
     np.testing.assert_allclose(expected, g, rtol=1e-6, atol=1e-12)

@@ -1,0 +1,46 @@
+"""Fits by chains: the samplers' own runs, from the start that the settings name."""
+
+import pytest
+
+import countveil as cv
+from countveil.inference import augmented_gibbs, chains, em, gibbs, run
+from countveil.inference.draws import Schedule
+from countveil.inference.streams import Streams
+from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
+
+
+def test_starts_go_by_the_names_that_users_write():
+    assert {"least-squares": None, "em": em.refined} == chains.STARTS
+
+
+@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
+@pytest.mark.parametrize("start", chains.STARTS)
+def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    plan = Schedule(3, 2, 2, 1)
+    settings = fit_settings(start=start)._replace(plan=plan, seed=4)
+    found = chains.fit(algorithm.METHOD, observations, model, settings)
+    own = run.sample(
+        observations, model, plan, seed=4, threads=1, progress=False, algorithm=algorithm,
+        refinement=chains.STARTS[start],
+    )  # fmt: skip
+    assert_same_bits(tuple(found.draws), tuple(own.draws))
+    assert not found.interrupted
+    assert (found.objective, found.converged, found.means, found.state) == (None, None, None, None)
+
+
+def test_chains_can_begin_where_em_leaves_off(monkeypatch):
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    seen, step = [], gibbs.step
+
+    def watched(state, *arguments):
+        seen.append(state)
+        return step(state, *arguments)
+
+    monkeypatch.setattr(gibbs, "step", watched)
+    options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
+    fit = cv.TopicModel(3, start="em", **options).fit(observations)
+    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
+    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING_ITERATIONS)
+    assert_same_bits(seen[0].factors, point.factors)
+    assert_same_bits(seen[0].hypers, start.hypers)

@@ -1,0 +1,78 @@
+"""Schedules, and the arrays that keep what chains draw."""
+
+import numpy as np
+import pytest
+
+from countveil.inference.draws import Draws, Point, Schedule
+from countveil.likelihoods import Poisson
+from countveil.models.priors import GammaPrior
+from tests.joint import small_model
+
+C, S, SIZE = 2, 3, (4, 5)
+
+
+class WithParameters(Poisson):
+    """A likelihood with a number of its own for each column, and one for all."""
+
+    def start(self, shape):
+        return np.full(shape[1], 2.0), np.array(0.5)
+
+
+MODEL = small_model(SIZE, learned=True)._replace(likelihood=WithParameters())
+
+
+def point(value):
+    """A point all of whose numbers are this value."""
+    return Point(
+        (np.full((4, 2), value), np.full((5, 2), value)),
+        (np.full((1, 2), value), np.full((1, 2), value)),
+        (np.full(5, value), np.array(value)),
+    )
+
+
+@pytest.mark.parametrize(("schedule", "sweeps"), [((10, 5, 4, 1), 15), ((3, 4, 1, 2), 10), ((1, 0, 1, 7), 7)])
+def test_a_chain_sweeps_to_its_last_draw(schedule, sweeps):
+    assert Schedule(*schedule).sweeps == sweeps
+
+
+def test_there_is_room_for_all_that_a_state_has():
+    draws = Draws.empty(Schedule(S, 9, C, 1), MODEL)
+    shapes = [(C, S, 4, 2), (C, S, 5, 2), (C, S, 1, 2), (C, S, 1, 2), (C, S, 5), (C, S), (C, S), (C, S)]
+    assert [values.shape for values in draws.arrays] == shapes
+    assert {values.dtype for values in draws.factors} == {np.dtype(np.float32)}
+    assert {values.dtype for values in draws.arrays[2:]} == {np.dtype(np.float64)}
+
+
+def test_hyperparameters_have_the_shape_that_their_prior_gives_them():
+    own = GammaPrior(0.5, np.ones((4, 2)), learned=False)
+    factors = (MODEL.factors[0]._replace(prior=own), MODEL.factors[1])
+    draws = Draws.empty(Schedule(S, 0, C, 1), MODEL._replace(factors=factors))
+    assert [values.shape for values in draws.hypers] == [(C, S, 4, 2), (C, S, 1, 2)]
+
+
+def test_a_chain_keeps_its_draws_in_its_own_part():
+    draws = Draws.empty(Schedule(S, 0, C, 1), MODEL)
+    for chain in range(C):
+        mine = draws.of_chain(chain)
+        for s in range(S):
+            mine.keep(s, point(10.0 * chain + s), -1.0 * s, 100.0 + chain)
+    for values in draws.arrays[:-2]:
+        for chain in range(C):
+            for s in range(S):
+                assert (values[chain, s] == 10.0 * chain + s).all()
+    assert draws.log_likelihood.tolist() == [[0.0, -1.0, -2.0]] * C
+    assert draws.total_rate.tolist() == [[100.0] * S, [101.0] * S]
+
+
+def test_what_does_not_fit_is_not_kept():
+    mine = Draws.empty(Schedule(S, 0, C, 1), MODEL).of_chain(0)
+    with pytest.raises(ValueError, match="zip"):
+        mine.keep(0, point(1.0)._replace(parameters=()), 0.0, 0.0)
+
+
+def test_a_function_goes_over_every_array():
+    draws = Draws.empty(Schedule(S, 0, C, 1), MODEL)
+    halves = draws.mapped(lambda values: values[:1])
+    assert isinstance(halves, Draws)
+    assert [values.shape for values in halves.arrays] == [(1, *v.shape[1:]) for v in draws.arrays]
+    assert all(np.shares_memory(a, b) for a, b in zip(halves.arrays, draws.arrays, strict=True))

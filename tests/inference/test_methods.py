@@ -1,0 +1,139 @@
+"""The records of methods: what estimators offer of them, and what they refuse in words."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import countveil as cv
+from countveil.data.observations import ExactCounts
+from countveil.inference import gibbs, methods
+from countveil.inference.methods import METHODS, check_model, those
+from countveil.likelihoods import Poisson
+from countveil.models.priors import GammaPrior
+from tests.factorizations import CASES, model_of
+from tests.joint import fit_settings, small_model
+
+ESTIMATORS = [
+    cv.TopicModel(2), cv.BlockModel(2), cv.TensorModel(2), cv.PoissonFactorization("dk,vk->dv", {"k": 2}),
+]  # fmt: skip
+OPTIMISERS = [name for name, method in METHODS.items() if not method.any_prior]
+
+
+class Coupled(GammaPrior):
+    """A prior whose entries are not independent."""
+
+    @property
+    def independent(self):
+        return False
+
+
+class Bursts(Poisson):
+    """Another likelihood, by name."""
+
+    name = "bursts"
+
+
+def with_prior(model, name, prior):
+    f = model.spec.names.index(name)
+    factors = list(model.factors)
+    factors[f] = factors[f]._replace(prior=prior)
+    return model._replace(factors=tuple(factors))
+
+
+def test_methods_go_by_the_names_that_users_write():
+    assert list(METHODS) == ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "svi", "em"]
+    assert all(name == method.name for name, method in METHODS.items())
+    assert all(method.says.endswith(".") for method in METHODS.values())
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_every_option_of_a_method_is_a_parameter_of_estimators(method, estimator):
+    if method.batches and not estimator.rows_are_new_data:
+        with pytest.raises(ValueError, match="needs rows that come in batches"):
+            estimator.set_params(method=method.name).fit(ExactCounts([[0, 1], [2, 0]]))
+        estimator.set_params(method="gibbs")
+        return
+    parameters = estimator.get_params()
+    needless = set() if hasattr(estimator, "partial_fit") else {"total_rows"}  # of rows that come later
+    assert set(method.options) - needless <= set(parameters)
+    for name, allowed in method.options.items():
+        assert allowed is None or parameters[name] is None or parameters[name] in allowed
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_method_says_what_its_algorithm_can_do(method):
+    assert callable(method.algorithm.init)
+    assert callable(method.algorithm.step)
+    assert method.samples == ("gibbs" in method.name)
+    assert method.samples or method.starved
+    assert not (method.samples and method.options)
+    assert "poisson" in method.likelihoods
+
+
+@pytest.mark.parametrize(
+    ("ability", "words"),
+    [
+        ("batches", "method 'svi'"),
+        ("samples", "method 'gibbs' or method 'augmented-gibbs'"),
+        ("any_prior", "method 'gibbs', method 'augmented-gibbs' or method 'em'"),
+    ],
+)
+def test_those_with_an_ability_are_named_in_words(ability, words):
+    assert those(ability) == words
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_likelihood_that_a_method_does_not_take_is_refused(name):
+    model = small_model((4, 3))._replace(likelihood=Bursts())
+    with pytest.raises(ValueError) as error:
+        methods.fit(name, ExactCounts(np.ones((4, 3), dtype=int)), model, fit_settings())
+    assert str(error.value) == f"likelihood must be one of ['poisson'] for method '{name}', got 'bursts'"
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_prior_that_a_method_cannot_treat_is_refused(name):
+    model = with_prior(small_model((4, 3)), "theta", Coupled(0.5, 1.0, False))
+    with pytest.raises(ValueError) as error:
+        check_model(METHODS[name], model)
+    assert str(error.value) == (
+        f"priors must be of independent gammas for method '{name}', got one of kind 'gamma' for 'theta': use "
+        "method 'gibbs', method 'augmented-gibbs' or method 'em'"
+    )
+
+
+@pytest.mark.parametrize(("case", "name"), [("directed", "theta"), ("undirected", "pi")])
+def test_shared_and_symmetric_factors_have_independent_entries_whatever_the_method(case, name):
+    model = with_prior(model_of(CASES[case]), name, Coupled(0.5, 1.0, False))
+    with pytest.raises(ValueError, match=f"for factors that are shared or symmetric, got .* for '{name}'"):
+        check_model(METHODS["gibbs"], model)
+
+
+def test_what_every_method_can_treat_is_let_through():
+    fixed = small_model((4, 3))
+    known = fixed.factors[0]._replace(prior=Coupled(0.5, 1.0, False), fixed=np.ones((4, 2)))
+    for method in METHODS.values():
+        check_model(method, fixed)
+        check_model(method, fixed._replace(factors=(known, fixed.factors[1])))
+    check_model(METHODS["gibbs"], with_prior(fixed, "theta", Coupled(0.5, 1.0, False)))
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.batches])
+def test_data_on_disk_go_with_batches(name, tmp_path):
+    path = tmp_path / "release.npz"
+    cv.simulate_release([[1, 2], [0, 3]], cv.PrivacyLevel(1, 1), np.random.default_rng(1)).save(path)
+    files = cv.ReleaseFiles([path])
+    with pytest.raises(ValueError, match=rf"^data on disk goes with method 'svi', got method '{name}'$"):
+        methods.fit(name, files, small_model((2, 2)), fit_settings())
+
+
+def test_blas_has_one_thread_while_a_method_runs(monkeypatch):
+    seen = []
+
+    def fit(*arguments):
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+
+    monkeypatch.setitem(METHODS, "gibbs", gibbs.METHOD._replace(fit=fit))
+    with threadpool_limits(2, user_api="blas"):
+        methods.fit("gibbs", ExactCounts(np.ones((4, 3), dtype=int)), small_model((4, 3)), fit_settings())
+    assert seen == [{1}]

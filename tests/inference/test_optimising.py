@@ -1,0 +1,141 @@
+"""Fits by optimisers: when they stop, which way their steps go, and the draws that are made of what they find."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from countveil.inference import bessel_cavi, cavi, optimising, scoring
+from countveil.inference.draws import Draws, Point, Schedule
+from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
+from tests.inference.test_cavi import climb
+from tests.joint import (
+    SERIAL,
+    assert_same_bits,
+    draw_factors,
+    draw_reports,
+    fit_settings,
+    mu_of,
+    planted,
+    small_model,
+)
+
+
+def scene(seed=7):
+    return planted(10, 8, 2, 0.5, seed=seed)[2], small_model((10, 8))
+
+
+def test_draws_from_q_have_its_moments():
+    observations, model = scene()
+    q = climb(observations, model, 20)[0]
+    draws = optimising.draws_from_gammas(q, observations, model, fit_settings(draws=4000), SERIAL)
+    for values, shape, rate in zip(draws.factors, q.shapes, q.rates, strict=True):
+        error = np.sqrt(shape) / rate / np.sqrt(4000)
+        assert np.abs((values[0].mean(axis=0) - shape / rate) / error).max() < 5.0
+    for values, hyper in zip(draws.hypers, q.hypers, strict=True):
+        assert (values == hyper[0] / hyper[1]).all()
+
+
+@pytest.mark.parametrize("name", ["undirected", "shapes and known"])
+def test_known_and_symmetric_factors_stay_so_in_every_draw(name):
+    case, rng = CASES[name], np.random.default_rng(3)
+    model = model_of(case)
+    reports = draw_reports(rates_of(model, draw_factors(model, rng)[0]), alpha_of(case), rng)
+    observations = observe(model, case, reports, mask_of(case))
+    q = climb(observations, model, 3)[0]
+    draws = optimising.draws_from_gammas(q, observations, model, fit_settings(draws=5), SERIAL)
+    for factor, values in zip(model.factors, draws.factors, strict=True):
+        assert np.unique(values[0, :, 0, 0]).size == (5 if factor.fixed is None else 1)
+        if factor.fixed is not None:
+            np.testing.assert_array_equal(values[0, 2], factor.fixed.astype(np.float32))
+        if factor.symmetric:
+            np.testing.assert_array_equal(values[0], values[0].transpose(0, 2, 1))
+
+
+def test_draws_never_vanish_in_single_precision():
+    model = small_model((2, 2), 1)
+    q = SimpleNamespace(shapes=[np.full((2, 1), 1e-3)] * 2, rates=[np.ones((2, 1))] * 2)
+    rng = np.random.default_rng(1)
+    drawn = np.array([optimising.draw_factor(q, model, 0, rng) for _ in range(200)])
+    assert drawn.min() == optimising.SMALLEST_DRAW
+    assert np.float32(drawn.min()) > 0.0
+
+
+def test_every_draw_has_its_score_and_total_rate():
+    observations, model = scene()
+    q = climb(observations, model, 5)[0]
+    draws = optimising.draws_from_gammas(q, observations, model, fit_settings(draws=3), SERIAL)
+    for s in range(3):
+        factors = [values[0, s].astype(float) for values in draws.factors]
+        assert draws.log_likelihood[0, s] == scoring.log_likelihood(factors, observations, model, SERIAL)
+        assert draws.total_rate[0, s] == pytest.approx(mu_of(factors).sum(), rel=1e-12)
+
+
+def test_data_in_parts_are_scored_part_by_part():
+    observations, model = scene()
+    parts = [(0, observations.take(np.arange(4))), (4, observations.take(np.arange(4, 10)))]
+    data = SimpleNamespace(shape=(10, 8), parts=lambda: iter(parts))
+    rng, found = np.random.default_rng(2), []
+    point = Point(draw_factors(model, rng)[0], model.initial_hypers())
+    for given in (observations, data):
+        draws = Draws.empty(Schedule(1, 0, 1, 1), model)
+        draws.of_chain(0).keep(0, point, np.nan, np.nan)
+        optimising.add_scores(draws, given, model, SERIAL)
+        found.append((draws.log_likelihood[0, 0], draws.total_rate[0, 0]))
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("expectation", [None, "geometric", "arithmetic"])
+def test_steps_go_the_way_that_the_options_say(expectation):
+    observations, model = scene()
+    found = optimising.fit(
+        cavi.METHOD, observations, model, fit_settings(expectation=expectation, max_iter=4)
+    )
+    ways = {way: [] for way in cavi.EXPECTATIONS}
+    for way, objectives in ways.items():
+        algorithm = optimising.with_options(cavi.METHOD, fit_settings(expectation=way))
+        state = algorithm.init(observations, model, optimising.Streams.of_chain(3, 0), SERIAL)
+        for _ in range(4):
+            state, info = algorithm.step(state, observations, model, None, SERIAL)
+            objectives.append(info.objective)
+    assert found.objective.tolist() == ways[expectation or "geometric"]
+    assert ways["geometric"] != ways["arithmetic"]
+
+
+def test_the_option_of_a_start_is_there_from_the_start():
+    observations, model = scene()
+    streams = optimising.Streams.of_chain(1, 0)
+    for center in bessel_cavi.CENTERS:
+        algorithm = optimising.with_options(bessel_cavi.METHOD, fit_settings(center=center))
+        state = bessel_cavi.init(observations, model, streams, SERIAL, center=center)
+        assert_same_bits(algorithm.init(observations, model, streams, SERIAL), state)
+        expected = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
+        assert_same_bits(algorithm.step(state, observations, model, streams, SERIAL), expected)
+
+
+def test_it_stops_at_its_tolerance_or_after_its_iterations():
+    observations, model = scene()
+    long = optimising.fit(cavi.METHOD, observations, model, fit_settings(max_iter=400, tolerance=1e-3))
+    assert long.converged
+    changes = np.abs(np.diff(long.objective)) / np.abs(long.objective[1:])
+    assert changes[-1] <= 1e-3 < changes[:-1].min()
+    short = optimising.fit(cavi.METHOD, observations, model, fit_settings(max_iter=3, tolerance=1e-30))
+    assert not short.converged
+    assert len(short.objective) == 3
+    assert_same_bits(short.objective, long.objective[:3])
+
+
+def test_another_number_of_iterations_goes_before_that_of_the_settings():
+    observations, model = scene()
+    settings = fit_settings(max_iter=3)
+    never = lambda state, objectives: False  # noqa: E731
+    assert len(optimising.climb(observations, model, cavi, settings, never).objective) == 3
+    assert len(optimising.climb(observations, model, cavi, settings, never, max_iter=5).objective) == 5
+
+
+def test_a_fit_holds_the_means_that_were_found():
+    observations, model = scene()
+    found = optimising.fit(cavi.METHOD, observations, model, fit_settings(draws=2, max_iter=5))
+    state = optimising.climb(observations, model, cavi, fit_settings(max_iter=5), lambda *_: False).state
+    assert_same_bits(found.means, state.means)
+    assert found.draws.log_likelihood.shape == (1, 2)
