@@ -70,10 +70,10 @@ def test_least_squares_of_reports_are_those_of_their_dense_matrix(kind, masked, 
     observations = some_observations(kind, masked, 0.5 if stored == "dense" else 0.03)
     assert is_dense(observations.block(slice(0, 300)), 17) == (stored == "dense" or kind == "cell")
     dense = dense_target(observations)
-    one = fit_reports(observations, 4, np.random.default_rng(9), SERIAL)
+    one = fit_reports(observations, 4, np.random.default_rng(9), SERIAL, 15)
     whole, sparse = dense, sp.csr_array(dense + 2.0)
     for matrix, bias_d in ((whole, np.zeros(300)), (sparse, np.full(300, 2.0))):
-        other = least_squares(matrix, bias_d, 4, np.random.default_rng(9), start.ITERATIONS, start.SWEEPS)
+        other = least_squares(matrix, bias_d, 4, np.random.default_rng(9), 15, start.SWEEPS)
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
 
@@ -117,6 +117,17 @@ def test_of_very_many_rows_some_find_the_components_and_all_are_fitted_to_them(m
     assert theta.shape == (600, 3)
     assert min(theta.min(), phi.min()) > 0.0
     assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
+
+
+def test_large_data_get_fewer_iterations(monkeypatch):
+    observations, asked = some_observations("row", False, 0.5), []
+    monkeypatch.setattr(
+        start, "alternate", lambda half_step, shape, n, rng, iterations, *_: asked.append(iterations)
+    )
+    for visits in (0, 30 * observations.reports.size, 10**9):
+        monkeypatch.setattr(start, "VISITS", visits)
+        fit_reports(observations, 3, np.random.default_rng(1), SERIAL)
+    assert asked == [15, 30, 60]
 
 
 def test_least_squares_is_as_good_as_that_of_scikit_learn():
