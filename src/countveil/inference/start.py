@@ -16,9 +16,9 @@ from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
-# An iteration multiplies with the data once per factor; sweeps per product are cheap beside it, and 15 iterations of 5
-# sweeps reach a smaller error than 20 of 1. A local minimum is left late if at all: of 14 starts on 1000 x 1000 counts 1
-# was at the least error after 15 iterations, 5 after 30 and 6 after 60. Large data get fewer.
+# An iteration multiplies with the data once per factor; sweeps per product are cheap beside it, and 15 iterations of
+# 5 sweeps reach a smaller error than 20 of 1. A local minimum is left late if at all: of 14 starts on 1000 x 1000
+# counts 1 was at the least error after 15 iterations, 5 after 30 and 6 after 60. Large data get fewer.
 MIN_ITERATIONS, MAX_ITERATIONS = 15, 60
 VISITS = 1 << 26  # of stored entries, as far as these bounds allow: about 2 s of a processor
 SWEEPS = 5
