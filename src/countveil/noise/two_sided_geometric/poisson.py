@@ -68,7 +68,7 @@ def censored_logpmf(rate, alpha):
 
 @njit(cache=True, nogil=True)
 def expected_count_ratio(r, rate, alpha):
-    """E[y | r, rate] / rate for r > 0 and 0 < alpha < 1 (mathematics, equations 2.3, 9.3); its limit at rate 0 is 1/alpha."""
+    """E[y | r, rate] / rate, r > 0, 0 < alpha < 1 (mathematics, equations 2.3, 9.3); its limit at rate 0 is 1/alpha."""
     if rate <= 0.0:
         return 1.0 / alpha
     _, below, at, above = weight_sums(r, rate, alpha)
