@@ -262,3 +262,46 @@ def sample_count(r, rate, alpha, rng):
     if r > 0 or alpha <= 0.0:
         return sample_count_given_positive(r, rate, alpha, rng)
     return rng.poisson(alpha * rate)
+
+
+# Both tails come from the same three numbers: with A = sum_{y <= k} P(y) alpha^(k - y) and B = sum_{y > k}
+# P(y) alpha^(y - k), the noise's own tails summed over the count y give     P(r <= k) = P(y <= k) + (B -
+# alpha A) / (1 + alpha),     P(r > k) = P(y > k) + (alpha A - B) / (1 + alpha). A <= P(y <= k) and B <= alpha
+# P(y > k), so what is subtracted is never more than half of what it is taken from.
+
+
+@njit(cache=True, nogil=True)
+def log_sum(log_a, log_b, factor):
+    """log(a + factor b), for a sum known to be positive."""
+    top = max(log_a, log_b)
+    if top == -math.inf:
+        return top
+    return top + math.log(math.exp(log_a - top) + factor * math.exp(log_b - top))
+
+
+@njit(cache=True, nogil=True)
+def lower_tail(k, rate, alpha):
+    """log P(r <= k), for k below the rate."""
+    if alpha > 0.0 and k <= 0:
+        return censored_logpmf(rate, alpha) - k * math.log(alpha)
+    if k < 0:
+        return -math.inf
+    log_count = poisson_logpmf(k, rate) + math.log1p(sum_below(k, rate))
+    if alpha <= 0.0:
+        return log_count
+    scale, below, at, above = weight_sums(k, rate, alpha)
+    return log_sum(log_count, scale, (above - alpha * (below + at)) / (1.0 + alpha))
+
+
+@njit(cache=True, nogil=True)
+def upper_tail(k, rate, alpha):
+    """log P(r > k), for k >= 0 above the rate less one."""
+    log_count = poisson_logpmf(k + 1, rate) + math.log1p(sum_above(k + 1, rate))
+    if alpha <= 0.0:
+        return log_count
+    if k == 0:
+        return math.log(alpha - math.expm1(-exposure(alpha) * rate)) - math.log1p(alpha)
+    if rate <= 0.0:
+        return (k + 1) * math.log(alpha) - math.log1p(alpha)
+    scale, below, at, above = weight_sums(k, rate, alpha)
+    return log_sum(log_count, scale, (alpha * (below + at) - above) / (1.0 + alpha))
