@@ -43,7 +43,7 @@ def toy(monkeypatch):
     def tally(likelihood, column, count, parts, tally):
         tally[column] += 10 * parts + count
 
-    for name in ("log_weight", "mode_of", "summed", "draw_count"):
+    for name in ("log_weight", "counts_behind", "summed", "draw_count"):
         monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
     for name, function in (TOY | {"add_to_tally": tally}).items():
         monkeypatch.setattr(kernels, name, function)

@@ -64,7 +64,7 @@ def test_the_exposure_is_the_slope_of_what_a_censored_report_says(alpha):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_debiased_reports_have_mean_zero_where_the_rate_is_zero(alpha):
-    mean = masses(alpha) @ formulas.debiased(TAU, alpha)
+    mean = masses(alpha) @ [formulas.debiased(tau, alpha) for tau in TAU]
     assert mean == pytest.approx(formulas.mean_over_positive(alpha), rel=1e-11, abs=1e-15)
 
 
@@ -122,6 +122,13 @@ def test_compiled_loops_and_arrays_get_the_same_numbers():
     arrays = [getattr(formulas, name)(whole) for name in names] + [formulas.debiased(3, whole)]
     for i, alpha in enumerate(ALPHAS):
         np.testing.assert_allclose(compiled(alpha), [array[i] for array in arrays], rtol=1e-15)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_tail_is_a_sum_of_masses(alpha):
+    k = np.array([-1, 0, 3, 40])
+    expected = [masses(alpha)[each < TAU].sum() for each in k]
+    np.testing.assert_allclose(np.exp(formulas.log_survival(k, alpha)), expected, rtol=1e-11, atol=1e-300)
 
 
 def test_no_formula_is_left_untested():
