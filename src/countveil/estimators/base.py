@@ -67,8 +67,8 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         chains: chains, each from its own start (samplers).
         start: where chains begin: "least-squares", or "em" (ten iterations on from there).
         max_iter: iterations at most ("cavi", "bessel-cavi", "em").
-        tolerance: stop once the objective moves by less than this share of itself in one iteration ("cavi",
-            "bessel-cavi").
+        tolerance: stop once an iteration changes the objective by at most this share of its range over all iterations
+            so far ("cavi", "bessel-cavi"); under noise a smaller one tends to fit worse.
         expectation: what counts are split by in "cavi" and "svi": "geometric" (a true bound; best where counts
             are dense), "arithmetic" (does not starve components where counts are sparse and noise strong), or,
             for "svi" alone, "trimmed" (means with half the prior's share left out; between the two).

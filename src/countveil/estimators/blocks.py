@@ -54,7 +54,7 @@ class BlockModel(FactorizationEstimator):
         thin: int = 1,
         start: str = "least-squares",
         max_iter: int = 500,
-        tolerance: float = 1e-5,
+        tolerance: float = 2e-3,
         expectation: str | None = None,
         center: str = "mode",
         prior_shape: float = 0.1,

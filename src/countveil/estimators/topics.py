@@ -45,7 +45,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         thin: int = 1,
         start: str = "least-squares",
         max_iter: int = 500,
-        tolerance: float = 1e-5,
+        tolerance: float = 2e-3,
         expectation: str | None = None,
         center: str = "mode",
         passes: int = 5,

@@ -22,6 +22,7 @@ from countveil.models.factorization import Factorization
 
 SCORE_EVERY = 10
 EM_ITERATIONS = 10
+ROUNDING = 1e-12
 STARTS = ("least-squares", "em")
 
 
@@ -314,12 +315,17 @@ def ascend(
 
 
 def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
-    """Stop once the objective rises by less than ``tolerance`` of its size in one iteration."""
+    """Stop once an iteration changes the objective by at most ``tolerance`` of its range over all iterations so far.
+
+    Not of its size: that grows with the data, and depends on constants. Where the start is the optimum there is no
+    range; changes as small as rounding makes them then end the ascent.
+    """
 
     def rule(state: Any, objectives: list[float]) -> bool:
         if len(objectives) < 2:
             return False
-        return abs(objectives[-1] - objectives[-2]) <= tolerance * abs(objectives[-1])
+        change, spread = abs(objectives[-1] - objectives[-2]), max(objectives) - min(objectives)
+        return change <= max(tolerance * spread, ROUNDING * abs(objectives[-1]))
 
     return rule
 
