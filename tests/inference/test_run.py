@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from countveil.engines.blocks import row_blocks
 from countveil.inference import gibbs
 from countveil.inference.draws import Draws, Schedule
-from countveil.inference.run import Chain, cut, sample
+from countveil.inference.run import Chain, cut, relative_change, sample
 from tests.joint import arrays_of, assert_same_bits, mu_of, planted, run_chain, small_model
 
 K = 3
@@ -163,3 +163,28 @@ def test_blas_keeps_to_one_thread_in_a_run_and_has_its_own_back_afterwards(monke
         run(Schedule(1, 0, 4, 1), threads=4)
         assert seen == [{1}] * 4  # before any chain limits it: chains that did so side by side would race
         assert threads() == {2}
+
+
+def stops_at(objectives, tolerance):
+    """How many objectives the rule has to see before it says so; None for never."""
+    rule = relative_change(tolerance)
+    return next((n for n in range(1, len(objectives) + 1) if rule(None, objectives[:n])), None)
+
+
+@pytest.mark.parametrize("constant", [0.0, -1e7, 150.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_ascent_ends_where_the_objective_hardly_changes_beside_its_range(constant, sign):
+    objectives = [constant + sign * x for x in (-200.0, -100.0, -50.0, -49.0, -48.85, -48.8)]
+    assert [stops_at(objectives, tolerance) for tolerance in (0.4, 0.01, 0.001, 1e-4)] == [3, 4, 5, None]
+
+
+def test_an_ascent_that_turns_is_judged_by_all_of_its_range():
+    assert stops_at([0.0, 100.0, 99.0, 0.0, -1.0], 0.02) == 3
+    assert stops_at([0.0, 100.0, 90.0, 0.5, -1.0], 0.02) == 5
+
+
+def test_an_ascent_from_the_optimum_ends_with_changes_that_rounding_makes():
+    assert stops_at([-5e5], 1e-3) is None
+    assert stops_at([-5e5, -5e5], 1e-3) == 2
+    assert stops_at([-5e5, -5e5 - 1e-8], 1e-3) == 2
+    assert stops_at([-5e5, -5e5 - 1e-4], 1e-3) is None

@@ -19,6 +19,7 @@ from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 
 SCORE_EVERY = 10  # sweeps between log-likelihoods for the progress display, since one costs half a sweep
+ROUNDING = 1e-12  # share of an objective that is rounding alone
 
 Refinement = Callable[[Any, Observations, Factorization, Engine], Any]  # improves an initial state
 
@@ -259,11 +260,16 @@ def ascend(
 
 
 def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
-    """Stop once the objective rises by less than ``tolerance`` of its size in one iteration."""
+    """Stop once an iteration changes the objective by at most ``tolerance`` of its range over all iterations so far.
+
+    Not of its size, which grows with the data and depends on constants. Where the start is the optimum there is no
+    range; then changes as small as rounding makes them end the ascent.
+    """
 
     def rule(state: Any, objectives: list[float]) -> bool:
         if len(objectives) < 2:
             return False
-        return abs(objectives[-1] - objectives[-2]) <= tolerance * abs(objectives[-1])
+        change, spread = abs(objectives[-1] - objectives[-2]), max(objectives) - min(objectives)
+        return change <= max(tolerance * spread, ROUNDING * abs(objectives[-1]))
 
     return rule
