@@ -161,7 +161,7 @@ def test_the_mode_is_where_the_weight_is_largest(report, rate, alpha):
     assert kernels.mode_of(GENERAL, report, rate, alpha, 0, kernels.FARTHEST) == expected
 
 
-@pytest.mark.parametrize("bounds", [(3, 9), (3, 5), (0, 2), (4, 5)])
+@pytest.mark.parametrize("bounds", [(3, 9), (3, 5), (3, 6), (0, 2), (0, 3), (4, 5)])
 def test_the_mode_stays_within_its_bounds(bounds):
     law = reference.count_law(7, 6.0, 0.5)
     allowed = law.probabilities[bounds[0] - law.first : bounds[1] + 1 - law.first]
