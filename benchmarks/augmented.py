@@ -20,7 +20,7 @@ from sweeps import matrix_model
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs, scoring
-from countveil.inference.start import mean_count
+from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
 
 ROWS, COLUMNS, TOPICS = 100, 80, 5
@@ -40,7 +40,7 @@ def run(
     algorithm: ModuleType, observations: PrivatizedCounts, draws: int, tune: int, chain: int
 ) -> tuple[float, np.ndarray]:
     """(seconds of the kept sweeps, trace (S, Q) of the label-free quantities)."""
-    model = matrix_model(observations.shape, TOPICS, 0.5, None, mean_count(observations))
+    model = matrix_model(observations.shape, TOPICS, 0.5, None, facts_of(observations).mean_count)
     engine, streams = ThreadEngine(1), Streams.of_chain(7, chain)
     state = algorithm.init(observations, model, streams, engine)
     trace, seconds = [], 0.0

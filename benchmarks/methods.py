@@ -24,7 +24,8 @@ from countveil.evaluation.alignment import topic_error
 from countveil.evaluation.errors import log_score, mean_absolute_error
 from countveil.evaluation.topics import npmi, relevant_words
 from countveil.inference import bessel_cavi, cavi, em, svi
-from countveil.inference.start import least_squares, mean_count
+from countveil.inference.facts import facts_of
+from countveil.inference.start import least_squares
 from countveil.inference.streams import Streams
 
 SAMPLING = {"chains": 2, "tune": 100, "draws": 100, "threads": 2}
@@ -198,7 +199,10 @@ def enron(folder: str, n_topics: int = 50) -> None:
             total += float((counts.data[part] * np.log(np.maximum(mu, 1e-12))).sum())
         return total / float(counts.sum())
 
-    model, streams = matrix_model(data.shape, n_topics, 0.1, None, mean_count(data)), Streams.of_chain(1, 0)
+    model, streams = (
+        matrix_model(data.shape, n_topics, 0.1, None, facts_of(data).mean_count),
+        Streams.of_chain(1, 0),
+    )
     with ThreadEngine(2) as engine:
         started = time.perf_counter()
         state = svi.init(data, model, streams, engine, data.shape[0])

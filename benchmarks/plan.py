@@ -14,13 +14,13 @@ import time
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
-from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
-from countveil.experiments.exhibits import ProgressWatcher
+from countveil.console import error_console
+from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning import FromModel, FromPilot, Grid, Truth, simulate, summary
 from countveil.planning.simulate import NO_NOISE, evaluate, fit
 from countveil.privacy import PrivacyLevel, privatize
+from countveil.watcher import ProgressWatcher
 
 SHOWN = ("mae", "log_score", "topic_error", "interval_width", "share_width", "total")
 
@@ -99,7 +99,7 @@ def main() -> None:
     print(f"measured in {time.perf_counter() - begun:.0f} s")
     for source in sources:
         begun = time.perf_counter()
-        with ProgressWatcher(Console(stderr=True)) as watcher:
+        with ProgressWatcher(error_console()) as watcher:
             predicted = summary(simulate(grid, source, watcher))
         compare(predicted, seen, source.about)
         print(f"predicted in {time.perf_counter() - begun:.0f} s")

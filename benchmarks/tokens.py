@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, scoring, tokens
-from countveil.inference.start import mean_count
+from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
 from countveil.likelihoods.laws import law_of
 
@@ -50,7 +50,7 @@ def main(path: str, n_topics: int = 20, sweeps: int = 1000) -> None:
     )
     for level in LEVELS:
         observations = PrivatizedCounts(reports(counts, math.exp(-level), rng), math.exp(-level))
-        model = matrix_model(observations.shape, n_topics, 0.1, None, mean_count(observations))
+        model = matrix_model(observations.shape, n_topics, 0.1, None, facts_of(observations).mean_count)
         streams, engine = Streams.of_chain(3, 0), ThreadEngine(1)
         chosen = tokens.pays(observations, law_of(observations.noise, model.likelihood))
         first = gibbs.init(observations, model, streams, engine)

@@ -1,10 +1,16 @@
 """Commands run in this process, as a shell would run them."""
 
+import numpy as np
 from typer.testing import CliRunner
 
 from countveil.cli.app import app
 
 SHORT = ["--topics", "2", "--draws", "20", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+ASKED = ["--title", "Mail", "--purpose", "To find topics.", "--contact", "me@example.org", "--level", "10:1"]
+
+RNG = np.random.default_rng(11)
+WORDS = [f"word{v}" for v in range(8)]
+COUNTS = RNG.poisson(RNG.gamma(0.5, 4.0, (20, 2)) @ RNG.dirichlet(np.full(8, 0.3), 2))
 
 
 def run(*arguments, status=0):
@@ -22,3 +28,10 @@ def fails(*arguments, status=1):
     assert lines[0].startswith("error: ")
     assert found.stdout == ""
     return lines[0]
+
+
+def privatized(*more, status=0):
+    """r.npz from counts.csv."""
+    return run(
+        "privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", *more, status=status
+    )

@@ -1,4 +1,4 @@
-"""What all tests share: compiled kernels that are those of the sources as they are now.
+"""What all tests share: compiled kernels that are those of the sources as they are now, and one fit.
 
 Numba keeps what it compiled beside each source, and looks at that file's date alone: a kernel that calls a changed one
 in another file would be run as it was. Here it keeps it in a folder that is named after the contents of all sources
@@ -9,6 +9,8 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,3 +35,11 @@ def pytest_configure(config) -> None:
             if other != here:
                 shutil.rmtree(other, ignore_errors=True)
         here.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def chronicle():
+    """A fit of a model that nothing in the library knows of."""
+    from tests.chronicle import Chronicle, chronicled
+
+    return Chronicle(2, draws=12, tune=10, chains=2, seed=1, threads=1, progress=False).fit(chronicled())

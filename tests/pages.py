@@ -34,7 +34,7 @@ ELSEWHERE = "longer than a test of a page should take; run, smaller, by tests of
 SMALL = "the page's own command samples longer than a test should"
 INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
 OTHERS = {
-    "bring-your-own.md": "tests/test_bring_your_own.py",
+    "bring-your-own.md": "tests/docs/test_bring_your_own.py",
     "regression.md": "tests/test_numpyro.py, tests/test_pymc.py",
 }
 """Pages whose Python is run by tests of their own."""

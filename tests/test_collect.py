@@ -13,7 +13,6 @@ from countveil.collect import COLUMNS, collect, report_files
 from countveil.data.observations import observations_of
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy.report import Report
-from tests.commands import fails, run
 
 LEVELS = [PrivacyLevel(1, 2), PrivacyLevel(1, 10), PrivacyLevel(4, 1)]
 WORDS = ["surprise", "party", "five", "times", "veil"]
@@ -209,44 +208,6 @@ def test_memory_does_not_grow_with_the_counts(here, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] - peaks[1] < cv.Release.load("r.npz").reports.nnz * 16 / 3
-
-
-def test_the_command(here):
-    (here / "study.json").write_text(STUDY.to_json())
-    for i in range(5):
-        put(here, f"{i}.json", made(i))
-    put(here, "5.json", b"{}")
-    said = run("collect", "study.json", "reports", "-o", "r.npz").stdout
-    assert said.splitlines() == [
-        "Accepted 5 of 6 reports.",
-        "Refused for format: 1",
-        "Wrote r.npz, and r.csv with what became of every file.",
-    ]
-    assert cv.Release.load("r.npz").levels == LEVELS[0]
-    assert "r.npz exists already" in fails("collect", "study.json", "reports", "-o", "r.npz")
-    assert "must be a file of its own" in fails(
-        "collect", "study.json", "reports/0.json", "-o", "reports/0.json", "--force"
-    )
-    assert "s.csv must be a file of its own" in fails(
-        "collect", "study.json", "reports", "-o", "s.csv", "--force"
-    )
-    before = (here / "reports" / "0.json").read_bytes()
-    for inside in ("reports/0.json", "reports/new.npz"):
-        assert "must be outside the directories of reports" in fails(
-            "collect", "study.json", "reports", "-o", inside, "--force"
-        )
-    assert "t.csv must be outside" in fails(
-        "collect", "study.json", "reports", "-o", "s.npz", "--table", "reports/t.csv"
-    )
-    assert (here / "reports" / "0.json").read_bytes() == before
-    assert "id must be" in fails("collect", changed(here), "reports", "-o", "s.npz")
-    assert not (here / "s.npz").exists()
-
-
-def changed(here):
-    described = json.loads((here / "study.json").read_text())
-    (here / "changed.json").write_text(json.dumps(described | {"contact": "eve"}))
-    return "changed.json"
 
 
 def test_another_release_of_a_study_has_another_id():

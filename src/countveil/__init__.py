@@ -33,7 +33,13 @@ _HOME_OF = {
     "expected_true_counts": "countveil.true_counts",
     "log_likelihood": "countveil.true_counts",
 }
-_MODULES = ("distributions", "evaluation", "plotting", "privacy")
+_MODULES = {
+    "distributions": "countveil.distributions",
+    "evaluation": "countveil.evaluation",
+    "mechanisms": "countveil.privacy.mechanisms",
+    "plotting": "countveil.plotting",
+    "privacy": "countveil.privacy",
+}
 
 __all__ = ["__version__", *_HOME_OF, *_MODULES]
 
@@ -42,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     if name in _MODULES:
-        return import_module(f"countveil.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'countveil' has no attribute {name!r}")
 
 

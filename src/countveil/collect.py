@@ -168,14 +168,14 @@ class Rows:
         shape = (len(self.tokens), *self._study.shape)
         meta = _format.description(
             shape,
-            tuple(self._levels),
+            tuple(level.mechanism for level in self._levels),
             (tuple(self.tokens), *self._study.labels),
             stored=self._ends[-1] if self._sparse else None,
             truncated=self._study.truncated,
             simulated=False,
             per_row=len(self._levels) > 1,
         )
-        held = {"indptr": self._ends, "level_of_row": self._level_of_row}
+        held = {"indptr": self._ends, "mechanism_of_row": self._level_of_row}
         members: dict[str, bytes | _archive.Streamed] = {_format.META: _format.canonical(meta)}
         for name, lengths in _format.array_shapes(meta).items():
             if name in held:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from countveil.privacy import PrivacyLevel, Release, privatize
-from countveil.privacy.level import Exact
+from countveil.privacy.exact import Exact
 
 
 class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]

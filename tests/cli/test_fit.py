@@ -1,73 +1,187 @@
-"""``countveil fit blocks`` and ``countveil fit tensor``; what all fits share is tested with topics in test_cli."""
+"""``countveil fit``: what all fits share is tested with topics."""
+
+import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import countveil as cv
-from countveil.cli.app import app
+from countveil.data.networks import above_diagonal
+from tests.commands import SHORT, fails, privatized, run
 
 ACTORS = [f"actor{i}" for i in range(7)]
-QUICK = ["--draws", "20", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+QUICK = SHORT[2:]
 LEVEL = cv.PrivacyLevel(1, 1)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def network(tmp_path, monkeypatch):
+    """A working directory with a release of a network in it."""
     monkeypatch.chdir(tmp_path)
     counts = pd.DataFrame(np.random.default_rng(2).poisson(2.0, (7, 7)), index=ACTORS, columns=ACTORS)
     cv.privatize(counts, LEVEL).save(tmp_path / "network.npz")
     return tmp_path
 
 
-def run(*arguments, status=0):
-    found = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert found.exit_code == status, found.output
-    return found.stdout if status == 0 else found.stderr
+def test_the_fit_is_a_netcdf_file(here):
+    privatized()
+    assert "output must end in .nc (netCDF), got f.npz" in fails("fit", "topics", "r.npz", "-o", "f.npz")
 
 
-def test_blocks_of_a_directed_network(here):
-    said = run("fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK)
+def words(said):
+    """What a table says, without its lines."""
+    return " ".join(re.findall(r"[^\s\u2500-\u257f]+", said))
+
+
+def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
+    privatized()
+
+    def full(self, path):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(cv.TopicModel, "save", full)
+    found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, status=1)
+    assert found.stderr.strip().splitlines()[-1] == "error: no space left"
+    assert "Topics by share of all expected words " in found.stdout
+    assert "most probable words: probability in % (90% interval)" in found.stdout
+    assert "word" in found.stdout
+    assert "Wrote" not in found.stdout
+
+
+def test_checkpoints_are_handed_on(here, monkeypatch):
+    privatized()
+    seen = {}
+
+    def fit(self, data, **options):
+        seen.update(options)
+        raise ValueError("enough")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cv.TopicModel, "fit", fit)
+        command = ["fit", "topics", "r.npz", "-o", "f.nc", "--checkpoint", "c.npz"]
+        fails(*command, "--checkpoint-minutes", "0.5", "--resume")
+    assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
+    assert "resume must come with" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
+    assert "checkpoint goes with one of" in fails(*command, "--method", "em")
+    (here / "c.npz").write_text("precious")
+    assert "c.npz" in fails(*command, *SHORT)
+    assert (here / "c.npz").read_text() == "precious"
+    (here / "c.npz").unlink()
+    run(*command, *SHORT)
+    assert cv.TopicModel.load("f.nc").seed_ == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "model"),
+    [
+        (["topics"], cv.TopicModel),
+        (["blocks"], cv.BlockModel),
+        (["tensor", "--shape", "20,4,2"], cv.TensorModel),
+    ],
+)
+def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command, model):
+    privatized()
+    seen = {}
+
+    def fit(self, data, **options):
+        seen.update({name: getattr(self, name) for name in expected if name not in options}, **options)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(model, "fit", fit)
+    expected = {
+        "method": "gibbs", "draws": 500, "tune": 500, "chains": 4, "seed": None, "threads": None, "engine": None,
+        "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
+    }  # fmt: skip
+    asked = ["fit", *command, "r.npz", "-o", "f.nc"]
+    fails(*asked)
+    assert seen == expected
+    expected = {
+        "method": "cavi", "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
+        "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
+    }  # fmt: skip
+    named = {
+        "scheduler" if name == "engine" else name.replace("_", "-"): value for name, value in expected.items()
+    }
+    (here / "f.nc").touch()
+    del named["resume"]
+    fails(
+        *asked,
+        "--resume",
+        "--force",
+        *(part for name, value in named.items() for part in (f"--{name}", value)),
+    )
+    assert seen == expected
+
+
+def test_a_simulated_release_is_called_so(here):
+    privatized()
+    release = cv.Release.load("r.npz")
+    assert "simulated" not in run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT).stdout
+    dataclasses.replace(release, simulated=True).save("s.npz")
+    assert "This release is simulated" in run("fit", "topics", "s.npz", "-o", "g.nc", *SHORT).stdout
+
+
+def test_fit_refuses_in_one_line(here):
+    assert "no release at r.npz" in fails("fit", "topics", "r.npz", "-o", "f.nc")
+    assert "release file counts.csv must" in fails("fit", "topics", "counts.csv", "-o", "f.nc")
+    privatized()
+    damaged = bytearray((here / "r.npz").read_bytes())
+    damaged[40] ^= 1
+    (here / "bad.npz").write_bytes(damaged)
+    assert "SHA-256" in fails("fit", "topics", "bad.npz", "-o", "f.nc")
+    assert "method must be one of" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--method", "magic")
+    assert not (here / "f.nc").exists()
+    assert sorted(path.name for path in here.iterdir()) == ["bad.npz", "counts.csv", "r.npz"]
+
+
+def test_blocks_of_a_directed_network(network):
+    said = run(
+        "fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK
+    ).stdout
     fit = cv.BlockModel.load("fit.nc")
     assert (fit.n_communities, fit.directed, fit.self_loops) == (2, True, True)
     assert list(fit.posterior["posterior"]["actor"].to_numpy()) == ACTORS
-    assert fit.top_actors(1)["actor"].iloc[0] in said
+    assert "Communities by share of all expected messages " in said
+    assert "community share strongest actors: share of the community in % (90% interval)" in words(said)
+    for row in fit.top_actors(1).itertuples():
+        assert f"{row.actor} {100 * row.probability:.1f} ({100 * row.lower:.1f} to" in said
+        assert f"{row.prevalence:.1%}" in said
     assert "Wrote fit.nc: seed 1," in said
 
 
-def test_blocks_of_an_undirected_network(here):
+def test_blocks_of_an_undirected_network(network):
     asked = ["fit", "blocks", "network.npz", "-o", "fit.nc", "--undirected", *QUICK]
-    assert "must report each pair once, above the diagonal" in run(*asked, status=1)
-    from countveil.data.networks import above_diagonal
-
+    assert "must report each pair once, above the diagonal" in fails(*asked)
     above_diagonal(cv.Release.load("network.npz")).save("network.npz")
     run(*asked, "--communities", "3")
     pi = cv.BlockModel.load("fit.nc").blocks_
     np.testing.assert_allclose(pi, pi.T, rtol=1e-6)
 
 
-def test_components_of_a_tensor(here):
+def test_components_of_a_tensor(network):
     events = pd.DataFrame({"who": ["a", "b", "c"] * 8, "what": ["x", "y"] * 12, "year": [1, 2, 3, 4] * 6})
     categories = {"who": ["a", "b", "c"], "what": ["x", "y"], "year": [1, 2, 3, 4]}
     table = cv.count_table(events, list(categories), categories=categories)
     cv.privatize(table, LEVEL).save("events.npz")
     asked = ["fit", "tensor", "events.npz", "-o", "fit.nc", "--components", "2", *QUICK]
-    said = run(*asked, "--modes", "who, what, year")
+    said = run(*asked, "--modes", "who, what, year").stdout
     fit = cv.TensorModel.load("fit.nc")
     assert fit.posterior["posterior"]["factor_year"].shape == (2, 20, 4, 2)
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
-    assert "counts: what" in said
+    for mode in ("who", "what", "year"):
+        assert f"Components by share of all expected counts: {mode} " in said
+    assert "component share largest entries: share of the component in % (90% interval)" in words(said)
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
-    assert "whole numbers separated by commas, got '3,x'" in run(
-        *asked, "--shape", "3,x", "--force", status=1
-    )
-    assert "modes must name each of the 3 axes" in run(*asked, "--modes", "a,b", "--force", status=1)
+    assert "whole numbers separated by commas, got '3,x'" in fails(*asked, "--shape", "3,x", "--force")
+    assert "modes must name each of the 3 axes" in fails(*asked, "--modes", "a,b", "--force")
 
 
-def test_what_is_not_square_is_no_network(here):
+def test_what_is_not_square_is_no_network(network):
     cv.privatize(np.ones((3, 4), dtype=int), LEVEL).save("other.npz")
-    said = run("fit", "blocks", "other.npz", "-o", "fit.nc", *QUICK, status=1)
+    said = fails("fit", "blocks", "other.npz", "-o", "fit.nc", *QUICK)
     assert "X must be square, one row and one column per actor, got 3 x 4" in said
-    assert not (here / "fit.nc").exists()
+    assert not (network / "fit.nc").exists()

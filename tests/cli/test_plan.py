@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from tests.cli.test_studies import ASKED
-from tests.commands import fails, run
+from tests.commands import ASKED, fails, run
 
 SMALL = ["--topics", "2", "--replicates", "2", "--threads", "1", "-o", "out"]
 
@@ -52,7 +51,7 @@ def test_a_pilot_by_its_model_or_its_own_rows(here):
 
 
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
-    assert "words must be told by a pilot, --study or --words, once" in fails("plan", *SMALL)
+    assert "words must be given by a pilot, --study or --words, once" in fails("plan", *SMALL)
     assert "once, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
     assert "words and total must be left to the pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
     assert "truth 'pilot' must come with a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)

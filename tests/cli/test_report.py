@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import countveil as cv
-from countveil.cli.app import app
+from tests.commands import fails, run
 
 
 @pytest.fixture
@@ -19,16 +18,19 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments, status=0):
-    found = CliRunner().invoke(app, ["report", *map(str, arguments)])
-    assert found.exit_code == status, found.output
-    return found.stdout if status == 0 else found.stderr
-
-
 def test_a_page_is_written_with_and_without_the_release(here):
     said = run(
-        "fit.nc", "-o", "fit.html", "--release", "survey.npz", "--title", "My <b>survey", "--members", "3"
-    )
+        "report",
+        "fit.nc",
+        "-o",
+        "fit.html",
+        "--release",
+        "survey.npz",
+        "--title",
+        "My <b>survey",
+        "--members",
+        "3",
+    ).stdout
     page = (here / "fit.html").read_text(encoding="utf-8")
     assert "Wrote fit.html: " in said
     assert cv.TopicModel.load("fit.nc").diagnostics().verdict in said.replace("\n", " ")
@@ -36,24 +38,24 @@ def test_a_page_is_written_with_and_without_the_release(here):
     assert page.count('class="bars"') == 2
     assert page.count('<bdi class="name">') == 6
     assert "Simulated releases" in page
-    assert "exists already" in run("fit.nc", "-o", "fit.html", status=1)
-    run("fit.nc", "-o", "fit.html", "--force")
+    assert "exists already" in fails("report", "fit.nc", "-o", "fit.html")
+    run("report", "fit.nc", "-o", "fit.html", "--force")
     assert "Not checked: the release" in (here / "fit.html").read_text(encoding="utf-8")
 
 
 def test_the_naive_way_is_shown_beside_it_if_asked(here):
-    run("fit.nc", "-o", "fit.html", "--release", "survey.npz", "--naive")
+    run("report", "fit.nc", "-o", "fit.html", "--release", "survey.npz", "--naive")
     assert "What if the noise were ignored?" in (here / "fit.html").read_text(encoding="utf-8")
-    said = run("fit.nc", "-o", "other.html", "--naive", status=1)
+    said = fails("report", "fit.nc", "-o", "other.html", "--naive")
     assert "naive must come with the release that was fitted, got no --release" in said
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(here):
-    assert "output must end in .html, got fit.pdf" in run("fit.nc", "-o", "fit.pdf", status=1)
-    assert "no fit at none.nc" in run("none.nc", "-o", "a.html", status=1)
-    assert "no release at none.npz" in run("fit.nc", "-o", "a.html", "--release", "none.npz", status=1)
-    assert "is not a fit saved by countveil" in run("survey.npz", "-o", "a.html", status=1)
+    assert "output must end in .html, got fit.pdf" in fails("report", "fit.nc", "-o", "fit.pdf")
+    assert "no fit at none.nc" in fails("report", "none.nc", "-o", "a.html")
+    assert "no release at none.npz" in fails("report", "fit.nc", "-o", "a.html", "--release", "none.npz")
+    assert "is not a fit saved by countveil" in fails("report", "survey.npz", "-o", "a.html")
     cv.privatize(np.ones((2, 2), dtype=int), cv.PrivacyLevel(1, 1)).save("other.npz")
-    said = run("fit.nc", "-o", "a.html", "--release", "other.npz", status=1)
+    said = fails("report", "fit.nc", "-o", "a.html", "--release", "other.npz")
     assert said.startswith("error: release must be the one that was fitted")
     assert not (here / "a.html").exists()

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.data.networks import above_diagonal, graph_counts, privatize_graph
+from countveil.data.networks import above_diagonal, graph_counts, links_among, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.privacy import PrivacyLevel
 
@@ -167,3 +167,17 @@ def test_graphs_that_do_not_fit_are_refused_without_a_count(graph, nodes, messag
 def test_what_is_no_graph_is_refused():
     with pytest.raises(TypeError, match="graph must be a networkx graph, got ndarray"):
         graph_counts(UNDIRECTED)
+
+
+def test_links_among_are_those_from_senders_to_receivers():
+    names = ["a", "b", "c", "d"]
+    np.testing.assert_array_equal(np.argwhere(links_among(names, ["b", "d"], ["a"])), [[1, 0], [3, 0]])
+    np.testing.assert_array_equal(links_among(4, [1, 3], [0]), links_among(names, ["b", "d"], ["a"]))
+    both = links_among(names, ["b", "d"], ["a"], directed=False)
+    np.testing.assert_array_equal(both, both.T)
+    assert both.sum() == 4
+    assert links_among(names, ["a", "c"]).sum() == 4
+    with pytest.raises(ValueError, match="receivers must be among the 4 actors, got 'e'"):
+        links_among(names, ["a"], ["e"])
+    with pytest.raises(ValueError, match="actors must differ from each other"):
+        links_among(["a", "a"], ["a"])

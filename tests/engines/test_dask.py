@@ -32,6 +32,8 @@ from countveil.engines.dask import (
 from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
+from countveil.inference.facts import facts_of
+from countveil.inference.start import least_squares_start
 from tests.engines.passes import (
     dies_once,
     multiplied_elsewhere,
@@ -100,6 +102,22 @@ def test_sweeps_by_tokens_are_those_of_threads(client, monkeypatch):
     assert_same_fit(model, data, client)
     monkeypatch.undo()
     assert not np.array_equal(draws(model.fit(data))[0], by_tokens[0])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("columns", [12, 400])
+def test_starts_are_those_of_threads(columns, masked, client):
+    """Few columns make two blocks, many of an odd number of rows make more than there are workers."""
+    counts = reports((309, columns))
+    mask = np.random.default_rng(5).random(counts.shape) < 0.1 if masked else None
+    found = []
+    with ThreadEngine(2) as here, DaskEngine(client) as there:
+        for engine in (here, there):
+            data = PrivatizedCounts(counts, np.linspace(0.2, 0.6, 309), mask)  # anew: its facts are kept
+            found.append(
+                (*facts_of(data, engine), *least_squares_start(data, 3, np.random.default_rng(6), engine))
+            )
+    assert_same_bits(*found)
 
 
 def step_and_kill(pid, at_sweep):

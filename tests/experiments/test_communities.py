@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from countveil.cli.app import app
 from countveil.estimators import BlockModel
-from countveil.experiments import communities, heatmaps
+from countveil.experiments import communities
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan
 from tests.interruption import interrupted
 
@@ -60,9 +60,15 @@ def test_actors_of_a_community_are_side_by_side():
     assert list(communities.by_community(Fit())) == [1, 3, 0, 2]
 
 
-def test_the_colour_scale_can_be_undone():
-    counts = np.array([0.0, 0.1, 1.0, 30.0])
-    np.testing.assert_allclose(heatmaps.expanded(heatmaps.compressed(counts)), counts, rtol=1e-12)
+def test_the_figure_shows_what_is_known_and_every_way_but_the_true_counts(study):
+    _, found = study
+    shown = communities.panels(found)
+    assert len(shown) == 5
+    assert any("epsilon/N = 1" in title for title in shown)
+    for matrix in shown.values():
+        assert matrix.shape == (34, 34)
+    side_by_side = next(iter(shown.values()))
+    assert side_by_side[0, 1] == found.counts[found.order[0], found.order[1]]
 
 
 def test_the_command_writes_its_files(tmp_path, monkeypatch):

@@ -11,7 +11,8 @@ from countveil.distributions import Bessel
 from countveil.engines.threads import ThreadEngine
 from countveil.estimators import TensorModel
 from countveil.inference import bessel_cavi, cavi
-from countveil.inference.start import least_squares_start, mean_count
+from countveil.inference.facts import facts_of
+from countveil.inference.start import least_squares_start
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
 from tests.joint import (
@@ -141,8 +142,11 @@ def test_without_noise_it_is_exact_coordinate_ascent():
 @pytest.mark.parametrize("alpha", [0.13, 0.7])
 def test_it_recovers_planted_structure(alpha, center):
     mu, _, observations, _ = planted(200, 100, 4, alpha, seed=3)
-    model, streams = matrix_model(mu.shape, 4, 0.1, None, mean_count(observations)), Streams.of_chain(1, 0)
-    theta, phi = least_squares_start(observations, 4, streams.generator(0, START))
+    model, streams = (
+        matrix_model(mu.shape, 4, 0.1, None, facts_of(observations).mean_count),
+        Streams.of_chain(1, 0),
+    )
+    theta, phi = least_squares_start(observations, 4, streams.generator(0, START), SERIAL)
     state, scores = bessel_cavi.init(observations, model, streams, SERIAL, center=center), []
     for _ in range(30):
         state, info = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)

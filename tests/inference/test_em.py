@@ -1,15 +1,14 @@
 import numpy as np
 import pytest
-from scipy import stats
 
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.alignment import topic_error
 from countveil.inference import em, methods, scoring
+from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
-    FALSE_ALARM,
     SERIAL,
     assert_same_bits,
     count_moments,
@@ -18,7 +17,6 @@ from tests.joint import (
     mu_of,
     planted,
     small_model,
-    two_sided_geometric,
 )
 
 STREAMS = Streams.of_chain(1, 0)
@@ -84,18 +82,6 @@ def test_a_step_with_a_penalty_adds_it_to_every_exposure():
     np.testing.assert_allclose(new.factors[1], new_phi, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["row", "cell"])
-def test_the_estimate_of_the_total_count_is_unbiased(kind):
-    rng = np.random.default_rng(8)
-    mu, mask = rng.gamma(0.3, 4.0, (20, 15)), rng.random((20, 15)) < 0.2
-    alpha = rng.choice([0.0, 0.4, 0.8], (20, 1) if kind == "row" else (20, 15))
-    counts = rng.poisson(mu)
-    noises = (two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng) for _ in range(2000))
-    found = np.array([em.total_count(PrivatizedCounts(counts + noise, alpha, mask)) for noise in noises])
-    z = (found.mean() - counts[~mask].sum()) / (found.std() / np.sqrt(found.size))
-    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
-
-
 def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     reports = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)[3]
     mask = np.random.default_rng(1).random(reports.shape) < 0.3
@@ -106,7 +92,7 @@ def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     plain = em.step(state, observations, model, STREAMS, SERIAL)[0]
     for _ in range(80):
         state, _ = algorithm.step(state, observations, model, STREAMS, SERIAL)
-    total = em.total_count(observations)
+    total = facts_of(observations).total_count
     assert mu_of(state.factors)[~mask].sum() == pytest.approx(total, rel=1e-3)
     assert mu_of(plain.factors)[~mask].sum() > 1.2 * total
     assert state.penalty > 0.0

@@ -5,7 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil.inference import cavi
-from countveil.inference.start import mean_rate_without_offsets
+from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import climb, largest_fall
 from tests.joint import (

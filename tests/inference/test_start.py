@@ -4,77 +4,35 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import stats
+from scipy import optimize
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.data.observations import ExactCounts, PrivatizedCounts
+from countveil.data.observations import PrivatizedCounts
+from countveil.engines import blocks
+from countveil.engines.threads import ThreadEngine
 from countveil.inference import start
-from countveil.inference.start import Debiased, least_squares, least_squares_start, mean_count, start_factors
+from countveil.inference.facts import facts_of
+from countveil.inference.start import (
+    fit_reports,
+    gradients,
+    least_squares,
+    least_squares_start,
+    multiplicative_start,
+    project,
+    start_factors,
+)
+from countveil.kernels.tiles import is_dense
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
-from tests.joint import FALSE_ALARM, SERIAL, draw_reports, planted
-
-
-def dense_target(observations):
-    matrix = Debiased(observations)
-    return matrix @ np.eye(observations.shape[1]) - matrix.bias_d[:, None]
-
-
-@pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
-def test_debiased_reports_of_empty_cells_have_mean_zero(kind):
-    rng = np.random.default_rng(1)
-    shape = (40, 5000)
-    alpha = {
-        "scalar": np.full(shape, 0.6),
-        "row": np.repeat(np.linspace(0.1, 0.9, 40)[:, None], 5000, axis=1),
-        "cell": rng.uniform(0.1, 0.9, shape),
-    }[kind]
-    given = {"scalar": 0.6, "row": alpha[:, 0], "cell": alpha}[kind]
-    reports = draw_reports(np.zeros(shape), alpha, rng)
-    target = dense_target(PrivatizedCounts(reports, given))
-    np.testing.assert_allclose(
-        target, (1 + alpha) * (np.maximum(reports, 0) - alpha / (1 - alpha**2)), atol=1e-12
-    )
-    z = target.mean(axis=1) / (target.std(axis=1) / np.sqrt(5000))
-    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / 40)
-
-
-def test_debiased_reports_of_exact_counts_are_the_counts():
-    counts = np.random.default_rng(2).poisson(1.0, (6, 7))
-    np.testing.assert_array_equal(dense_target(ExactCounts(counts)), counts)
-    assert mean_count(ExactCounts(counts)) == pytest.approx(counts.mean())
-
-
-def test_mean_count_of_empty_cells_is_near_zero_and_positive():
-    reports = draw_reports(np.zeros((300, 300)), np.array(0.5), np.random.default_rng(3))
-    target = dense_target(PrivatizedCounts(reports, 0.5))
-    assert 0.0 < mean_count(PrivatizedCounts(reports, 0.5)) < 5 * target.std() / 300
-    assert mean_count(PrivatizedCounts(np.full((4, 5), -3), 0.5)) > 0.0
-
-
-@pytest.mark.parametrize("cells", [False, True])
-def test_masked_cells_are_filled_from_their_row_and_column(cells):
-    rng = np.random.default_rng(4)
-    mu = np.outer(rng.uniform(1, 3, 60), rng.uniform(1, 3, 80))
-    alpha = np.full((60, 80), 0.3) if not cells else rng.uniform(0.2, 0.4, (60, 80))
-    reports = draw_reports(mu, alpha, rng)
-    mask = rng.random(mu.shape) < 0.3
-    given = alpha if cells else 0.3
-    observations = PrivatizedCounts(reports, given, mask)
-    other = PrivatizedCounts(np.where(mask, 1000, reports), given, mask)
-    target = dense_target(observations)
-    np.testing.assert_array_equal(target, dense_target(other))
-    full = dense_target(PrivatizedCounts(reports, given))
-    np.testing.assert_allclose(target[~mask], full[~mask], atol=1e-12)
-    assert np.corrcoef(target[mask], mu[mask])[0, 1] > 0.9
-    assert target[mask].mean() == pytest.approx(mu[mask].mean(), rel=0.25)
+from tests.inference.test_facts import dense_target, some_observations
+from tests.joint import SERIAL, assert_same_bits, draw_reports, planted
 
 
 def test_a_wholly_masked_row_and_column_are_filled_without_complaint():
     mask = np.zeros((5, 6), dtype=bool)
     mask[2] = mask[:, 3] = True
     observations = PrivatizedCounts(np.random.default_rng(5).integers(0, 5, (5, 6)), 0.4, mask)
-    theta, phi = least_squares_start(observations, 2, np.random.default_rng(6))
+    theta, phi = least_squares_start(observations, 2, np.random.default_rng(6), SERIAL)
     assert np.isfinite(theta).all()
     assert np.isfinite(phi).all()
 
@@ -87,7 +45,7 @@ def test_the_least_squares_objective_never_increases():
     _, _, observations, _ = planted(60, 50, 4, 0.5, seed=7)
     target = dense_target(observations)
     path = [
-        objective(target, *least_squares(target, np.zeros(60), 4, np.random.default_rng(8), iterations))
+        objective(target, *fit_reports(observations, 4, np.random.default_rng(8), SERIAL, iterations))
         for iterations in range(1, 21)
     ]
     assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(path))
@@ -105,52 +63,56 @@ def test_the_column_updated_last_is_at_its_exact_minimum(iterations):
     np.testing.assert_allclose(gradient[~held], 0.0, atol=1e-9)
 
 
-def slow_target(observations):
-    """T cell by cell."""
-    o, (n_rows, n_columns) = observations, observations.shape
-    every = np.arange(n_rows * n_columns)
-    reports, alpha = (x.reshape(o.shape) for x in o.cells(every // n_columns, every % n_columns))
-    seen = reports >= 0
-    target = np.where(seen, (1 + alpha) * np.maximum(reports, 0) - alpha / (1 - alpha), 0.0)
-    rows, columns = (np.maximum(target.sum(axis=a) / np.maximum(seen.sum(axis=a), 1), 0.0) for a in (1, 0))
-    return np.where(seen, target, np.outer(rows, columns) / max(rows.mean(), 1e-12))
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
+def test_least_squares_of_reports_are_those_of_their_dense_matrix(kind, masked, stored):
+    observations = some_observations(kind, masked, 0.5 if stored == "dense" else 0.03)
+    assert is_dense(observations.block(slice(0, 300)), 17) == (stored == "dense" or kind == "cell")
+    dense = dense_target(observations)
+    one = fit_reports(observations, 4, np.random.default_rng(9), SERIAL)
+    whole, sparse = dense, sp.csr_array(dense + 2.0)
+    for matrix, bias_d in ((whole, np.zeros(300)), (sparse, np.full(300, 2.0))):
+        other = least_squares(matrix, bias_d, 4, np.random.default_rng(9), start.ITERATIONS, start.SWEEPS)
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["row", "cell"])
+def test_projected_rows_are_the_best_there_are(kind):
+    observations, rng = some_observations(kind, True, 0.5), np.random.default_rng(21)
+    phi = rng.gamma(0.5, 1.0, (17, 3))
+    theta = np.zeros((300, 3))
+    for _ in range(20):
+        theta = project(observations, phi, theta, SERIAL)
+    exact = np.array([optimize.nnls(phi, row)[0] for row in dense_target(observations)])
+    assert (exact == 0.0).any()
+    np.testing.assert_allclose(theta, exact, atol=1e-9)
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
-def test_the_debiased_matrix_is_that_of_its_cells(kind, masked):
-    rng = np.random.default_rng(16)
-    alpha = {"scalar": 0.4, "row": rng.uniform(0, 0.9, 300), "cell": rng.uniform(0, 0.9, (300, 7))}[kind]
-    mask = rng.random((300, 7)) < 0.2 if masked else np.zeros((300, 7), dtype=bool)
-    observations = PrivatizedCounts(rng.integers(0, 6, (300, 7)), alpha, mask)
-    target, matrix = slow_target(observations), Debiased(observations)
-    np.testing.assert_allclose(dense_target(observations), target, atol=1e-12)
-    theta, phi = rng.random((300, 3)), np.asfortranarray(rng.random((7, 3)))
-    np.testing.assert_allclose(matrix @ phi - np.outer(matrix.bias_d, phi.sum(axis=0)), target @ phi)
-    np.testing.assert_allclose(matrix.T @ theta - matrix.bias_d @ theta, target.T @ theta)
-    np.testing.assert_allclose(matrix.row_sums - 7 * matrix.bias_d, target.sum(axis=1))
-    assert mean_count(observations) == pytest.approx(target.mean())
-
-
-def test_least_squares_of_a_matrix_and_of_what_multiplies_like_it_are_the_same():
-    _, _, observations, _ = planted(60, 50, 4, 0.5, seed=7)
-    matrix = Debiased(observations)
-    one = least_squares(matrix, matrix.bias_d, 4, np.random.default_rng(9))
-    dense = dense_target(observations)
-    whole = least_squares(dense, np.zeros(60), 4, np.random.default_rng(9))
-    sparse = sp.csr_array(dense + matrix.bias_d[:, None])
-    for other in (whole, least_squares(sparse, matrix.bias_d, 4, np.random.default_rng(9))):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
+    monkeypatch.setattr(start, "COLUMNS_AT_ONCE", 5)
+    monkeypatch.setattr(blocks, "LEAST_CELLS_PER_BLOCK", 1)
+    found = []
+    for threads in (1, 3):
+        observations = some_observations("row", masked, 0.5)  # anew: its facts are kept
+        assert len(blocks.row_blocks(300, None, 17)) > 3
+        with ThreadEngine(threads) as engine:
+            fitted = least_squares_start(observations, 3, np.random.default_rng(22), engine)
+            found.append(
+                (*facts_of(observations), *fitted, project(observations, fitted[1], fitted[0], engine))
+            )
+    assert_same_bits(*found)
 
 
 def test_of_very_many_rows_some_find_the_components_and_all_are_fitted_to_them(monkeypatch):
     mu, _, observations, _ = planted(600, 100, 3, 0.5, seed=13)
     monkeypatch.setattr(start, "START_ENTRIES", int(observations.indptr[-1]) // 4)
     sizes = []
-    real = start.least_squares
-    monkeypatch.setattr(start, "least_squares", lambda m, *rest: sizes.append(m.shape) or real(m, *rest))
-    theta, phi = least_squares_start(observations, 3, np.random.default_rng(1))
+    real = start.fit_reports
+    monkeypatch.setattr(start, "fit_reports", lambda o, *rest: sizes.append(o.shape) or real(o, *rest))
+    theta, phi = least_squares_start(observations, 3, np.random.default_rng(1), SERIAL)
     assert sizes == [(150, 100)]
     assert theta.shape == (600, 3)
     assert min(theta.min(), phi.min()) > 0.0
@@ -182,7 +144,7 @@ def test_least_squares_finds_factors_that_are_there():
 @pytest.mark.parametrize("reports", [np.zeros((5, 4), dtype=int), np.diag([5, 3, 0, 9])])
 def test_starts_are_positive_and_finite_even_without_data_for_them(reports, n_components):
     observations = PrivatizedCounts(reports, 0.5)
-    theta, phi = least_squares_start(observations, n_components, np.random.default_rng(12))
+    theta, phi = least_squares_start(observations, n_components, np.random.default_rng(12), SERIAL)
     assert theta.shape == (len(reports), n_components)
     assert phi.shape == (4, n_components)
     for factor in (theta, phi):
@@ -193,7 +155,7 @@ def test_starts_are_positive_and_finite_even_without_data_for_them(reports, n_co
 
 def test_chains_start_apart_and_near_the_data():
     mu, _, observations, _ = planted(200, 100, 3, 0.5, seed=13)
-    starts = [least_squares_start(observations, 3, np.random.default_rng(seed)) for seed in (1, 2)]
+    starts = [least_squares_start(observations, 3, np.random.default_rng(seed), SERIAL) for seed in (1, 2)]
     assert not np.allclose(starts[0][0], starts[1][0])
     for theta, phi in starts:
         assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
@@ -213,3 +175,44 @@ def test_networks_do_not_start_with_one_community_for_all(name, shift):
     for seed in range(6):
         rates = rates_of(model, start_factors(observations, model, np.random.default_rng(seed), SERIAL))
         assert np.abs(rates - mu)[seen].mean() < 0.5 * flat
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "name", ["topics", "directed", "directed, loops", "CP 3", "Tucker", "shapes and known"]
+)
+def test_what_pulls_factors_are_slopes_over_the_cells_that_are_seen(name, masked):
+    """Up: of the sum of T's positive part times the rates. Down: of the same with the negative part and the rates."""
+    case, rng = CASES[name], np.random.default_rng(23)
+    model, alpha = model_of(case), alpha_of(case)
+    mask = mask_of(case) if masked else np.zeros(case.shape, dtype=bool)
+    reports = rng.integers(-2, 6, case.shape) * (alpha > 0.0)
+    observations = observe(model, case, reports, mask)
+    factors = [rng.random(f.shape) if f.fixed is None else f.fixed for f in model.factors]
+    weights = (1.0 + alpha) * np.maximum(reports, 0), alpha / (1.0 - alpha) + rates_of(model, factors)
+    for f in model.free:
+        direction = rng.standard_normal(model.factors[f].shape)
+        moved = [
+            rates_of(model, [x + h * direction if g == f else x for g, x in enumerate(factors)])
+            for h in (1e-6, -1e-6)
+        ]
+        for pull, weight in zip(gradients(observations, model, factors, f, SERIAL), weights, strict=True):
+            slope = ((moved[0] - moved[1]) / 2e-6 * weight)[~mask].sum()
+            assert (pull * direction).sum() == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+def test_multiplicative_updates_never_raise_the_squared_error():
+    case = CASES["Tucker"]._replace(shape=(12, 9, 2, 3))
+    model, rng = model_of(case, c=3, d=2), np.random.default_rng(24)
+    mask = mask_of(case)
+    reports = draw_reports(
+        rates_of(model, [rng.gamma(0.5, 2.0, f.shape) for f in model.factors]), alpha_of(case), rng
+    )
+    observations, alpha = observe(model, case, reports, mask), alpha_of(case)
+    target = (1.0 + alpha) * np.maximum(reports, 0) - alpha / (1.0 - alpha)
+    path = []
+    for iterations in range(8):
+        factors = multiplicative_start(observations, model, np.random.default_rng(25), SERIAL, iterations)
+        path.append((((target - rates_of(model, factors)) ** 2)[~mask]).sum())
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(path))
+    assert path[-1] < 0.9 * path[0]

@@ -130,7 +130,7 @@ def test_rows_start_at_nonnegative_least_squares_above_a_floor():
     rng = np.random.default_rng(3)
     phi = rng.gamma(1.0, 1.0, (12, 3))
     counts = rng.poisson(rng.gamma(0.5, 4.0, (8, 3)) @ phi.T)
-    found = svi.project(cv.ExactCounts(counts), phi)
+    found = svi.project(cv.ExactCounts(counts), phi, SERIAL)
     even = np.maximum(counts.sum(axis=1), 1.0)[:, None] / (3 * phi.sum(axis=0))
     exact = np.array([optimize.nnls(phi, row)[0] for row in counts.astype(float)])
     assert (exact < 0.01 * even).any()

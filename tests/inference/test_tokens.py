@@ -138,7 +138,7 @@ def test_other_data_are_not(small_too):
 def test_the_choice_is_made_once(small_too, monkeypatch):
     observations = sparse(0.6)
     assert pays(observations)
-    monkeypatch.setattr(tokens, "mean_count", lambda observations: 1e9)
+    monkeypatch.setattr(tokens, "_estimate", lambda observations: False)
     assert pays(observations)
 
 

@@ -15,6 +15,7 @@ from scipy import stats
 
 from countveil.audit import statistics
 from countveil.page import tables
+from countveil.privacy.mechanisms import TwoSidedGeometric
 from countveil.privacy.noise import Sampler
 from tests.page.scripts import TWINS
 
@@ -122,12 +123,12 @@ def deep_parts():
 
 def verdict(draws, rate):
     """p-values: the whole law, the mean size of noise, its last bits on counts of 2^60, and its two sides."""
-    seen = statistics.histogram([draws], float(rate), len(draws))
-    rate = float(rate)
+    law = TwoSidedGeometric.keeping(rate, 1)
+    seen = statistics.histogram([draws], law, len(draws))
     return {
-        "law": statistics.chi_square(seen, rate),
-        "tail": statistics.magnitude(seen, rate),
-        "large": statistics.last_bits(seen, rate),
+        "law": statistics.chi_square(seen, law),
+        "tail": statistics.magnitude(seen, law),
+        "large": statistics.last_bits(seen, law),
         "sides": statistics.one_sidedness(seen),
     }
 

@@ -132,11 +132,3 @@ def test_no_script_has_another_source_of_chance():
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacent|eval\(|document\.write|window\.|globalThis", everything
     )
-
-
-def test_how_far_noise_goes_19_times_in_20():
-    for rate in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(30), Fraction(1, 777)):
-        k, scale = tables.within(rate), 2**200
-        beyond = _survival.magnitude(rate, k + 1, 200)
-        assert beyond[k] <= scale // 20
-        assert k == 0 or beyond[k - 1] > scale // 20

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from countveil.page import tables, write
 from countveil.privacy import PrivacyLevel, noise, report, study
-from countveil.privacy.level import short
+from countveil.privacy.exact import short
 from tests.page.scripts import HERE, TWINS, node
 
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel("0.5", "2.5")]

@@ -14,7 +14,6 @@ from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
 from countveil.privacy import PrivacyLevel, study
 from countveil.privacy.errors import RefusedError
-from tests.commands import fails, run
 from tests.page.scripts import HERE
 
 ODD = "<b>\"&'</b></script><script>alert(1)</script>{{data}} {epsilon}"
@@ -111,6 +110,12 @@ def test_how_many_times_as_likely():
     assert {felt: tables.times(Fraction(felt)) for felt in told} == told
 
 
+def test_levels_are_shown_by_what_their_noise_does():
+    shown = tables.levels(planned())[0]
+    assert (shown["positive"], shown["within"], shown["strength"]) == ("47.5", 30, "strong")
+    assert shown["promise"] == PrivacyLevel(1, 10).describe()
+
+
 def test_a_translation(tmp_path):
     other = tmp_path / "de.json"
     german = strings() | {"language": "de", "count_button": "Zählen & <gut>"}
@@ -133,15 +138,3 @@ def test_a_translation(tmp_path):
     other.write_text(json.dumps(german), encoding="utf-8")
     with pytest.raises(RefusedError, match="count_button must be there"):
         strings(other)
-
-
-def test_the_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.json").write_text(planned().to_json())
-    assert f"the page of study {planned().id}" in run("study", "page", "s.json", "-o", "s.html").stdout
-    assert (tmp_path / "s.html").read_text(encoding="utf-8") == page(planned())
-    assert "exists already" in fails("study", "page", "s.json", "-o", "s.html")
-    (tmp_path / "en.json").write_text(run("study", "strings").stdout)
-    run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
-    assert (tmp_path / "s.html").read_text(encoding="utf-8") == page(planned())
-    assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")

@@ -5,7 +5,7 @@ import pytest
 from countveil.planning import FromPilot, FromPrior, Grid, Truth, simulate
 from countveil.planning.simulate import MEASURES, Estimate, evaluate, topic_cosine
 from countveil.privacy import PrivacyLevel
-from tests.experiments.test_demo import Silent
+from tests.silent import Silent
 
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(3, 1)]
 SOURCE = FromPrior(3, 25, 30.0)

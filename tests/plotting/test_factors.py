@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
 
+import countveil as cv
 from countveil import plotting
+from tests.chronicle import YEARS
+from tests.plotting.conftest import QUICK
 
 
 def drawn(ax):
@@ -55,6 +59,31 @@ def test_prevalence_draws_shares_that_sum_to_one(topic_fit, tensor_fit, block_fi
     np.testing.assert_allclose(topic_fit.prevalence(0.5)[["lower", "upper"]].T, shares, rtol=1e-5)
 
 
+def test_a_model_that_the_pictures_do_not_know_is_drawn_by_its_own_words(chronicle):
+    ax, found = plotting.topics(chronicle, n=3), chronicle.members("year", 3)
+    assert {t.get_text() for t in ax.get_yticklabels()} == set(YEARS)
+    for k, (middle, _, high) in enumerate(drawn(ax)):
+        np.testing.assert_allclose(middle, found.loc[found["component"] == k, "probability"])
+        np.testing.assert_allclose(high, found.loc[found["component"] == k, "upper"], rtol=1e-6)
+    assert ax.texts[0].get_text().startswith("story 0: ")
+    assert plotting.topics(chronicle, which=[1], mode="doc").texts[0].get_text().startswith("story 1: ")
+    assert [t.get_text() for t in plotting.prevalence(chronicle).get_yticklabels()] == ["story 0", "story 1"]
+
+
+def test_the_kind_of_component_is_that_of_the_mode():
+    counts = np.random.default_rng(1).poisson(2.0, (5, 4))
+    fit = cv.PoissonFactorization(
+        "ic,jd,cd->ij", {"c": 2, "d": 3}, dims={"c": "club", "d": "den"}, alpha=0.3, **QUICK
+    ).fit(counts)
+    assert len(plotting.prevalence(fit).patches) == 2
+    ax = plotting.prevalence(fit, mode="j")
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["den 0", "den 1", "den 2"]
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in ax.patches], fit.prevalence(axis="j")["prevalence"]
+    )
+    assert plotting.topics(fit, mode="j").texts[2].get_text().startswith("den 2: ")
+
+
 def test_axes_that_are_given_are_drawn_on_and_returned(topic_fit):
     ax = Figure().subplots()
     assert plotting.topics(topic_fit, ax=ax) is ax
@@ -73,10 +102,23 @@ def test_what_is_not_there_is_refused(topic_fit):
         plotting.topics(topic_fit, which=[0, 3])
     with pytest.raises(ValueError, match=r"which must be .* got \[\]"):
         plotting.topics(topic_fit, which=[])
-    with pytest.raises(ValueError, match="mode goes with a TensorModel, got 'what' for a TopicModel"):
+    with pytest.raises(ValueError, match=r"mode must be one of \['doc', 'word'\], got 'what'"):
         plotting.topics(topic_fit, mode="what")
-    with pytest.raises(TypeError, match="fit must be a TopicModel, BlockModel or TensorModel, got dict"):
-        plotting.topics({})
+    for draw in (plotting.topics, plotting.prevalence):
+        with pytest.raises(TypeError, match="fit must be a model of countveil, got dict"):
+            draw({})
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            draw(cv.TopicModel(2))
+
+
+def test_components_that_cannot_be_listed_are_not_drawn():
+    model = cv.PoissonFactorization("dkt,vkt->dv", {"k": 2, "t": 2}, alpha=0.3, **QUICK)
+    fit = model.fit(np.random.default_rng(1).poisson(2.0, (5, 4)))
+    for draw in (plotting.topics, plotting.prevalence):
+        with pytest.raises(
+            ValueError, match=r"whose members can be listed, got a PoissonFactorization without"
+        ):
+            draw(fit)
 
 
 def test_without_matplotlib_the_error_says_what_to_install(topic_fit, monkeypatch):

@@ -43,7 +43,7 @@ for name, release in {"one": one, "deep": deep, "each": each}.items():
     path = f"{folder}/{name}.npz"
     release.save(path)
     again = Release.load(path)
-    for part in ("reports", "levels", "truncated", "labels", "shape", "schema_hash"):
+    for part in ("reports", "mechanism", "levels", "truncated", "labels", "shape", "schema_hash"):
         assert getattr(again, part) == getattr(release, part), (name, part)
 try:
     privatize([[1, -5]], level)
@@ -55,6 +55,9 @@ except ModuleNotFoundError as error:
     assert "reading it needs NumPy and SciPy" in str(error)
 else:
     raise SystemExit("sparse")
+assert each.mechanism == (level.mechanism, quiet.mechanism)
+import countveil
+assert countveil.mechanisms.from_json(level.mechanism.to_json()) == level.mechanism
 import countveil.page
 from countveil.privacy import study
 asked = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["veil"])])

@@ -12,16 +12,19 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.privacy.toy import Divided
 
-from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy, privatize
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, privatize
+from countveil.privacy.mechanisms import MECHANISMS, TwoSidedGeometric
 
+OLDER = Path(__file__).parent / "releases"
 LEVEL = PrivacyLevel("0.1", 3)
 
 
 def same(a: Release, b: Release) -> bool:
     dense = [x.reports.toarray() if sp.issparse(x.reports) else np.asarray(x.reports) for x in (a, b)]
     facts = [
-        (x.shape, x.levels, x.truncated, x.simulated, x.labels, x.schema_hash, type(x.reports))
+        (x.shape, x.mechanism, x.truncated, x.simulated, x.labels, x.schema_hash, type(x.reports))
         for x in (a, b)
     ]
     return facts[0] == facts[1] and bool((dense[0] == dense[1]).all())
@@ -79,10 +82,10 @@ def test_numpy_reads_the_file(tmp_path):
     with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
         assert (arrays["reports"] == release.reports).all()
         assert arrays["reports"].dtype == np.dtype("<i2")
-        assert json.loads(arrays["meta.json"])["mechanism"] == "two-sided geometric"
+        assert json.loads(arrays["meta.json"])["mechanisms"] == [LEVEL.mechanism.to_json()]
     small().save(tmp_path / "b.npz")
     with np.load(tmp_path / "b.npz", allow_pickle=False) as arrays:
-        assert set(arrays) == {"meta.json", "data", "indices", "indptr", "level_of_row"}
+        assert set(arrays) == {"meta.json", "data", "indices", "indptr", "mechanism_of_row"}
         assert arrays["data"].tolist() == [5, 7, 2]
 
 
@@ -212,14 +215,41 @@ def put(**values):
     return lambda meta: meta.update(values)
 
 
+FIRST = PrivacyLevel(1, 1).mechanism.to_json()
+
+
+def stated(**values):
+    """A change of what the first mechanism is said to be."""
+    return lambda meta: meta["mechanisms"][0].update(values)
+
+
+def at(**values):
+    """A change of the first mechanism's parameters."""
+    return lambda meta: meta["mechanisms"][0]["parameters"].update(values)
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (put(format_version=3), "format_version 2, got '3'"),
-        (put(mechanism="Laplace"), "mechanism 'two-sided geometric', got 'Laplace'"),
-        (put(mechanism_version=2), "mechanism_version 1, got '2'"),
-        (put(mechanism_version=True), "mechanism_version of type int, got bool"),
+        (put(format_version=4), "a format_version from 1 to 3, got 4"),
+        (put(format_version=0), "a format_version from 1 to 3, got 0"),
+        (put(format_version=True), "a format_version from 1 to 3, got True"),
+        (put(format_version="3"), "a format_version from 1 to 3, got '3'"),
+        (put(format_version=2), "the keys"),
+        (put(mechanisms={}), "mechanisms of type list, got dict"),
+        (
+            stated(name="Laplace"),
+            "known mechanisms: mechanism must be one of 'two-sided geometric', got 'Lapl",
+        ),
+        (stated(version=2), "known mechanisms: mechanism 'two-sided geometric' must have version 1, got 2"),
+        (stated(version=True), "'two-sided geometric' must have version 1, got True"),
+        (stated(seed=3), "mechanism must have a name, a version and parameters, got ['name', "),
+        (
+            stated(parameters={"alpha": "1/2"}),
+            "a valid release: mechanism must state its epsilon and precision",
+        ),
+        (stated(parameters={"epsilon": "1", "precision": str(2**41)}), "rate of at least 2**-40, got 4.5"),
         (put(extra=1), "the keys"),
         (lambda meta: meta.pop("simulated"), "the keys"),
         (put(simulated=0), "simulated of type bool, got int"),
@@ -237,19 +267,20 @@ def put(**values):
         (put(stored=4), "data of shape"),
         (put(stored=-1), "as many reports"),
         (put(stored=7), "as many reports"),
-        (put(levels=[]), "one level, or one for each row"),
-        (put(levels=[{"epsilon": "1", "precision": "1"}]), "each row one of its levels"),
-        (put(levels=[{"epsilon": "1", "precision": "1"}] * 2), "each row one of its levels"),
-        (put(levels=[1, 2]), "every level as epsilon and precision"),
-        (put(levels=[{"epsilon": "1"}] * 2), "every level as epsilon and precision"),
-        (put(levels=[{"epsilon": 1, "precision": "1"}] * 2), "a positive reduced fraction, got '1'"),
-        (put(levels=[{"epsilon": "0", "precision": "1"}] * 2), "a positive reduced fraction, got '0'"),
-        (put(levels=[{"epsilon": "-1", "precision": "1"}] * 2), "a positive reduced fraction, got '-1'"),
-        (put(levels=[{"epsilon": "2/4", "precision": "1"}] * 2), "a positive reduced fraction, got '2/4'"),
-        (put(levels=[{"epsilon": "1/0", "precision": "1"}] * 2), "a positive reduced fraction, got '1/0'"),
-        (put(levels=[{"epsilon": "1e9", "precision": "1"}] * 2), "a positive reduced fraction, got '1e9'"),
-        (put(levels=[{"epsilon": "9" * 1300, "precision": "1"}] * 2), "valid levels"),
-        (put(level_per_row=False), "one level"),
+        (put(mechanisms=[]), "one mechanism, or one for each row, got 0"),
+        (put(mechanisms=[FIRST]), "each row one of its mechanisms"),
+        (put(mechanisms=[FIRST] * 2), "each row one of its mechanisms"),
+        (put(mechanisms=[FIRST, 2]), "a name, a version and parameters, got 'int'"),
+        (stated(parameters={"epsilon": "1"}), "epsilon and precision, or alpha, got ['epsilon']"),
+        (at(epsilon=1), "epsilon must be a reduced fraction in text, as 1 or 1/10, got 1"),
+        (at(epsilon="0"), "epsilon must be positive, got 0"),
+        (at(epsilon="-1"), "epsilon must be a reduced fraction in text, as 1 or 1/10, got '-1'"),
+        (at(precision="2/4"), "precision must be a reduced fraction in text, as 1 or 1/10, got '2/4'"),
+        (at(epsilon="1/0"), "epsilon must be a reduced fraction in text"),
+        (at(epsilon="1e9"), "epsilon must be a reduced fraction in text"),
+        (at(epsilon="9" * 1300), "epsilon must be a fraction of numbers below 2**4096"),
+        (put(mechanism_per_row=False), "one mechanism, or one for each row, got 2"),
+        (put(mechanism_per_row=1), "mechanism_per_row of type bool, got int"),
         (put(labels=[None]), "labels or null for each of 2 axes"),
         (put(labels=[None, ["x", "y", "z"]]), "schema hash"),
         (put(labels=[None, "xyz"]), "labels of axis 1 as strings"),
@@ -287,10 +318,11 @@ def member(*values: int, n_bytes: int | None = None) -> bytes:
         ({"indptr.npy": member(1, 1, 3)}, "row offsets"),
         ({"indptr.npy": member(0, 1, 2)}, "row offsets"),
         ({"indptr.npy": member(0, -30_000, 3)}, "row offsets"),
-        ({"level_of_row.npy": member(0, 2)}, "each row one of its levels"),
-        ({"level_of_row.npy": member(0, -1)}, "each row one of its levels"),
-        ({"level_of_row.npy": member(1, 0)}, "each row one of its levels"),
-        ({"level_of_row.npy": None}, "must hold ["),
+        ({"mechanism_of_row.npy": member(0, 2)}, "each row one of its mechanisms"),
+        ({"mechanism_of_row.npy": member(0, -1)}, "each row one of its mechanisms"),
+        ({"mechanism_of_row.npy": member(1, 0)}, "each row one of its mechanisms"),
+        ({"mechanism_of_row.npy": None}, "must hold ["),
+        ({"level_of_row.npy": member(0, 1)}, "must hold ["),
         ({"indptr.npy": None}, "must hold ["),
         ({"more.npy": member(1)}, "must hold ["),
         ({"meta.json": None}, "must hold a meta.json"),
@@ -312,17 +344,11 @@ def test_wrong_members_are_refused(tmp_path, change, rule):
 @pytest.mark.parametrize("n_bytes", [2, 4, 8])
 def test_members_may_be_wider_than_they_need_to_be(tmp_path, n_bytes):
     """Whoever writes such files need not know the largest value beforehand."""
-    wide = {"data": (5, 7, 2), "indices": (1, 0, 2), "indptr": (0, 1, 3), "level_of_row": (0, 1)}
+    wide = {"data": (5, 7, 2), "indices": (1, 0, 2), "indptr": (0, 1, 3), "mechanism_of_row": (0, 1)}
     changes = {f"{name}.npy": member(*values, n_bytes=n_bytes) for name, values in wide.items()}
     forge(tmp_path / "a.npz", None, changes)
     assert same(Release.load(tmp_path / "a.npz"), small())
     assert Release.load(tmp_path / "a.npz").reports.dtype == np.int16
-    forge(tmp_path / "b.npz", put(format_version=1), changes)
-    if n_bytes == 8:
-        assert same(Release.load(tmp_path / "b.npz"), small())
-        return
-    with pytest.raises(ReleaseError, match=r"must hold \w+ of shape"):
-        Release.load(tmp_path / "b.npz")
 
 
 @pytest.mark.parametrize(
@@ -375,3 +401,122 @@ def test_rows_without_a_positive_report_are_read_back(tmp_path, counts):
     written = Release(sp.csr_array(counts), PrivacyLevel(1, 1), True)
     written.save(tmp_path / "release.npz")
     assert Release.load(tmp_path / "release.npz").reports.toarray().tolist() == counts
+
+
+# --- the description in bytes, mechanisms of others, and files of older versions ---
+
+
+def test_the_description_has_these_bytes(tmp_path):
+    small().save(tmp_path / "a.npz")
+    text = (
+        '{"format":"countveil-release","format_version":3,"labels":[["ann","bo"],["x","\\u00e9","\\ud83d\\udd12"]],'
+        '"layout":"csr","mechanism_per_row":true,"mechanisms":[{"name":"two-sided geometric","parameters":'
+        '{"epsilon":"1/10","precision":"3"},"version":1},{"name":"two-sided geometric","parameters":'
+        '{"epsilon":"1","precision":"1"},"version":1}],"schema_hash":"a13477cdcb6dc8d84087f793b4c4ed8a0a554376d4ad'
+        'a992248684773b3f4841","shape":[2,3],"simulated":false,"stored":3,"truncated":true}'
+    )
+    assert _archive.Reader(tmp_path / "a.npz").read("meta.json") == text.encode("ascii")
+
+
+@pytest.mark.parametrize("mechanism", [Divided(Fraction(3, 7)), (Divided(Fraction(2)), LEVEL.mechanism)])
+def test_a_new_mechanism_takes_one_class_and_one_line(tmp_path, monkeypatch, mechanism):
+    path = tmp_path / "a.npz"
+    release = Release(np.array([[-3, 2], [0, 5]]), mechanism, False)
+    release.save(path)
+    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must state known mechanisms: ") as caught:
+        Release.load(path)
+    assert "mechanism must be one of 'two-sided geometric', got 'division'" in str(caught.value)
+    monkeypatch.setitem(MECHANISMS, Divided.name, Divided)
+    loaded = Release.load(path)
+    assert same(loaded, release)
+    assert loaded.describe() == release.describe()
+    again = tmp_path / "again.npz"
+    loaded.save(again)
+    assert again.read_bytes() == path.read_bytes()
+    monkeypatch.setattr(Divided, "version", 8)
+    with pytest.raises(ReleaseError, match="mechanism 'division' must have version 8, got 7"):
+        Release.load(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_older_versions_are_read(tmp_path, version):
+    """The files were written by the package as it was then."""
+    release = Release.load(OLDER / f"version-{version}.npz")
+    assert same(release, small())
+    assert release.describe() == small().describe()
+    release.save(tmp_path / "a.npz")
+    small().save(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def write_older(path: Path, release: Release, version: int, change_meta=None, n_bytes=None) -> None:
+    """Writes a release as version 1 or 2 did: levels in place of mechanisms, and 64 bits alone in version 1."""
+    release.save(path)
+    reader = _archive.Reader(path)
+    meta = json.loads(reader.read("meta.json"))
+    levels = [each["parameters"] for each in meta.pop("mechanisms")]
+    meta |= {"format_version": version, "levels": levels, "level_per_row": meta.pop("mechanism_per_row")}
+    meta |= {"mechanism": TwoSidedGeometric.name, "mechanism_version": 1}
+    members = {}
+    for name, shape in _format.array_shapes(meta | {"mechanism_per_row": meta["level_per_row"]}).items():
+        values = _npy.decode(reader.read(f"{name}.npy"), shape)
+        name = "level_of_row" if name == "mechanism_of_row" else name
+        members[f"{name}.npy"] = _npy.encode(values, shape, n_bytes or (8 if version == 1 else None))
+    if change_meta is not None:
+        change_meta(meta)
+    _archive.write(path, {"meta.json": _format.canonical(meta), **members})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_older_files_here_are_written_as_they_were(tmp_path, version):
+    write_older(tmp_path / "a.npz", small(), version)
+    ours, theirs = (_archive.Reader(path) for path in (tmp_path / "a.npz", OLDER / f"version-{version}.npz"))
+    assert {name: ours.read(name) for name in ours.names} == {
+        name: theirs.read(name) for name in theirs.names
+    }
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(release=releases(), version=st.sampled_from([1, 2]))
+def test_whatever_older_versions_held_is_read(tmp_path, release, version):
+    write_older(tmp_path / "a.npz", release, version)
+    assert same(Release.load(tmp_path / "a.npz"), release)
+
+
+@pytest.mark.parametrize("n_bytes", [2, 4])
+def test_version_1_had_arrays_of_64_bits_alone(tmp_path, n_bytes):
+    write_older(tmp_path / "a.npz", small(), 2, n_bytes=n_bytes)
+    assert same(Release.load(tmp_path / "a.npz"), small())
+    write_older(tmp_path / "a.npz", small(), 1, n_bytes=n_bytes)
+    with pytest.raises(ReleaseError, match=r"must hold \w+ of shape"):
+        Release.load(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (put(mechanism="Laplace"), "mechanism 'two-sided geometric', got 'Laplace'"),
+        (put(mechanism_version=2), "mechanism 'two-sided geometric' must have version 1, got 2"),
+        (put(mechanism_version=True), "mechanism_version of type int, got bool"),
+        (put(mechanisms=[FIRST]), "the keys"),
+        (put(levels=[]), "one mechanism, or one for each row, got 0"),
+        (put(levels=[1, 2]), "every level as epsilon and precision"),
+        (put(levels=[{"epsilon": "1"}] * 2), "every level as epsilon and precision"),
+        (put(levels=[{"alpha": "1/2"}] * 2), "every level as epsilon and precision"),
+        (put(levels=[{"epsilon": "1", "precision": "1"}] * 2), "each row one of its mechanisms"),
+        (
+            put(levels=[{"epsilon": "2/4", "precision": "1"}] * 2),
+            "epsilon must be a reduced fraction in text",
+        ),
+        (put(levels=[{"epsilon": 1, "precision": "1"}] * 2), "epsilon must be a reduced fraction in text"),
+        (put(level_per_row=False), "one mechanism, or one for each row, got 2"),
+        (put(schema_hash="0" * 64), "schema hash"),
+        (put(shape=[3, 3]), "of shape"),
+    ],
+)
+def test_wrong_descriptions_of_older_versions_are_refused(tmp_path, version, change, rule):
+    write_older(tmp_path / "a.npz", small(), version, change)
+    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
+        Release.load(tmp_path / "a.npz")
+    assert rule in str(caught.value)

@@ -7,8 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.privacy.toy import Divided
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, privatize
+from countveil.privacy.mechanisms import TwoSidedGeometric
 
 LEVEL = PrivacyLevel("0.1", 3)
 
@@ -25,8 +27,8 @@ def test_a_release_knows_what_was_done():
     assert release.epsilon == Fraction(1, 10)
     assert release.precision == 3
     assert release.shape == (2, 3)
-    assert release.mechanism == "two-sided geometric"
-    assert release.mechanism_version == 1
+    assert release.levels == LEVEL
+    assert release.mechanism == TwoSidedGeometric.keeping("0.1", 3)
     assert release.row_labels is None
     assert release.column_labels == ("a", "b", "c")
     assert (release.truncated, release.simulated) == (False, False)
@@ -35,6 +37,23 @@ def test_a_release_knows_what_was_done():
     assert both.alpha.tolist() == [LEVEL.alpha, math.exp(-1)]
     assert both.epsilon == (Fraction(1, 10), 1)
     assert both.precision == (3, 1)
+    assert both.levels == (LEVEL, PrivacyLevel(1, 1))
+    assert both.mechanism == (LEVEL.mechanism, PrivacyLevel(1, 1).mechanism)
+
+
+def test_a_release_is_made_of_levels_or_of_the_mechanisms_that_keep_them():
+    levels = (LEVEL, PrivacyLevel(1, 1), LEVEL)
+    for given in (
+        levels,
+        list(levels),
+        tuple(level.mechanism for level in levels),
+        (each for each in levels),
+    ):
+        release = Release([[1], [2], [3]], given, False)
+        assert release.mechanism == tuple(level.mechanism for level in levels)
+        assert release.levels == levels
+    one = Release([[1], [2], [3]], LEVEL.mechanism, False)
+    assert (one.mechanism, one.levels, one.alpha) == (LEVEL.mechanism, LEVEL, LEVEL.alpha)
 
 
 def test_a_release_does_not_change():
@@ -89,6 +108,25 @@ def test_describe_is_plain_and_complete():
     assert "SIMULATED" not in text
 
 
+def test_a_release_says_of_another_mechanism_what_is_known_of_it_and_no_more():
+    one, each = Release([[1], [2]], Divided(3), False), Release([[1], [2]], (Divided(3), Divided(5)), True)
+    assert one.describe() == "2 x 1 counts with division by a number (version 7), signed. Divided by 3."
+    assert "truncated at zero. Every row has its own mechanism" in each.describe()
+    assert repr(one) == "<Release: 2 x 1 reports, signed, Divided(divisor=3)>"
+    assert repr(each) == "<Release: 2 x 1 reports, truncated, one mechanism per row>"
+    assert ">division<" in one._repr_html_()
+    mixed = Release([[1], [2]], (Divided(3), LEVEL), False)
+    assert "with division by a number (version 7) or two-sided geometric noise (version 1), signed. " in (
+        mixed.describe()
+    )
+    for release in (one, each, mixed):
+        for name in ("levels", "alpha", "epsilon", "precision"):
+            with pytest.raises(
+                ReleaseError, match=r"^levels must be those of noise that keeps some, got div"
+            ):
+                getattr(release, name)
+
+
 def test_describe_counts_the_labels_and_shows_none():
     text = small().describe()
     assert text.endswith(" 2 row labels and 3 column labels are published as they are, without noise.")
@@ -140,10 +178,14 @@ def test_a_notebook_is_shown_sizes_and_noise():
             (sp.csr_array(([1, 1], [1, 0], [0, 2]), shape=(1, 2)), LEVEL, True),
             "sparse reports must have sorted",
         ),
-        ((np.ones((2, 1), dtype=int), (LEVEL,), False), "levels must be one, or one for each of 2 rows"),
-        ((np.ones((1, 1), dtype=int), (0.5,), False), "levels must be one, or one for each of 1 rows"),
-        ((np.ones((1, 1), dtype=int), 0.5, False), "levels must be"),
-        ((np.ones((1, 1), dtype=int), PrivacyLevel(1, 2**41), False), "levels must have a rate of at least"),
+        ((np.ones((2, 1), dtype=int), (LEVEL,), False), "mechanism must be one, or one for each of 2 rows"),
+        ((np.ones((1, 1), dtype=int), (0.5,), False), "mechanism must be one, or one for each of 1 rows"),
+        ((np.ones((1, 1), dtype=int), 0.5, False), "mechanism must be"),
+        (
+            (np.ones((1, 1), dtype=int), PrivacyLevel(1, 2**41), False),
+            "mechanism must have a rate of at least",
+        ),
+        ((np.ones((1, 1), dtype=int), TwoSidedGeometric(0.5), False), "mechanism must state its epsilon and"),
         (
             (np.ones((1, 1), dtype=int), LEVEL, False, (None,)),
             "labels must have one entry for each of 2 axes",

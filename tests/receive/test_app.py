@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import socket
 import threading
 import time
 from http.client import HTTPException
@@ -14,7 +13,7 @@ from starlette import testclient
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.receive import app, path_of, store
 from countveil.receive.store import Store
-from tests.commands import fails, run
+from tests.commands import run
 from tests.receive.running import Running
 
 LEVEL = PrivacyLevel(1, 10)
@@ -202,32 +201,3 @@ def test_what_was_answered_survives_a_kill_and_collects(tmp_path, where):
     assert f"Accepted {len(kept)} of {len(kept)} reports." in said
     again.end(signal.SIGTERM)
     assert store.size(where) == len(kept)
-
-
-def test_the_command_refuses_what_it_cannot_do(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.json").write_text(STUDY.to_json())
-    assert "must begin with postgresql://" in fails("receive", "s.json", "--db", "mysql://a/b")
-    assert "no directory" in fails("receive", "s.json", "--db", "nowhere/r.sqlite")
-    (tmp_path / "text").write_text("no database " * 50)
-    assert "must be a store of reports" in fails("receive", "s.json", "--db", "text")
-    assert "TLS" in run("receive", "--help").stdout
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        said = fails("receive", "s.json", "--db", "r.sqlite", "--port", port)
-    assert f"host and port must be free on this machine, got 127.0.0.1 and {port}: Address" in said
-    assert "listening" not in said
-
-
-def test_collect_takes_files_and_stores_together(tmp_path, path):
-    (tmp_path / "study.json").write_text(STUDY.to_json())
-    (tmp_path / "one.json").write_bytes(made(1))
-    kept = Store(path, STUDY)
-    for number in (1, 2, 3):
-        kept.put(f"{number:032x}", made(number)).result(10)
-    kept.close()
-    where = [str(tmp_path / name) for name in ("study.json", "one.json", "reports.sqlite", "release.npz")]
-    said = run("collect", *where[:3], "-o", where[3]).stdout
-    assert "Accepted 3 of 4 reports." in said
-    assert "Refused for participant: 1" in said
-    assert f"{path}#{1:032x},refused" in (tmp_path / "release.csv").read_text()

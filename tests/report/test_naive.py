@@ -4,7 +4,7 @@ import pytest
 import countveil as cv
 from countveil.report import check, load_fit, naive, render
 from countveil.report.loading import observed
-from countveil.report.naive import compare, distributions, naive_fit, overlaps, strongest
+from countveil.report.naive import compare, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
 from tests.interruption import interrupted
 from tests.report.conftest import QUICK, release_of
@@ -43,13 +43,14 @@ def test_totals_are_of_the_cells_that_were_reported(block_fit, network):
 def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tensor_fit, release):
     fits = (topic_fit, block_fit, tensor_fit)
     for fit in fits:
-        for each in distributions(fit):
+        for each in map(fit.member_means, fit.parts[0].axes):
             np.testing.assert_allclose(each.sum(axis=1), 1.0, rtol=1e-5)
             np.testing.assert_allclose(np.diag(overlaps(each, each)), 1.0, rtol=1e-5)
     found = compare(topic_fit, topic_fit, observed(topic_fit, release), 4)
-    assert [pair.overlap for pair in found.pairs] == ["100%"] * 3
-    assert all(pair.members == pair.naive_members for pair in found.pairs)
-    assert found.alike == 3
+    (topics,) = found.parts
+    assert [pair.overlap for pair in topics.pairs] == ["100%"] * 3
+    assert all(pair.members == pair.naive_members for pair in topics.pairs)
+    assert topics.alike == 3
 
 
 def test_what_two_distributions_share():
@@ -59,21 +60,22 @@ def test_what_two_distributions_share():
 
 def test_from_80_percent_on_two_are_much_the_same(topic_fit, monkeypatch):
     monkeypatch.setattr(naive, "overlaps", lambda first, second: np.diag([0.79, 0.8, 0.81]))
-    pairs, alike = naive.pairs_of(topic_fit, topic_fit, 2)
-    assert sorted(pair.overlap for pair in pairs) == ["79%", "80%", "81%"]
-    assert alike == 2
+    found = naive.pairs_of(topic_fit.parts[0], topic_fit, topic_fit, 2)
+    assert sorted(pair.overlap for pair in found.pairs) == ["79%", "80%", "81%"]
+    assert found.alike == 2
 
 
-def test_components_are_matched_whatever_their_order(release, topic_fit, monkeypatch):
-    turned = topic_fit.components_[[2, 0, 1]]
-    other = cv.TopicModel(3, **QUICK).fit(release)
-    monkeypatch.setattr(other, "components_", turned)
-    found = compare(topic_fit, other, observed(topic_fit, release), 2)
+def test_components_are_matched_whatever_their_order(release, topic_fit):
+    other, (part,) = cv.TopicModel(3, **QUICK).fit(release), topic_fit.parts
+    turned = other.posterior["posterior"].dataset.isel(topic=[2, 0, 1]).assign_coords(topic=range(3))
+    other.posterior["posterior"] = turned
+    found = compare(topic_fit, other, observed(topic_fit, release), 2).parts[0]
     assert [pair.overlap for pair in found.pairs] == ["100%"] * 3
-    names = {card.number: strongest(card) for card in cards(other, 2)}
+    names = {card.number: strongest(card) for card in cards(other, part, 2)}
     assert [pair.naive_members for pair in found.pairs] == [
-        names[{0: 1, 1: 2, 2: 0}[card.number]] for card in cards(topic_fit, 2)
+        names[{0: 1, 1: 2, 2: 0}[card.number]] for card in cards(topic_fit, part, 2)
     ]
+    assert all(pair.members == pair.naive_members for pair in found.pairs)
 
 
 def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit, events):
@@ -81,13 +83,13 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
     naive = naive_fit(topic_fit, release)
     found = compare(topic_fit, naive, observed(topic_fit, release), 8)
     assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
-    for pair in found.pairs:
+    for pair in found.parts[0].pairs:
         members = " ".join(f"{pair.members} {pair.naive_members} {pair.overlap}".split())
         assert f"{pair.title} {members}" in page.text
     assert "What if the noise were ignored?" not in read(render(topic_fit, release)).text
     text = read(render(tensor_fit, events, naive=True)).text
     assert "the strongest entries of who; what; year" in text
-    years = [pair.naive_members.split("; ")[2] for pair in compare_events(tensor_fit, events).pairs]
+    years = [pair.naive_members.split("; ")[2] for pair in compare_events(tensor_fit, events).parts[0].pairs]
     assert all("2001" in names or "2002" in names for names in years)
 
 
@@ -104,8 +106,8 @@ def compare_events(fit, events):
     return compare(fit, naive_fit(fit, events), observed(fit, events), 8)
 
 
-def test_a_model_without_a_name_is_compared_by_its_totals(release):
-    fit = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **QUICK).fit(release)
+def test_a_model_whose_components_cannot_be_listed_is_compared_by_its_totals(release):
+    fit = cv.PoissonFactorization("dkt,vkt->dv", {"k": 2, "t": 2}, **QUICK).fit(release)
     text = read(render(fit, release, naive=True)).text
     assert "share expected to be next to nothing" in text
     assert "in common" not in text

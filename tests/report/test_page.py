@@ -116,7 +116,7 @@ def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
 
 
 def test_a_card_has_bars_to_scale(topic_fit):
-    for card in cards(topic_fit, 4):
+    for card in cards(topic_fit, topic_fit.parts[0], 4):
         for bar in (card.share, *card.listings[0].bars):
             assert 0.0 <= bar.low <= bar.middle <= bar.high <= 100.0
         assert max(bar.high for bar in card.listings[0].bars) == 100.0
@@ -170,8 +170,9 @@ def test_an_optimiser_and_any_einsum_have_pages_too(release):
     text = read(render(cv.TopicModel(2, method="em", seed=1, max_iter=30).fit(release), release)).text
     assert "share explained" in text
     assert "one point estimate" in text
-    model = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **QUICK)
+    model = cv.PoissonFactorization("dkt,vkt->dv", {"k": 2, "t": 2}, **QUICK)
     text = read(render(model.fit(release), release)).text
+    assert text.startswith("Components behind private counts")
     assert "This model's factors have no picture here" in text
 
 

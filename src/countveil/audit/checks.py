@@ -10,7 +10,7 @@ from countveil.audit import statistics
 from countveil.audit.statistics import CRITICAL, Histogram, Integers, Outputs
 from countveil.privacy import PrivacyLevel, privatize, report, study
 from countveil.privacy.errors import RefusedError
-from countveil.privacy.level import short
+from countveil.privacy.exact import short
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 
@@ -114,8 +114,9 @@ def _noise(route: Route, level: PrivacyLevel, counts: Integers, size: int) -> It
 
 def _seen(route: Route, level: PrivacyLevel, counts: list[int], size: int = 0) -> Histogram:
     """The histogram of the noise on counts."""
-    size, rate = size or LEAST, float(level.rate)
-    return statistics.histogram(_noise(route, level, np.array(counts, dtype=np.int64), size), rate, size)
+    size = size or LEAST
+    noise = _noise(route, level, np.array(counts, dtype=np.int64), size)
+    return statistics.histogram(noise, level.mechanism, size)
 
 
 def _high(route: Route, level: PrivacyLevel) -> int:
@@ -125,30 +126,28 @@ def _high(route: Route, level: PrivacyLevel) -> int:
 
 def _law(route: Route, level: PrivacyLevel) -> Iterator[Finding]:
     """Noise on counts of 0 to 12 (on high ones, where a route cuts at zero), and on very large ones."""
-    rate = float(level.rate)
-    needed = ((statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / DETECTED) ** 2 / statistics.moments(
-        rate
-    )[1]
+    law, score = level.mechanism, statistics.CRITICAL_SCORE + statistics.POWER_SCORE
+    needed = (score / DETECTED) ** 2 / law.magnitude_variance
     size = int(min(max(needed, LEAST), MOST))
     seen = _seen(route, level, [_high(route, level) + count for count in range(13)], size)
     yield _tested(
-        *(route, "alpha", level, statistics.magnitude(seen, rate)),
-        _share(statistics.detectable_alpha(rate, size), "alpha wrong by", size),
+        *(route, "alpha", level, statistics.magnitude(seen, law)),
+        _share(statistics.detectable_alpha(law, size), "alpha wrong by", size),
     )
-    moved = max(2 * size * level.false_positive_rate, 1)
-    share = (statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / math.sqrt(moved)
+    moved = max(2 * size * law.false_positive_rate, 1)
+    share = score / math.sqrt(moved)
     yield _tested(
         *(route, "both signs", level, statistics.one_sidedness(seen)),
         _share(share, "one sign more frequent than the other by", size),
     )
     yield _tested(
-        *(route, "law", level, statistics.chi_square(seen, rate)), f"a deviation of {_deviation(seen):.2g}"
+        *(route, "law", level, statistics.chi_square(seen, law)), f"a deviation of {_deviation(seen):.2g}"
     )
     for value in LARGE:
         large = _seen(route, level, [value])
         yield _tested(
             *(route, f"law at 2^{value.bit_length() - 1}", level),
-            statistics.either(statistics.chi_square(large, rate), statistics.last_bits(large, rate)),
+            statistics.either(statistics.chi_square(large, law), statistics.last_bits(large, law)),
             f"a deviation of {_deviation(large):.2g}; any rounding to multiples of 2 to 256",
         )
 
@@ -175,12 +174,12 @@ def _deviation(seen: Histogram) -> float:
 
 def _zeros(route: Route, level: PrivacyLevel) -> Finding:
     """Noise on the zeros of a sparse record, as it comes out."""
-    counts, rate = np.zeros(10, dtype=np.int64), float(level.rate)
+    counts, law = np.zeros(10, dtype=np.int64), level.mechanism
     counts[3] = 5
     noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, LEAST))
-    seen = statistics.histogram(noise, rate, LEAST)
+    seen = statistics.histogram(noise, law, LEAST)
     return _tested(
-        *(route, "law at zeros", level, statistics.chi_square(seen, rate, positive=route.truncated)),
+        *(route, "law at zeros", level, statistics.chi_square(seen, law, positive=route.truncated)),
         f"a deviation of {_deviation(seen):.2g}",
     )
 

@@ -1,8 +1,4 @@
-"""The statistics of an audit: histograms of noise against the exact law, and lower bounds on epsilon.
-
-P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|,   alpha = exp(-rate)
-E|tau| = 2 alpha/(1 - alpha^2),   Var|tau| = 2 alpha/(1 - alpha)^2 - (E|tau|)^2 = -d E|tau| / d rate
-"""
+"""The statistics of an audit: histograms of noise against the exact law, and lower bounds on epsilon."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+from countveil.privacy.mechanisms import TwoSidedGeometric
 
 Integers = NDArray[np.int64]
 Outputs = dict[str, Integers]
@@ -36,24 +34,25 @@ class Histogram(NamedTuple):
     size: int
     total: int  # sum of |tau|, exactly
 
-    def chances(self, rate: float) -> NDArray[np.float64]:
+    def chances(self, law: TwoSidedGeometric) -> NDArray[np.float64]:
         """The probabilities of the cells under the law."""
-        step, widest = bin_width(rate), (self.cells.size - 3) // 2
-        edges = step * np.arange(widest + 1) + (step + 1) // 2
-        beyond = np.exp(-rate * edges) / (1 + math.exp(-rate))  # P(tau >= edge)
+        step, widest = bin_width(law), (self.cells.size - 3) // 2
+        edges = [step * k + (step + 1) // 2 for k in range(widest + 1)]
+        beyond = np.array([law.tail(edge - 1) / 2 for edge in edges])  # P(tau >= edge)
         side = np.append(beyond[:-1] - beyond[1:], beyond[-1])
         return np.concatenate([side[::-1], [1 - 2 * beyond[0]], side])
 
 
-def bin_width(rate: float) -> int:
+def bin_width(law: TwoSidedGeometric) -> int:
     """An odd width of bins, a tenth of the scale of the noise where that is more than 1."""
-    return int(0.1 / rate) | 1
+    return int(0.1 / law.rate) | 1
 
 
-def histogram(noise: Iterable[Integers], rate: float, size: int) -> Histogram:
+def histogram(noise: Iterable[Integers], law: TwoSidedGeometric, size: int) -> Histogram:
     """The histogram of ``size`` draws, in as many bins as can expect LEAST_EXPECTED of them."""
-    step = bin_width(rate)
-    widest = max(int(math.log(size * math.tanh(rate * step / 2) / LEAST_EXPECTED) / (rate * step)), 1)
+    step = bin_width(law)
+    binned = TwoSidedGeometric(math.exp(-law.rate * step))  # nearly the law of tau / step, rounded
+    widest = max(int(math.log(size * binned.pmf(0) / LEAST_EXPECTED) / binned.rate), 1)
     cells, residues = np.zeros(2 * widest + 3, dtype=np.int64), np.zeros(RESIDUES, dtype=np.int64)
     seen = total = 0
     for narrow in noise:
@@ -65,9 +64,9 @@ def histogram(noise: Iterable[Integers], rate: float, size: int) -> Histogram:
     return Histogram(cells, residues, seen, total)
 
 
-def chi_square(seen: Histogram, rate: float, positive: bool = False) -> float:
+def chi_square(seen: Histogram, law: TwoSidedGeometric, positive: bool = False) -> float:
     """p-value of a histogram against the law; ``positive`` for noise that was cut at zero."""
-    cells, chances = seen.cells, seen.chances(rate)
+    cells, chances = seen.cells, seen.chances(law)
     if positive:
         middle = cells.size // 2 + 1
         cells = np.concatenate([[cells[:middle].sum()], cells[middle:]])
@@ -75,12 +74,9 @@ def chi_square(seen: Histogram, rate: float, positive: bool = False) -> float:
     return _chi_square(cells, seen.size * chances, seen.size)
 
 
-def last_bits(seen: Histogram, rate: float) -> float:
-    """p-value of the residues of the noise, which tells numbers that were rounded at any strength of noise."""
-    places = np.arange(RESIDUES)
-    weights = np.exp(-rate * places) + np.where(places == 0, 1.0, np.exp(-rate * (RESIDUES - places)))
-    weights[0] = 1 + math.exp(-rate * RESIDUES)
-    chances = math.tanh(rate / 2) * weights / -math.expm1(-rate * RESIDUES)
+def last_bits(seen: Histogram, law: TwoSidedGeometric) -> float:
+    """p-value of the residues of the noise, which reveals numbers that were rounded at any strength of noise."""
+    chances = np.array([law.residue(k, RESIDUES) for k in range(RESIDUES)])
     return _chi_square(seen.residues, seen.size * chances, seen.size)
 
 
@@ -103,26 +99,17 @@ def binomial(hits: int, size: int, chance: float) -> float:
     return float(stats.binomtest(hits, size, min(chance, 1.0)).pvalue)
 
 
-def magnitude(seen: Histogram, rate: float) -> float:
+def magnitude(seen: Histogram, law: TwoSidedGeometric) -> float:
     """p-value of the mean of |tau|, which is sufficient for alpha; exact where noise is rare."""
-    alpha = math.exp(-rate)
-    mean, variance = moments(rate)
-    if seen.size * 2 * alpha < 10_000:
-        return binomial(seen.size - int(seen.cells[seen.cells.size // 2]), seen.size, 2 * alpha / (1 + alpha))
-    score = (seen.total / seen.size - mean) / math.sqrt(variance / seen.size)
+    if seen.size * 2 * law.alpha < 10_000:
+        return binomial(seen.size - int(seen.cells[seen.cells.size // 2]), seen.size, law.tail(0))
+    score = (seen.total / seen.size - law.mean_magnitude) / math.sqrt(law.magnitude_variance / seen.size)
     return float(2 * stats.norm.sf(abs(score)))
 
 
-def moments(rate: float) -> tuple[float, float]:
-    """Mean and variance of |tau|."""
-    alpha = math.exp(-rate)
-    mean = 2 * alpha / (1 - alpha * alpha)
-    return mean, 2 * alpha / (1 - alpha) ** 2 - mean * mean
-
-
-def detectable_alpha(rate: float, size: int) -> float:
+def detectable_alpha(law: TwoSidedGeometric, size: int) -> float:
     """The relative error of alpha that ``magnitude`` detects with 99% probability."""
-    return (CRITICAL_SCORE + POWER_SCORE) / math.sqrt(size * moments(rate)[1])
+    return (CRITICAL_SCORE + POWER_SCORE) / math.sqrt(size * law.magnitude_variance)
 
 
 def one_sidedness(seen: Histogram) -> float:

@@ -1,4 +1,4 @@
-"""``countveil fit``: topics, communities or components behind a release, on the command line."""
+"""``countveil fit``: topics, communities or components behind a release."""
 
 import warnings
 from pathlib import Path
@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from countveil.cli.shell import Force, Threads, check_free, plainly
+from countveil.cli.errors import plain_errors
+from countveil.cli.option_groups import with_option_groups
+from countveil.cli.options import Force, Threads
+from countveil.cli.outputs import check_free
+from countveil.privacy import Release
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from countveil.data.release_files import ReleaseFiles
     from countveil.estimators.base import FactorizationEstimator
-    from countveil.privacy import Release
+    from countveil.models.layout import Part
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
@@ -21,57 +25,69 @@ ReleaseFile = Annotated[
     Path, typer.Argument(help="A release, or a folder of them, written by `countveil privatize`.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
-Method = Annotated[
-    str,
-    typer.Option(
-        help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi (as "
-        "published) or svi (topics and tensors, for very large data) approximate it; em finds one point estimate."
-    ),
-]
-Draws = Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")]
-Tune = Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")]
-Chains = Annotated[int, typer.Option(min=1, help="Independent chains.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        help="Address of a Dask scheduler whose workers compute, such as tcp://10.0.0.1:8786; the result does not "
-        "depend on it. Needs countveil[dask]."
-    ),
-]
-CheckpointFile = Annotated[
-    Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
-]
-CheckpointMinutes = Annotated[float, typer.Option(help="Minutes from one saving to the next.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")]
+
+
+class Sampling(NamedTuple):
+    """Options of every fit: how to fit, and with what."""
+
+    method: Annotated[
+        str,
+        typer.Option(
+            help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi "
+            "(as published) or svi (topics and tensors, for very large data) approximate it; em finds one point "
+            "estimate."
+        ),
+    ] = "gibbs"
+    draws: Annotated[int, typer.Option(min=1, help="Draws kept of each chain.")] = 500
+    tune: Annotated[int, typer.Option(min=0, help="Sweeps of each chain thrown away first.")] = 500
+    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")
+    ] = None
+    threads: Threads = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler whose workers compute, such as tcp://10.0.0.1:8786; the result does not "
+            "depend on it. Needs countveil[dask]."
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor of a model takes.
+
+        Raises:
+            ValueError: the scheduler is not an address.
+        """
+        named = self._asdict()
+        scheduler = named.pop("scheduler")
+        if scheduler is not None and "://" not in scheduler:
+            raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
+        return {**named, "engine": scheduler}
 
 
 class Saving(NamedTuple):
-    """Where chains are saved as they run."""
+    """Options of every fit: where chains are saved as they run, and what may be replaced."""
 
-    checkpoint: Path | None
-    checkpoint_minutes: float
-    resume: bool
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
+    ] = None
+    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes from one saving to the next.")] = 5.0
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
+    force: Force = False
 
 
 @fit_app.command("topics")
-@plainly
+@plain_errors
+@with_option_groups
 def fit_topics(
     release: ReleaseFile,
     output: Output,
+    *,
     topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 10,
-    method: Method = "gibbs",
-    draws: Draws = 500,
-    tune: Tune = 500,
-    chains: Chains = 4,
-    seed: Seed = None,
-    threads: Threads = None,
-    scheduler: Scheduler = None,
+    sampling: Sampling,
     words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
-    checkpoint: CheckpointFile = None,
-    checkpoint_minutes: CheckpointMinutes = 5.0,
-    resume: Resume = False,
-    force: Force = False,
+    saving: Saving,
 ) -> None:
     """Sample the topics behind a release and write the fit.
 
@@ -82,26 +98,22 @@ def fit_topics(
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    saving = Saving(checkpoint, checkpoint_minutes, resume)
-    data = ready(release, output, saving, force)
+    data = ready(release, output, saving)
     from countveil.estimators import TopicModel
 
-    model = TopicModel(
-        topics, method=method, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads,
-        engine=address(scheduler),
-    )  # fmt: skip
+    model = TopicModel(topics, **sampling.arguments())
     fit_to(model, data, saving)
-    print_members(
-        "Topics by share of all expected words", model.top_words(words), "most probable words: probability"
-    )
+    print_parts(model, words)
     finish(model, output)
 
 
 @fit_app.command("blocks")
-@plainly
+@plain_errors
+@with_option_groups
 def fit_blocks(
     release: ReleaseFile,
     output: Output,
+    *,
     communities: Annotated[int, typer.Option(min=1, help="Number of communities C.")] = 5,
     undirected: Annotated[
         bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
@@ -109,18 +121,9 @@ def fit_blocks(
     self_loops: Annotated[
         bool, typer.Option("--self-loops", help="Counts of actors with themselves are data too.")
     ] = False,
-    method: Method = "gibbs",
-    draws: Draws = 500,
-    tune: Tune = 500,
-    chains: Chains = 4,
-    seed: Seed = None,
-    threads: Threads = None,
-    scheduler: Scheduler = None,
+    sampling: Sampling,
     actors: Annotated[int, typer.Option(min=1, help="Actors to print of each community.")] = 8,
-    checkpoint: CheckpointFile = None,
-    checkpoint_minutes: CheckpointMinutes = 5.0,
-    resume: Resume = False,
-    force: Force = False,
+    saving: Saving,
 ) -> None:
     """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
 
@@ -129,25 +132,22 @@ def fit_blocks(
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
-    saving = Saving(checkpoint, checkpoint_minutes, resume)
-    data = ready(release, output, saving, force)
+    data = ready(release, output, saving)
     from countveil.estimators import BlockModel
 
-    model = BlockModel(
-        communities, directed=not undirected, self_loops=self_loops, method=method, draws=draws, tune=tune,
-        chains=chains, seed=seed, threads=threads, engine=address(scheduler),
-    )  # fmt: skip
+    model = BlockModel(communities, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
-    title = "Communities by share of all expected messages"
-    print_members(title, model.top_actors(actors), "strongest actors: share of the community")
+    print_parts(model, actors)
     finish(model, output)
 
 
 @fit_app.command("tensor")
-@plainly
+@plain_errors
+@with_option_groups
 def fit_tensor(
     release: ReleaseFile,
     output: Output,
+    *,
     components: Annotated[int, typer.Option(min=1, help="Number of components K.")] = 10,
     modes: Annotated[
         str | None, typer.Option(help="Names of the axes, separated by commas [default: mode0,mode1,...].")
@@ -155,22 +155,13 @@ def fit_tensor(
     shape: Annotated[
         str | None,
         typer.Option(
-            help="Lengths of the axes, rows first, separated by commas [default: told by the columns' names, as "
+            help="Lengths of the axes, rows first, separated by commas [default: read from the columns' names, as "
             "count_table writes them]."
         ),
     ] = None,
-    method: Method = "gibbs",
-    draws: Draws = 500,
-    tune: Tune = 500,
-    chains: Chains = 4,
-    seed: Seed = None,
-    threads: Threads = None,
-    scheduler: Scheduler = None,
+    sampling: Sampling,
     entries: Annotated[int, typer.Option(min=1, help="Entries to print of each component's modes.")] = 5,
-    checkpoint: CheckpointFile = None,
-    checkpoint_minutes: CheckpointMinutes = 5.0,
-    resume: Resume = False,
-    force: Force = False,
+    saving: Saving,
 ) -> None:
     """Sample the components (CP) behind a release of a tensor, and write the fit.
 
@@ -180,31 +171,17 @@ def fit_tensor(
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
-    saving = Saving(checkpoint, checkpoint_minutes, resume)
-    data = ready(release, output, saving, force)
+    data = ready(release, output, saving)
     from countveil.data.observations import PrivatizedCounts
     from countveil.estimators import TensorModel
-    from countveil.privacy import Release
 
     whole = PrivatizedCounts.from_release(data) if isinstance(data, Release) else data.unpacked()
     tensor = whole.folded(None if shape is None else whole_numbers(shape))
     names = None if modes is None else [part.strip() for part in modes.split(",")]
-    model = TensorModel(
-        components, modes=names, method=method, draws=draws, tune=tune, chains=chains, seed=seed,
-        threads=threads, engine=address(scheduler),
-    )  # fmt: skip
+    model = TensorModel(components, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
-    for mode in names or [f"mode{i}" for i in range(len(tensor.mode_shape))]:
-        title = f"Components by share of all expected counts: {mode}"
-        print_members(title, model.top_entries(mode, entries), "largest entries: share of the component")
+    print_parts(model, entries)
     finish(model, output)
-
-
-def address(scheduler: str | None) -> str | None:
-    """A scheduler's address, which is refused if it is none."""
-    if scheduler is not None and "://" not in scheduler:
-        raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
-    return scheduler
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -215,11 +192,11 @@ def whole_numbers(text: str) -> list[int]:
         raise ValueError(f"shape must be whole numbers separated by commas, got {text!r}") from None
 
 
-def ready(release: Path, output: Path, saving: Saving, force: bool) -> "Release | ReleaseFiles":
+def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFiles":
     """The release, or those of a folder, once every file that the command names is found to be what it must be."""
     if output.suffix.lower() != ".nc":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
-    check_free(output, force, release, saving.checkpoint)
+    check_free(output, saving.force, release, saving.checkpoint)
     if saving.resume and saving.checkpoint is None:
         raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
     if saving.checkpoint is not None:
@@ -227,7 +204,6 @@ def ready(release: Path, output: Path, saving: Saving, force: bool) -> "Release 
     if not release.exists():
         raise FileNotFoundError(f"no release at {release}")
     from countveil.data.release_files import ReleaseFiles
-    from countveil.privacy import Release
 
     data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
     if data.simulated:
@@ -239,7 +215,12 @@ def fit_to(model: "FactorizationEstimator", data: Any, saving: Saving) -> None:
     """Fit; what it warns of is printed at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(data, **saving._asdict())
+        model.fit(
+            data,
+            checkpoint=saving.checkpoint,
+            checkpoint_minutes=saving.checkpoint_minutes,
+            resume=saving.resume,
+        )
 
 
 def finish(model: "FactorizationEstimator", output: Path) -> None:
@@ -253,26 +234,29 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
     typer.echo(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
 
 
-def print_members(title: str, top: "pd.DataFrame", heading: str) -> None:
-    """One row a component: its share of everything, and its largest members with 90% intervals.
+def print_parts(model: "FactorizationEstimator", n: int) -> None:
+    """The components of a fit with their n strongest members, one table for each kind and axis."""
+    for part in model.parts:
+        for axis in part.axes:
+            title = f"{part.many.capitalize()} by share of {part.whole}"
+            print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
 
-    top has the columns component, prevalence, rank, member, probability, lower, upper, the first and fourth under
-    names of their own.
-    """
+
+def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
+    """One row per component: its share of everything, and its largest members with 90% intervals."""
     from rich.table import Table
 
-    from countveil.experiments.present import console
+    from countveil.console import console
 
-    component, member = top.columns[0], top.columns[3]
     table = Table(title=title, title_justify="left", header_style="")
-    table.add_column(component, justify="right")
+    table.add_column(part.one, justify="right")
     table.add_column("share", justify="right")
-    table.add_column(f"{heading} in % (90% interval)")
-    for number, rows in top.groupby(component):
+    table.add_column(f"{part.heading} in % (90% interval)")
+    for number, rows in members.groupby("component"):
         listed = ", ".join(
             f"{name} {100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})"
             for name, p, low, high in zip(
-                rows[member], rows["probability"], rows["lower"], rows["upper"], strict=True
+                rows["member"], rows["probability"], rows["lower"], rows["upper"], strict=True
             )
         )
         table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", listed)

@@ -1,27 +1,29 @@
-"""The command that plans a study: how much noise it can bear, before anybody is asked for anything."""
+"""``countveil plan``: how much noise a study can bear, before anybody is asked for anything."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.shell import plainly
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Threads, read_level
+from countveil.cli.outputs import check_folder
+from countveil.privacy import PrivacyLevel
+from countveil.privacy.study import Study, load
 
 if TYPE_CHECKING:
     from countveil.planning.truths import Source
-    from countveil.privacy import PrivacyLevel
-    from countveil.privacy.study import Study
 
 DEFAULT_LEVELS = ("1:1", "1:2", "1:3")
 TRUTHS = ("model", "pilot")
 
 
-@plainly
+@plain_errors
 def plan_study(
     pilot: Annotated[
         Path | None,
         typer.Argument(
-            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, a record a row."
+            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, one record per row."
         ),
     ] = None,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
@@ -62,10 +64,7 @@ def plan_study(
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
         "countveil-plan"
     ),
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it."),
-    ] = None,
+    threads: Threads = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation, noise included.")] = 1,
 ) -> None:
     """How much noise can a study bear, and how many participants does it need? By simulation.
@@ -83,23 +82,23 @@ def plan_study(
     from countveil.planning import Grid
     from countveil.planning.answers import read_target
     from countveil.planning.present import present
-    from countveil.privacy.study import load
 
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
+    check_folder(output)
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
     levels = read_levels(level, asked)
     settings = fit_settings(method)
-    source, sizes = find_source(pilot, topics, asked, words, total, truth, seed)
+    check_source(pilot, asked, words, total, truth)
+    if pilot is None:
+        source, sizes = source_without_pilot(topics, asked, words, total)
+    else:
+        source, sizes = source_of_pilot(read_pilot(pilot, asked), topics, truth, seed)
     grid = Grid(levels, rows or sizes, replicates, seed, threads or available_threads())
     present(grid, source, targets, output, **settings)
 
 
-def read_levels(level: list[str] | None, asked: "Study | None") -> "list[PrivacyLevel]":
+def read_levels(level: list[str] | None, asked: Study | None) -> list[PrivacyLevel]:
     """The levels named, or the study's, or the default ones."""
-    from countveil.cli.studies import read_level
-
     if level:
         return [read_level(text) for text in level]
     return list(asked.levels) if asked is not None else [read_level(text) for text in DEFAULT_LEVELS]
@@ -114,40 +113,44 @@ def fit_settings(method: str) -> dict[str, object]:
     raise ValueError(f"method must be gibbs or em, got {method!r}")
 
 
-def find_source(
-    pilot: Path | None,
-    topics: int,
-    asked: "Study | None",
-    words: int | None,
-    total: float | None,
-    truth: str,
-    seed: int,
-) -> "tuple[Source, list[int]]":
-    """Where true counts come from, and the numbers of rows to try by default."""
-    from countveil.planning import FromModel, FromPilot, FromPrior
-
+def check_source(
+    pilot: Path | None, asked: Study | None, words: int | None, total: float | None, truth: str
+) -> None:
+    """Refuse options that do not go together in saying where true counts come from."""
     if truth not in TRUTHS:
         raise ValueError(f"truth must be one of {', '.join(TRUTHS)}, got {truth!r}")
     if asked is not None and len(asked.axes) != 1:
         raise ValueError(f"a study to plan must have one axis of counts, got {len(asked.axes)}")
-    if pilot is None:
-        if truth == "pilot":
-            raise ValueError("truth 'pilot' must come with a pilot corpus, got none")
-        n_words = words if asked is None else asked.cells
-        if n_words is None or (words is not None and words != n_words):
-            raise ValueError(f"words must be told by a pilot, --study or --words, once, got {words}")
-        return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
-    if words is not None or total is not None:
+    if pilot is None and truth == "pilot":
+        raise ValueError("truth 'pilot' must come with a pilot corpus, got none")
+    if pilot is not None and (words is not None or total is not None):
         raise ValueError("words and total must be left to the pilot, got one of them beside it")
-    counts = read_pilot(pilot, asked)
+
+
+def source_without_pilot(
+    topics: int, asked: Study | None, words: int | None, total: float | None
+) -> "tuple[Source, list[int]]":
+    """True counts from the prior, and the numbers of rows to try by default."""
+    from countveil.planning import FromPrior
+
+    n_words = words if asked is None else asked.cells
+    if n_words is None or (words is not None and words != n_words):
+        raise ValueError(f"words must be given by a pilot, --study or --words, once, got {words}")
+    return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
+
+
+def source_of_pilot(counts: Any, topics: int, truth: str, seed: int) -> "tuple[Source, list[int]]":
+    """True counts from a pilot or a model of it, and the numbers of rows to try by default."""
+    from countveil.planning import FromModel, FromPilot
+
     n = int(counts.shape[0])
     if truth == "pilot":
         return FromPilot(counts, topics, seed), sorted({max(2, n // 4), max(2, n // 2), n})
     return FromModel(counts, topics, seed), sorted({max(2, n // 2), n, 2 * n})
 
 
-def read_pilot(path: Path, asked: "Study | None") -> Any:
-    """A pilot's counts, as many a row as the study has."""
+def read_pilot(path: Path, asked: Study | None) -> Any:
+    """A pilot's counts, with as many columns as the study has."""
     from countveil.data.io import read_counts
 
     counts = read_counts(path).values

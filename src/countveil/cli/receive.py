@@ -1,4 +1,4 @@
-"""The command of the receiving end."""
+"""``countveil receive``: the receiving end of a study."""
 
 import socket
 from contextlib import suppress
@@ -7,15 +7,11 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.shell import plainly
+from countveil.cli.errors import plain_errors
+from countveil.privacy.study import load
 
 
-def add_receive(app: typer.Typer) -> None:
-    """Adds the command to the command line."""
-    app.command("receive")(receive_reports)
-
-
-@plainly
+@plain_errors
 def receive_reports(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     database: Annotated[
@@ -28,7 +24,7 @@ def receive_reports(
     host: Annotated[str, typer.Option(help="The address of this machine to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8765,
     per_minute: Annotated[
-        int, typer.Option(min=0, help="Requests a minute that one address may make; 0: any number.")
+        int, typer.Option(min=0, help="Requests per minute that one address may make; 0: any number.")
     ] = 60,
 ) -> None:
     """Receive reports of a study by POST, and store each participant's once.
@@ -67,7 +63,6 @@ def receive_reports(
         raise ModuleNotFoundError(
             f"countveil receive needs the extra receive: pip install 'countveil[receive]' ({error})"
         ) from None
-    from countveil.privacy.study import load
     from countveil.receive import path_of
     from countveil.receive.store import Store, name_of
 

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.shell import Force, check_free, plainly
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_free
+from countveil.privacy import Release
 
 
-@plainly
+@plain_errors
 def report(
     fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
@@ -42,7 +45,6 @@ def report(
     check_free(output, force, fit, release)
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
-    from countveil.privacy import Release
     from countveil.report import load_fit, write_report
 
     if naive and release is None:

@@ -1,14 +1,15 @@
-"""The command that runs the papers' experiments again and says which of their claims hold."""
+"""``countveil reproduce``: the papers' experiments again, and which of their claims hold."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from countveil.cli.shell import plainly
+from countveil.cli.errors import plain_errors
+from countveil.cli.outputs import check_folder
 
 
-@plainly
+@plain_errors
 def reproduce(
     name: Annotated[
         str, typer.Argument(help="A case study, or all: see below for the names.", show_default=False)
@@ -32,7 +33,7 @@ def reproduce(
     sweeps: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Sweeps of a chain at most: tells sooner, and less surely, than the papers'."
+            min=2, help="Sweeps per chain at most; fewer than the papers' are faster and less certain."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of samplers and of simulated noise.")] = 1,
@@ -51,8 +52,7 @@ def reproduce(
     from countveil.experiments.reproduce import NAMES
     from countveil.experiments.reproduce.runner import present
 
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"{output} must be a directory for the files, got something else")
+    check_folder(output)
     if data is not None and not data.is_dir():
         raise NotADirectoryError(f"{data} must be a folder of counts, got something else")
     present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats, sweeps)

@@ -19,6 +19,13 @@ def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple
     return matrix, {"mask": mask, "row_labels": names, "column_labels": names}
 
 
+def release_labels(release: Release) -> dict[str, Any]:
+    """The labels of a release, as keyword arguments."""
+    if len(release.shape) > 2:
+        return {"labels": release.labels}
+    return {"row_labels": release.row_labels, "column_labels": release.column_labels}
+
+
 class PrivateInputs:
     """Ways to make ``PrivatizedCounts``, all of which tell the noise level."""
 
@@ -27,11 +34,12 @@ class PrivateInputs:
         cls: Any, release: Release, *, mask: Any = None, row_offset: Any = None, column_offset: Any = None
     ) -> Any:
         """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
-        from countveil.data.observations import released
-
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        return released(release, mask=mask, row_offset=row_offset, column_offset=column_offset)
+        options = {"mask": mask, "row_offset": row_offset, "column_offset": column_offset}
+        found = cls(release.reports, release.alpha, **release_labels(release), **options)
+        found.simulated = release.simulated
+        return found
 
     @classmethod
     def from_coordinates(

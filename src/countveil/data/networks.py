@@ -121,7 +121,7 @@ def above_diagonal(release: Release) -> Release:
         raise ValueError(f"release must be square, one row and one column per actor, got {release.shape}")
     reports = release.reports
     kept = sp.csr_array(sp.triu(reports)) if sp.issparse(reports) else np.triu(np.asarray(reports))
-    return Release(kept, release.levels, release.truncated, release.labels, release.simulated)
+    return Release(kept, release.mechanism, release.truncated, release.labels, release.simulated)
 
 
 def links_among(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.inputs import PlainInputs, PrivateInputs
+from countveil.data.inputs import PlainInputs, PrivateInputs, release_labels
 from countveil.data.matrices import (
     as_matrices,
     check_exact_cells,
@@ -387,22 +387,8 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        return released(data)
+        return PrivatizedCounts.from_release(data)
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
         f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
     )
-
-
-def released(release: Release, **options: Any) -> PrivatizedCounts:
-    """The reports of a release, with options of ``PrivatizedCounts`` beside what it says itself."""
-    found = PrivatizedCounts(release.reports, release.alpha, **release_labels(release), **options)
-    found.simulated = release.simulated
-    return found
-
-
-def release_labels(release: Release) -> dict[str, Any]:
-    """The labels of a release, as keyword arguments."""
-    if len(release.shape) > 2:
-        return {"labels": release.labels}
-    return {"row_labels": release.row_labels, "column_labels": release.column_labels}

@@ -16,13 +16,14 @@ from countveil import __version__
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.opening import check_engine, opened
-from countveil.engines.threads import available_threads
-from countveil.estimators.checks import check_choice, check_integer, check_plain, check_positive
+from countveil.engines.threads import ThreadEngine, available_threads
+from countveil.estimators.checks import check_choice, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
+from countveil.estimators.parameters import TakesOptions
+from countveil.estimators.parts import HasParts
 from countveil.estimators.results import Results
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
-from countveil.inference.chains import STARTS
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import (
@@ -32,8 +33,8 @@ from countveil.inference.diagnostics import (
     signal_share,
 )
 from countveil.inference.draws import Schedule
+from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.methods import METHODS, fit
-from countveil.inference.start import mean_rate_without_offsets
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
@@ -55,41 +56,8 @@ class Given(NamedTuple):
     model: Factorization
 
 
-class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
-    """A Poisson factorization with scikit-learn's habits; the public models say which.
-
-    Parameters that all of them take:
-        method: "gibbs" samples the posterior, exactly as the draws grow; "augmented-gibbs" does so as published,
-            more slowly. "cavi" approximates it by independent gammas, fast and good where counts are dense;
-            "bessel-cavi" does so as published; "svi" learns from batches of rows, for very large data. "em"
-            finds one point estimate, fast and steady, and says nothing of uncertainty.
-        draws: draws kept of each chain (of the approximation, for "cavi"; "em" has one).
-        tune: sweeps of each chain thrown away first (samplers).
-        chains: chains, each from its own start (samplers).
-        start: where chains begin: "least-squares", or "em" (ten iterations on from there).
-        max_iter: iterations at most ("cavi", "bessel-cavi", "em").
-        tolerance: stop once the objective moves by less than this share of itself in one iteration ("cavi",
-            "bessel-cavi").
-        expectation: what counts are split by in "cavi" and "svi": "geometric" (a true bound; best where counts
-            are dense), "arithmetic" (does not starve components where counts are sparse and noise strong), or,
-            for "svi" alone, "trimmed" (means with half the prior's share left out; between the two).
-            None is "geometric" for "cavi", "trimmed" for "svi".
-        center: the Bessel's "mode", as published, or its "mean" ("bessel-cavi").
-        passes, batch_rows: how often to go through the rows, and how many to learn from at once ("svi"; topics and
-            tensors).
-        total_rows: how many rows those that ``partial_fit`` has seen are to speak for; None takes as many as it
-            has seen ("svi"; topics).
-        thin: keep every thin-th draw only; memory grows with draws * chains * size of the factors.
-        prior_shape: gamma shape of the factors; below 1 favours few components for each entry.
-        prior_rate: gamma rate of the factors; None learns one per component, and is right when the size of the
-            counts is not known beforehand (mathematics, section 11).
-        alpha: noise level of data that come as a plain array; None asks for data that carry their own.
-        seed: whole number; the same seed gives the same draws with any number of threads. None takes one from
-            the operating system and keeps it in ``seed_``.
-        threads: how many cores to use; None takes all that are available. Does not change the result.
-        engine: who computes: None or "threads", "dask" (the client made last, else so many workers in this process),
-            or the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".
-        progress: show a progress bar; None shows it in a terminal or notebook only.
+class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, BaseEstimator):
+    """A Poisson factorization with scikit-learn's habits; the public models say which, and list their options.
 
     Attributes (after ``fit``):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
@@ -99,31 +67,8 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
 
     rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
 
-    method: str
-    draws: int
-    tune: int
-    chains: int
-    thin: int
-    start: str
-    max_iter: int
-    tolerance: float
-    expectation: str | None
-    center: str
-    prior_shape: float
-    prior_rate: float | None
-    alpha: float | None
-    seed: int | None
-    threads: int | None
-    engine: str | None
-    progress: bool | None
-
-    def _remember(self, parameters: dict[str, Any]) -> None:
-        """Set every parameter as it was given."""
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
-
     def _spec(self, n_modes: int) -> Spec:
-        """The einsum of data with so many axes."""
+        """The einsum of data with this many axes."""
         raise NotImplementedError
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
@@ -204,14 +149,22 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         if isinstance(data, ReleaseFiles):
             spec, first = self._spec(2), next(data.parts())[1]
             sizes = axis_sizes(spec, data.shape, self._ranks(spec))
-            model = self._model(spec, sizes, mean_rate_without_offsets(first))
+            model = self._model(spec, sizes, self._mean_rate(first))
             return Given(data, first, (data.row_labels, data.column_labels), model)
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
         model = self._model(spec, sizes, 1.0)
         axes = [tuple(spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
         data = data.matricized(axes[0], axes[1])
-        return Given(data, data, labels, self._model(spec, sizes, mean_rate_without_offsets(data)))
+        return Given(data, data, labels, self._model(spec, sizes, self._mean_rate(data)))
+
+    def _mean_rate(self, data: Observations) -> float:
+        """The mean rate before offsets, found in threads: the engine of the fit opens later."""
+        with ThreadEngine(self._n_threads()) as engine:
+            return mean_rate_without_offsets(data, engine)
+
+    def _n_threads(self) -> int:
+        return available_threads() if self.threads is None else self.threads
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found; its caller is a public method."""
@@ -237,7 +190,7 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
             Schedule(self.draws, self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
-            threads=available_threads() if self.threads is None else self.threads,
+            threads=self._n_threads(),
             progress=self.progress,
             saving=saving,
         )
@@ -272,10 +225,11 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
         return {**self.get_params(deep=False), "engine": None}  # where it was computed is nobody's business
 
     def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, alone or together; raises ValueError."""
+        self._check_rules()
         check_choice("method", self.method, tuple(METHODS))
         method = METHODS[self.method]
         check_computing(self.method, self.engine)
-        check_choice("start", self.start, tuple(STARTS))
         check_options(method, self)
         if method.batches and not self.rows_are_new_data:
             raise ValueError(
@@ -287,19 +241,6 @@ class FactorizationEstimator(Results, ShownInNotebooks, BaseEstimator):
                 f"self_loops goes with one of {able}, got method {self.method!r}: rates with the "
                 "square of an entry have no gamma conditional"
             )
-        least = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "max_iter": 1, "passes": 1, "batch_rows": 1}
-        for name, bound in least.items():
-            if hasattr(self, name):
-                check_integer(name, getattr(self, name), bound)
-        check_positive("tolerance", self.tolerance)
-        for name in ("threads", "total_rows"):
-            if getattr(self, name, None) is not None:
-                check_integer(name, getattr(self, name), 1)
-        if self.seed is not None:
-            check_integer("seed", self.seed, 0)
-        check_positive("prior_shape", self.prior_shape)
-        if self.prior_rate is not None:
-            check_positive("prior_rate", self.prior_rate)
 
     def _warn_if_unsound(self) -> None:
         facts = self.posterior.attrs
@@ -335,6 +276,16 @@ def check_computing(method: str, engine: Any, client: Any = None) -> None:
             f"method {method!r} goes with engine None or 'threads', since its batches would travel every time, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
+
+
+def model_called(name: str) -> type[FactorizationEstimator] | None:
+    """The model class of this name, whoever wrote it; None if no module that was imported has one."""
+    waiting: list[type[FactorizationEstimator]] = [FactorizationEstimator]
+    for kind in waiting:
+        if kind.__name__ == name and kind is not FactorizationEstimator:
+            return kind
+        waiting += kind.__subclasses__()
+    return None
 
 
 def check_whole(model: FactorizationEstimator) -> None:

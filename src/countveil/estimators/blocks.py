@@ -1,7 +1,7 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
 from copy import copy
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,20 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
-from countveil.estimators.topics import check_interval
-from countveil.inference import posterior as posteriors
+from countveil.estimators.options import Options
+from countveil.estimators.parameters import Flag, Whole
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.layout import Layout
+from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+COMMUNITIES = Part(
+    "community",
+    "communities",
+    whole="all expected messages",
+    measure="share of the community",
+    heading="strongest actors: share of the community",
+)
 
 
 class BlockModel(FactorizationEstimator):
@@ -33,9 +40,9 @@ class BlockModel(FactorizationEstimator):
         directed: whether (i, j) and (j, i) are counts of their own. If not, each pair is seen once, above the
             diagonal, and pi is symmetric.
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
-    Data are square; row and column labels have to be the same. Where ``alpha`` is told, networkx graphs are taken as
+    Data are square; row and column labels have to be the same. Where ``alpha`` is given, networkx graphs are taken as
     plain arrays are (0 for true counts), directed or not as the model is. Attributes, beside those of every model:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
         memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
@@ -43,27 +50,11 @@ class BlockModel(FactorizationEstimator):
 
     def __init__(
         self,
-        n_communities: int = 5,
+        n_communities: Annotated[int, Whole(1)] = 5,
         *,
-        directed: bool = True,
-        self_loops: bool = False,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        directed: Annotated[bool, Flag()] = True,
+        self_loops: Annotated[bool, Flag()] = False,
+        **options: Unpack[Options],
     ) -> None:
         self._remember(locals())
 
@@ -80,14 +71,7 @@ class BlockModel(FactorizationEstimator):
 
     def _layout(self, spec: Spec) -> Layout:
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
-        return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"})
-
-    def _check_parameters(self) -> None:
-        check_integer("n_communities", self.n_communities, 1)
-        for name in ("directed", "self_loops"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        super()._check_parameters()
+        return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"}, parts={"c": COMMUNITIES})
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
@@ -154,22 +138,8 @@ class BlockModel(FactorizationEstimator):
         Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
         probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        return posteriors.top_entries(self.posterior, "theta", "community", n, interval, self._sizes())
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each community's share of all expected messages, sent and received, with intervals.
-
-        Columns: community, prevalence, lower, upper.
-        """
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "community", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, communities) expected messages sent or received."""
-        pi = posteriors.flat_draws(self.posterior, "pi").astype(np.float64)
-        return pi.sum(axis=1) + pi.sum(axis=2)
+        found = self.members("actor", n, interval)
+        return found.rename(columns={"component": "community", "member": "actor"})
 
 
 def check_above_diagonal(observations: Observations) -> None:

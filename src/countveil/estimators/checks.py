@@ -23,6 +23,18 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def check_interval(interval: float) -> None:
+    """Refuse what is no probability strictly between 0 and 1."""
+    if not 0.0 < interval < 1.0:
+        raise ValueError(f"interval must be between 0 and 1, got {interval}")
+
+
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse what is not one of the allowed values."""
     if value not in allowed:

@@ -1,13 +1,15 @@
 """PoissonFactorization: any einsum of gamma factors."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.options import Options
+from countveil.estimators.parameters import Flag
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import RESERVED, Layout, default_layout
 from countveil.models.priors import GammaPrior
@@ -32,7 +34,7 @@ class PoissonFactorization(FactorizationEstimator):
         dims: {axis: name} in the posterior.
         self_loops: with a shared factor, whether cells that join an entry with itself are part of the data ("gibbs"
             and "augmented-gibbs" only).
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
     Raises (from ``fit``):
         ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.
@@ -49,24 +51,8 @@ class PoissonFactorization(FactorizationEstimator):
         priors: Mapping[str, tuple[Any, Any]] | None = None,
         fixed: Mapping[str, Any] | None = None,
         dims: Mapping[str, str] | None = None,
-        self_loops: bool = False,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        self_loops: Annotated[bool, Flag()] = False,
+        **options: Unpack[Options],
     ) -> None:
         self._remember(locals())
 
@@ -75,8 +61,6 @@ class PoissonFactorization(FactorizationEstimator):
             check_mapping(name, getattr(self, name))
         if isinstance(self.symmetric, str):
             raise ValueError(f"symmetric must be a sequence of names of factors, got {self.symmetric!r}")
-        if not isinstance(self.self_loops, bool | np.bool_):
-            raise ValueError(f"self_loops must be True or False, got {self.self_loops!r}")
         super()._check_parameters()
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:

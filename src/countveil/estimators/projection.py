@@ -33,7 +33,7 @@ class RowProjection(TransformerMixin):
         rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
-        phi = [pair[1] for s, pair in enumerate(self._matrices()) if s in wanted]
+        phi = [pair[1] for s, pair in enumerate(self.matrix_draws()) if s in wanted]
         threads = available_threads() if self.threads is None else self.threads
         with (
             threadpool_limits(limits=1, user_api="blas"),

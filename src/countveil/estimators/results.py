@@ -2,67 +2,33 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
-from sklearn.exceptions import NotFittedError
 
 from countveil.data.matrices import check_mask
-from countveil.data.observations import Observations
 from countveil.estimators.checks import check_integer
+from countveil.estimators.reading import Readable
 from countveil.files import replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
-from countveil.models.factorization import Factorization
-from countveil.models.layout import Layout
 from countveil.models.portable import model_of
-from countveil.models.spec import Spec
 
 
-class Results:
+class Results(Readable):
     """A fit's answers, for the estimator that sets ``posterior_`` and ``model_``."""
 
-    model_: Factorization
     seed_: int
     fit_seconds_: float
     interrupted_: bool
 
-    def _layout(self, spec: Spec) -> Layout:
-        """What axes and factors are called in the posterior."""
-        raise NotImplementedError
-
-    def _observe(self, X: Any) -> Any:
-        """Data as inference sees them."""
-        raise NotImplementedError
-
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
         raise NotImplementedError
-
-    @property
-    def posterior(self) -> xr.DataTree:
-        """All draws; raises NotFittedError before ``fit``."""
-        if not hasattr(self, "posterior_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
-            )
-        return self.posterior_
-
-    def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
-        """The posterior, and what its variables are."""
-        tree = self.posterior
-        return tree, self.model_, self._layout(self.model_.spec)
-
-    def _matrices(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(theta (D, K), phi (V, K)) of every draw, chain after chain."""
-        tree, model, layout = self._fitted()
-        for factors in posteriors.factor_draws(tree, model, layout):
-            yield model.matrices(factors)
 
     def rate(self) -> xr.DataArray:
         """Posterior mean of the rates, one for each cell: the expected true counts of data like these."""
@@ -101,19 +67,14 @@ class Results:
 
         Arguments and errors as for ``log_predictive``.
         """
-        tree, model, layout = self._fitted()
-        given = self._observe(X)
-        assert isinstance(given, Observations)
-        draws, dims = tree["posterior"], layout.dims_of(model.spec.output)
+        draws, dims = self.posterior["posterior"], tuple(self.axes)
+        given = self.observe(X)
         shape = tuple(draws.sizes[d] for d in dims)
         if given.mode_shape != shape:
             raise ValueError(
                 f"X must hold the cells of the fit, {' x '.join(dims)} = {shape}, got {given.mode_shape}"
             )
-        axes = [
-            tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
-        ]
-        observations = given.matricized(axes[0], axes[1])
+        observations = self.data_matrix(given)
         wanted = check_mask(cells, shape)
         if wanted is None:
             every = np.arange(observations.shape[0] * observations.shape[1])
@@ -121,16 +82,14 @@ class Results:
             seen = observations.cells(rows, columns)[0] >= 0
             rows, columns = rows[seen], columns[seen]
         else:
-            order = [*axes[0], *axes[1]]
-            rows, columns = np.nonzero(wanted.transpose(order).reshape(observations.shape))
-        scores = pointwise_log_likelihood(self._matrices(), observations, model.likelihood, rows, columns)
-        where = np.unravel_index(
-            rows * observations.shape[1] + columns, [shape[a] for a in (*axes[0], *axes[1])]
+            rows, columns = np.nonzero(self.as_matrix(wanted))
+        scores = pointwise_log_likelihood(
+            self.matrix_draws(), observations, self.model_.likelihood, rows, columns
         )
-        place = dict(zip((*axes[0], *axes[1]), where, strict=True))
+        places = self.places_of(rows, columns)
         coordinates: dict[str, Any] = {name: draws[name].to_numpy() for name in ("chain", "draw")}
         for a, dim in enumerate(dims):
-            coordinates[dim] = ("cell", draws[dim].to_numpy()[place[a]])
+            coordinates[dim] = ("cell", draws[dim].to_numpy()[places[:, a]])
         values = scores.reshape(draws.sizes["chain"], draws.sizes["draw"], -1)
         return xr.DataArray(values, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
 
@@ -145,7 +104,7 @@ class Results:
         tree, model, layout = self._fitted()
         size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         chosen = rng.choice(size, size=n, replace=n > size)
-        pairs = {s: pair for s, pair in enumerate(self._matrices()) if s in set(chosen.tolist())}
+        pairs = {s: pair for s, pair in enumerate(self.matrix_draws()) if s in set(chosen.tolist())}
         noise, level = posteriors.noise_of(tree)
         per_row = level.size == model.rows.shape[0]
         level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)

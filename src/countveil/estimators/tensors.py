@@ -1,16 +1,15 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
+from countveil.estimators.options import RowOptions
+from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
-from countveil.estimators.topics import check_interval
-from countveil.inference import posterior as posteriors
 from countveil.models.layout import RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
@@ -27,7 +26,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
     Args:
         n_components: number of components K.
         modes: names of the data's axes; mode0, mode1, ... by default.
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
     Attributes, beside those of every model:
         posterior: one variable a mode, "factor_<mode>", with dims (<mode>, component).
@@ -37,28 +36,10 @@ class TensorModel(RowProjection, FactorizationEstimator):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: Annotated[int, Whole(1)] = 10,
         *,
         modes: Sequence[str] | None = None,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        passes: int = 5,
-        batch_rows: int = 256,
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        **options: Unpack[RowOptions],
     ) -> None:
         self._remember(locals())
 
@@ -90,42 +71,15 @@ class TensorModel(RowProjection, FactorizationEstimator):
         dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
 
-    def _check_parameters(self) -> None:
-        check_integer("n_components", self.n_components, 1)
-        super()._check_parameters()
-
     def top_entries(self, mode: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
         """The n largest entries of each component along one mode, largest component first, with intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        tree, model, layout = self._fitted()
-        modes = layout.dims_of(model.spec.output)
+        modes = list(self.axes)
         if mode not in modes:
-            raise ValueError(f"mode must be one of {list(modes)}, got {mode!r}")
-        sizes = self._sizes()
-        if mode == modes[0]:
-            name = model.factors[0].name
-            shares = tree["posterior"][name] / tree["posterior"][name].sum(mode)
-            tree = tree.copy()
-            tree["posterior"] = tree["posterior"].dataset.assign({name: shares})
-        return posteriors.top_entries(tree, f"factor_{mode}", "component", n, interval, sizes)
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each component's share of all expected counts, with intervals.
-
-        Columns: component, prevalence, lower, upper.
-        """
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "component", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, K) expected counts of each component."""
-        return posteriors.flat_draws(self.posterior, self.model_.factors[0].name).sum(
-            axis=1, dtype=np.float64
-        )
+            raise ValueError(f"mode must be one of {modes}, got {mode!r}")
+        return self.members(mode, n, interval).rename(columns={"member": mode})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""

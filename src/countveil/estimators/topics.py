@@ -1,18 +1,27 @@
 """TopicModel: topics of documents whose word counts were only ever seen through noise."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
+from countveil.estimators.options import StreamOptions
+from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
-from countveil.inference import posterior as posteriors
-from countveil.models.layout import Layout
+from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+TOPICS = Part(
+    "topic",
+    "topics",
+    whole="all expected words",
+    measure="probability of the word in the topic",
+    heading="most probable words: probability",
+    axes=("word",),
+)
 
 
 class TopicModel(RowProjection, RowStream, FactorizationEstimator):
@@ -25,7 +34,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     Args:
         n_topics: number of topics K.
-        all others: as for every model, see ``FactorizationEstimator``.
+        **options: what every model takes; the reference and ``help`` list it.
 
     Attributes (after ``fit``), beside those of every model:
         posterior: dims (chain, draw, doc, topic, word).
@@ -36,28 +45,8 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     def __init__(
         self,
-        n_topics: int = 10,
-        *,
-        method: str = "gibbs",
-        draws: int = 500,
-        tune: int = 500,
-        chains: int = 4,
-        thin: int = 1,
-        start: str = "least-squares",
-        max_iter: int = 500,
-        tolerance: float = 1e-5,
-        expectation: str | None = None,
-        center: str = "mode",
-        passes: int = 5,
-        batch_rows: int = 256,
-        total_rows: int | None = None,
-        prior_shape: float = 0.1,
-        prior_rate: float | None = None,
-        alpha: float | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        engine: str | None = None,
-        progress: bool | None = None,
+        n_topics: Annotated[int, Whole(1)] = 10,
+        **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
 
@@ -68,11 +57,9 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         return {"k": self.n_topics}
 
     def _layout(self, spec: Spec) -> Layout:
-        return Layout({"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"})
-
-    def _check_parameters(self) -> None:
-        check_integer("n_topics", self.n_topics, 1)
-        super()._check_parameters()
+        return Layout(
+            {"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS}
+        )
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
@@ -84,27 +71,10 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
         Columns: topic, prevalence (its share of all expected words), rank, word, probability, lower, upper.
         """
-        check_integer("n", n, 1)
-        check_interval(interval)
-        return posteriors.top_entries(self.posterior, "phi", "topic", n, interval, self._sizes())
-
-    def prevalence(self, interval: float = 0.9) -> pd.DataFrame:
-        """Each topic's share of all expected words, with intervals: columns topic, prevalence, lower, upper."""
-        check_interval(interval)
-        return posteriors.shares_table(self._sizes(), "topic", interval)
-
-    def _sizes(self) -> np.ndarray:
-        """(C S, K) expected words from each topic."""
-        return posteriors.flat_draws(self.posterior, "theta").sum(axis=1, dtype=np.float64)
+        return self.members("word", n, interval).rename(columns={"component": "topic", "member": "word"})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""
         return np.array(
             [f"topic{k}" for k in range(self.posterior["posterior"].sizes["topic"])], dtype=object
         )
-
-
-def check_interval(interval: float) -> None:
-    """Refuse what is no probability strictly between 0 and 1."""
-    if not 0.0 < interval < 1.0:
-        raise ValueError(f"interval must be between 0 and 1, got {interval}")

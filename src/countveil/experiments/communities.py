@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.console import console, error_console
+from countveil.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import BlockModel
 from countveil.estimators.base import check_whole
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
-from countveil.experiments.exhibits import ProgressWatcher
-from countveil.experiments.present import console
+from countveil.experiments.heatmaps import save_heatmaps
 from countveil.files import replacing
 from countveil.inference.start import least_squares
 from countveil.privacy import PrivacyLevel, Release
+from countveil.watcher import ProgressWatcher
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 
@@ -147,11 +147,9 @@ def present(plan: Plan, output: Path) -> Study:
         ModuleNotFoundError: networkx or matplotlib is missing.
         OSError: ``output`` cannot be written to.
     """
-    from countveil.experiments.heatmaps import save_heatmaps
-
     graph = load_les_miserables()
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         study = run(graph, plan, watcher.stage)
         watcher.stage("scored; writing files")
         paths = [output / name for name in ("network.npz", "communities.csv", "communities.png")]
@@ -159,7 +157,8 @@ def present(plan: Plan, output: Path) -> Study:
         with replacing(paths[1]) as path:
             study.scores.to_csv(path, index=False)
         with replacing(paths[2]) as path:
-            save_heatmaps(study, path)
+            most = float(study.counts.max())
+            save_heatmaps(panels(study), [study.people[i] for i in study.order], most, path)
     n = len(study.people)
     screen = console()
     screen.print(
@@ -171,6 +170,18 @@ def present(plan: Plan, output: Path) -> Study:
     screen.print(members_table(study))
     screen.print("Wrote " + ", ".join(str(path) for path in paths), highlight=False, soft_wrap=True)
     return study
+
+
+def panels(study: Study) -> dict[str, np.ndarray]:
+    """The matrices of the figure by their titles, the people of a community side by side."""
+    found = {
+        "true counts\n(nobody but the owners sees these)": study.counts,
+        f"noisy reports, epsilon/N = {study.level}\n(all that is handed over; cut at zero)": study.reports,
+        "naive\n(reports taken for true)": study.rates[NAIVE],
+        "least squares\n(on signed reports)": study.rates[LEAST_SQUARES],
+        "countveil\n(true counts unknown)": study.rates[OURS],
+    }
+    return {title: matrix[np.ix_(study.order, study.order)] for title, matrix in found.items()}
 
 
 def score_table(study: Study) -> Table:

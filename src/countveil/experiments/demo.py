@@ -9,15 +9,14 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from countveil.evaluation import npmi, relevant_words
-from countveil.experiments.contenders import (
+from countveil.contenders import (
     CONTENDERS,
     TRUE_COUNTS,
     ZERO,
@@ -28,15 +27,17 @@ from countveil.experiments.contenders import (
     ours,
     rate_scores,
 )
+from countveil.evaluation import npmi, relevant_words
 from countveil.experiments.reuters import Corpus
 from countveil.privacy import PrivacyLevel, Release, privatize
+from countveil.watcher import Watcher
 
 N_TOP_WORDS = 10
 NO_NOISE = "none"
 
 
 class Plan(NamedTuple):
-    """What to run: levels epsilon/N as decimal text, noise draws a level, and how to sample."""
+    """What to run: levels epsilon/N as decimal text, noise draws per level, and how to sample."""
 
     levels: tuple[str, ...] = ("1", "2", "3")
     noise_draws: int = 5
@@ -65,26 +66,10 @@ class Job(NamedTuple):
         return f"{self.method}, epsilon/N = {self.level}, noise draw {self.draw}"
 
 
-class Watcher(Protocol):
-    """Whoever shows progress."""
-
-    def stage(self, name: str) -> None:
-        """Something that is no fit begins."""
-
-    def begin(self, total: int) -> None:
-        """``total`` fits are about to start."""
-
-    def started(self, name: str) -> None:
-        """A fit starts."""
-
-    def finished(self, name: str, seconds: float) -> None:
-        """A fit is done."""
-
-
 class Study(NamedTuple):
     """What the demo found."""
 
-    fits: pd.DataFrame  # one row a fit: level, draw, method, and the scores
+    fits: pd.DataFrame  # one row per fit: level, draw, method, and the scores
     shown: dict[str, Estimate]  # by method: the reference, and the first noise draw at shown_level
     shown_level: str
     release: Release  # that draw
@@ -179,7 +164,7 @@ def _privatized(corpus: Corpus, level: str) -> Release:
 
 def _first_rows(release: Release, n: int = 8) -> Release:
     """A few rows, enough to have every kernel compiled."""
-    return Release(np.asarray(release.reports)[:n], release.levels, release.truncated)
+    return Release(np.asarray(release.reports)[:n], release.mechanism, release.truncated)
 
 
 def _draws(plan: Plan) -> range:

@@ -1,20 +1,12 @@
-"""What a person sees of the demo: its table, the top words side by side, and progress while it runs."""
-
-import threading
-import time
-from types import TracebackType
-from typing import Self
+"""What a person sees of the demo: its table, the top words side by side, and its verdicts."""
 
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from countveil.evaluation import match_topics, npmi_by_topic
-from countveil.experiments.contenders import (
+from countveil.contenders import (
     COLUMN_MEANS,
     CONTENDERS,
     LEAST_SQUARES,
@@ -23,6 +15,7 @@ from countveil.experiments.contenders import (
     TRUE_COUNTS,
     ZERO,
 )
+from countveil.evaluation import match_topics, npmi_by_topic
 from countveil.experiments.demo import NO_NOISE, Study, top_words
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import Verdict
@@ -49,7 +42,7 @@ N_WORDS_SHOWN = 7
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
     """Mean, sample standard deviation (NaN for one draw), least and largest of every metric over noise draws.
 
-    One row a level and method, in the order of the table; columns level, method, draws, metric_statistic.
+    One row per level and method, in the order of the table; columns level, method, draws, metric_statistic.
     """
     rows = []
     for level in fits["level"].unique():
@@ -171,59 +164,3 @@ def _words(columns: np.ndarray, true: set[int], words: list[str], method: str) -
         text.append(" " if place else "")
         text.append(words[v], style="bold green" if shared else "")
     return text
-
-
-class ProgressWatcher:
-    """Progress on stderr: bars in a terminal, one line a fit elsewhere."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._started = console, time.perf_counter()
-        self._lock = threading.Lock()
-        self._tasks: dict[str, TaskID] = {}
-        self._overall: TaskID | None = None
-        self._total = self._done = 0
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
-            TimeElapsedColumn(), console=console, disable=not console.is_terminal, transient=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def stage(self, name: str) -> None:
-        """Something that is no fit begins."""
-        self._say(name)
-
-    def begin(self, total: int) -> None:
-        """``total`` fits are about to start."""
-        self._total = total
-        if self._overall is None:
-            self._overall = self._bar.add_task("all fits", total=total)
-        else:
-            self._bar.update(self._overall, total=total)
-
-    def started(self, name: str) -> None:
-        """A fit starts."""
-        with self._lock:
-            self._tasks[name] = self._bar.add_task(name, total=None)
-
-    def finished(self, name: str, seconds: float) -> None:
-        """A fit is done."""
-        with self._lock:
-            self._bar.remove_task(self._tasks.pop(name))
-            self._done += 1
-            if self._overall is not None:
-                self._bar.advance(self._overall)
-            if not self._console.is_terminal:
-                self._say(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s")
-
-    def _say(self, line: str) -> None:
-        self._console.print(
-            f"{time.perf_counter() - self._started:6.1f} s  {line}", highlight=False, markup=False
-        )

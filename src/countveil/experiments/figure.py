@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.experiments.contenders import TRUE_COUNTS, ZERO
+from countveil.contenders import TRUE_COUNTS, ZERO
 from countveil.experiments.demo import NO_NOISE
 from countveil.experiments.exhibits import summary
 from countveil.plotting.style import METHODS, new_figure, tidy

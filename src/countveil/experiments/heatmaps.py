@@ -1,20 +1,19 @@
-"""Pictures of a network as heat maps, the actors of a community side by side."""
+"""The figure of the demo of communities: matrices as heat maps on one colour scale, side by side."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, Study
 from countveil.plotting.style import HEAT, new_figure
 
-SPREAD = (
-    0.25  # counts are coloured by log(1 + count / SPREAD), so that rates well below one can be told apart
-)
+SPREAD = 0.25
+"""Counts are coloured by log(1 + count / SPREAD), so that rates well below one can be told apart."""
 
 
-def save_heatmaps(study: Study, path: Path) -> None:
-    """Write true counts, noisy reports and three fits of them as a PNG; one colour scale for all.
+def save_heatmaps(panels: Mapping[str, np.ndarray], names: Sequence[str], most: float, path: Path) -> None:
+    """Write the panels, (people, people) matrices by title, as a PNG; colours run from 0 to ``most``.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -22,24 +21,14 @@ def save_heatmaps(study: Study, path: Path) -> None:
     from matplotlib.colors import FuncNorm
 
     figure = new_figure(13.0, 4.1)
-    panels = {
-        "true counts\n(nobody but the owners sees these)": study.counts,
-        f"noisy reports, epsilon/N = {study.level}\n(all that is handed over; cut at zero)": study.reports,
-        "naive\n(reports taken for true)": study.rates[NAIVE],
-        "least squares\n(on signed reports)": study.rates[LEAST_SQUARES],
-        "countveil\n(true counts unknown)": study.rates[OURS],
-    }
-    norm = FuncNorm((compressed, expanded), vmin=0.0, vmax=float(study.counts.max()))
+    norm = FuncNorm((compressed, expanded), vmin=0.0, vmax=most)
     axes = figure.subplots(1, len(panels))
     image: Any = None
     for place, (title, matrix) in zip(axes, panels.items(), strict=True):
-        image = place.imshow(
-            matrix[np.ix_(study.order, study.order)], cmap=HEAT, norm=norm, interpolation="nearest"
-        )
+        image = place.imshow(matrix, cmap=HEAT, norm=norm, interpolation="nearest")
         place.set_title(title, fontsize=9)
         place.set_xticks([])
         place.set_yticks([])
-    names = [study.people[i] for i in study.order]
     step = 4
     axes[0].set_yticks(range(0, len(names), step), names[::step], fontsize=6)
     bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.4, aspect=40, ticks=[0, 1, 3, 10, 30])

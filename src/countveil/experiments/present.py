@@ -2,25 +2,16 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
+from countveil.console import console, error_console
+from countveil.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments import reuters
-from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments.demo import Plan, Study, run
-from countveil.experiments.exhibits import (
-    ProgressWatcher,
-    notes,
-    score_table,
-    summary,
-    verdict_lines,
-    words_table,
-)
+from countveil.experiments.exhibits import notes, score_table, summary, verdict_lines, words_table
 from countveil.experiments.figure import save_figure
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import verdicts
 from countveil.files import replacing
-
-LEAST_WIDTH = 110
+from countveil.watcher import ProgressWatcher
 
 
 def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
@@ -33,7 +24,7 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     """
     corpus = reuters.load_reuters() if corpus is None else corpus
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         study = run(corpus, plan, watcher)
         watcher.stage("scored; writing files")
         written = write_files(study, output)
@@ -50,12 +41,6 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     screen.print(verdict_lines(verdicts(study.fits, OURS.name, NAIVE.name, LEAST_SQUARES.name)))
     screen.print("Wrote " + ", ".join(str(path) for path in written), highlight=False, soft_wrap=True)
     return study
-
-
-def console() -> Console:
-    """Standard output, wide enough for the tables where it is no terminal."""
-    found = Console()
-    return found if found.is_terminal else Console(width=max(found.width, LEAST_WIDTH))
 
 
 def write_files(study: Study, output: Path) -> list[Path]:

@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
 def verdicts(fits: pd.DataFrame, ours: str, naive: str, rival: str) -> list[Verdict]:
     """Ours against the naive way and against the strong rival, on every metric and at every level.
 
-    fits has one row a fit: level, draw, method and the metrics. Ahead means a better mean over the noise
+    fits has one row per fit: level, draw, method and the metrics. Ahead means a better mean over the noise
     draws. On NPMI ours need not be ahead of the rival, but must not be behind it by more than the spread of
     the draws: by more than sqrt(sd_ours^2 + sd_rival^2), sample standard deviations over the draws.
     """

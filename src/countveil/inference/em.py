@@ -21,6 +21,7 @@ from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import MeanRule, own_entries
+from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.scoring import total_rate
 from countveil.inference.start import start_factors
@@ -146,7 +147,7 @@ class HeldTotal:
     """
 
     def __init__(self, observations: Observations, model: Factorization) -> None:
-        self.total = max(total_count(observations), 1e-3 * observations.shape[0])
+        self.total = max(facts_of(observations).total_count, 1e-3 * observations.shape[0])
         self.model = model
         self.noisy = observations.is_noisy and model.row_factor is not None
         hidden = observations.reports == MASKED
@@ -181,19 +182,6 @@ class HeldTotal:
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
         return update(state, observations, model, engine, self.target(state) if self.noisy else None)
-
-
-def total_count(observations: Observations) -> float:
-    """An unbiased estimate of the sum of all true counts that are not masked.
-
-    It adds up r where a report is positive and the noise's ``unstored_value`` where it is not: each has the true
-    count for its mean, whatever that is.
-    """
-    o = observations
-    hidden = np.where(o.reports == MASKED, 0.0, o.noise.unstored_value(o.entry_levels))
-    stored = np.where(o.reports > 0, o.reports, hidden)
-    unstored = o.shape[1] - np.diff(o.indptr)
-    return float(stored.sum() + (unstored * o.noise.unstored_value(o.level_d)).sum())
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:

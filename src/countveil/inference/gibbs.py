@@ -92,8 +92,10 @@ def step(
         )
         update_after_allocation(model, law, factors, *found, observations, rule, engine)
     hypers = draw_hypers(model, observations, factors, state.hypers, streams.generator(sweep, HYPERS))
-    rng = streams.generator(sweep, PARAMETERS)
-    parameters = model.likelihood.update(state.parameters, drawn.tally, rng)
+    parameters = state.parameters
+    if parameters:
+        rng = streams.generator(sweep, PARAMETERS)
+        parameters = model.likelihood.update(parameters, drawn.tally, rng)
     return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors))
 
 

@@ -1,117 +1,184 @@
 """Where chains begin: nonnegative least squares on debiased truncated reports (mathematics, section 10)."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
-from countveil.engines.blocks import Engine, row_blocks
+from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
+from countveil.inference.facts import facts_of
 from countveil.kernels import start as kernels
-from countveil.kernels.entries import MASKED
+from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
-ITERATIONS = 20
+ITERATIONS = 15
+# With each product of the data, beside which they cost little: 15 times 5 go lower than 20 times 1.
+SWEEPS = 5
 MULTIPLICATIVE_ITERATIONS = 100
 FLOOR = 0.01
 SHARED_FLOOR = 0.02
 TINY = 1e-300
 START_ENTRIES = 1 << 25
 PROJECTIONS = 10
+COLUMNS_AT_ONCE = 256
+
+# (theta, phi) to (a better theta, T^T theta, theta^T theta)
+HalfStep = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-class Debiased:
-    """Debiased truncated reports T = S - bias_d 1^T as a matrix to multiply with, a block of rows at a time.
+def start_factors(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> tuple[np.ndarray, ...]:
+    """Positive factors near a least-squares fit; fixed ones as they are."""
+    row = model.row_factor
+    if row is None or not model.columns.single or len(model.free) < len(model.factors):
+        return multiplicative_start(observations, model, rng, engine)
+    theta, phi = least_squares_start(observations, model.n_components, rng, engine)
+    factors = [np.empty(0)] * 2
+    factors[row] = model.as_row_factor(theta)
+    column = model.columns.uses[0]
+    axes = [model.columns.axes.index(a) for a in column.axes]
+    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
+    return tuple(factors)
 
-        T_dv = (1 + alpha)(max(r, 0) - alpha / (1 - alpha^2))
 
-    has mean zero where the rate is zero, and S is as sparse as the positive reports. Masked cells are filled
-    with the product of their row's and column's means. ``S @ phi`` and ``S.T @ theta`` are ``self @ phi`` and
-    ``self.T @ theta``.
+def least_squares_start(
+    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
 
-    Attributes (D rows, V columns):
-        shape: (D, V).
-        bias_d: (D,)
-        row_sums: (D,) of S, masked cells included.
+    Of very large data phi comes from a random part of the rows, and theta is fitted to it.
     """
-
-    def __init__(self, observations: Observations) -> None:
-        o = self.observations = observations
-        self.shape = o.shape
-        self.bias_d = np.zeros(o.shape[0]) if o.level_e.size else o.level_d / (1.0 - o.level_d)
-        row_2d, column_2v = np.zeros((2, o.shape[0])), np.zeros((2, o.shape[1]))
-        for rows in row_blocks(self.shape[0]):
-            kernels.sum_rows(o.block(rows), self.bias_d[rows], row_2d[:, rows], column_2v)
-        n_d, n_v = o.shape[1] - row_2d[1], o.shape[0] - column_2v[1]
-        self.fill_d = np.maximum((row_2d[0] - o.shape[1] * self.bias_d) / np.maximum(n_d, 1.0), 0.0)
-        self.fill_v = np.maximum((column_2v[0] - self.bias_d.sum()) / np.maximum(n_v, 1.0), 0.0)
-        self.fill_v /= max(float(self.fill_d.mean()), 1e-12)
-        self.row_sums = row_2d[0]
-        if row_2d[1].any():
-            self.row_sums = (self @ np.ones((o.shape[1], 1)))[:, 0]
-
-    def __matmul__(self, phi: np.ndarray) -> np.ndarray:
-        phi, product = np.ascontiguousarray(phi), np.zeros((self.shape[0], phi.shape[1]))
-        for rows in row_blocks(self.shape[0]):
-            block = self.observations.block(rows)
-            kernels.multiply_rows(
-                block, self.bias_d[rows], self.fill_d[rows], self.fill_v, phi, product[rows]
-            )
-        return product
-
-    @property
-    def T(self) -> "Transposed":  # noqa: N802
-        """The transpose, to multiply with."""
-        return Transposed(self)
+    n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
+    if n_entries > START_ENTRIES:
+        n_taken = max(n_rows * START_ENTRIES // n_entries, 1)
+        taken = observations.take(np.sort(rng.choice(n_rows, n_taken, replace=False)))
+        phi = fit_reports(taken, n_components, rng, engine)[1]
+        theta = project(observations, phi, np.zeros((n_rows, n_components)), engine)
+    else:
+        theta, phi = fit_reports(observations, n_components, rng, engine)
+    floor = np.sqrt(FLOOR * facts_of(observations).mean_count / n_components)
+    theta_mean, phi_mean = theta.mean(axis=0), phi.mean(axis=0)
+    balance = np.sqrt(np.where(theta_mean * phi_mean > 0.0, phi_mean / np.maximum(theta_mean, TINY), 1.0))
+    theta, phi = theta * balance, phi / balance
+    return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
 
 
-class Transposed:
-    """``Debiased`` with rows for columns."""
+def fit_reports(
+    observations: Observations,
+    n_components: int,
+    rng: np.random.Generator,
+    engine: Engine,
+    iterations: int = ITERATIONS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nonnegative (theta (D, K), phi (V, K)) near the least |T - theta phi^T|^2, T the debiased reports.
 
-    def __init__(self, matrix: Debiased) -> None:
-        self.matrix = matrix
+    Rows are independent given phi: a block updates its rows of theta, and adds up what phi needs of the new ones.
+    """
+    facts = facts_of(observations, engine)
 
-    def __matmul__(self, theta: np.ndarray) -> np.ndarray:
-        m = self.matrix
-        theta, product = np.ascontiguousarray(theta), np.zeros((m.shape[1], theta.shape[1]))
-        for rows in row_blocks(m.shape[0]):
-            block = m.observations.block(rows)
-            kernels.multiply_columns(block, m.bias_d[rows], m.fill_d[rows], m.fill_v, theta[rows], product)
-        return product
+    def half_step(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, SWEEPS
+        (theta,), (target, biased, gram) = engine.over_rows(
+            descend_block, observations, shared, (theta, facts.bias_d, facts.fill_d)
+        )
+        target -= biased
+        return theta, target, gram
 
-
-def mean_count(observations: Observations) -> float:
-    """A moment estimate of the mean true count per cell, kept positive."""
-    matrix, (n_rows, n_columns) = Debiased(observations), observations.shape
-    estimate = (matrix.row_sums.sum() - n_columns * matrix.bias_d.sum()) / (n_rows * n_columns)
-    return max(float(estimate), 1e-3 / n_columns)
+    return alternate(half_step, observations.shape, n_components, rng, iterations, SWEEPS, engine.map)
 
 
-def mean_rate_without_offsets(observations: Observations) -> float:
-    """``mean_count`` over the mean of the known offsets: the size of sum_k theta_dk phi_vk before them."""
-    row_offset, column_offset = 1.0 / observations.prior_scale_d, 1.0 / observations.prior_scale_v
-    return mean_count(observations) / float(row_offset.mean() * column_offset.mean())
+def descend_block(
+    block: Block,
+    noise: tuple[Any, ...],
+    phi: np.ndarray,
+    gram: np.ndarray,
+    fill_v: np.ndarray,
+    sweeps: int,
+    theta: np.ndarray,
+    bias_d: np.ndarray,
+    fill_d: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """Better rows of theta given phi; the block's part of (S^T theta, bias_d theta, theta^T theta)."""
+    (theta,), _ = project_block(block, noise, phi, gram, fill_v, sweeps, theta, bias_d, fill_d)
+    product, dense = np.zeros_like(phi), is_dense(block.entries, len(phi))
+    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, theta, product, dense)
+    return (theta,), (product, (bias_d[:, None] * theta).sum(axis=0), theta.T @ theta)
+
+
+def project_block(
+    block: Block,
+    noise: tuple[Any, ...],
+    phi: np.ndarray,
+    gram: np.ndarray,
+    fill_v: np.ndarray,
+    sweeps: int,
+    theta: np.ndarray,
+    bias_d: np.ndarray,
+    fill_d: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """Better rows of theta given phi."""
+    theta, target = theta.copy(), -np.outer(bias_d, phi.sum(axis=0))
+    dense = is_dense(block.entries, len(phi))
+    kernels.multiply_rows(noise, block.entries, fill_d, fill_v, phi, target, dense)
+    kernels.descend(theta, gram, target, sweeps)
+    return (theta,), ()
+
+
+def project(observations: Observations, phi: np.ndarray, theta: np.ndarray, engine: Engine) -> np.ndarray:
+    """Nonnegative theta (D, K) nearer to the least |T - theta phi^T|^2 given phi (V, K)."""
+    facts, phi = facts_of(observations, engine), np.ascontiguousarray(phi)
+    with threadpool_limits(limits=1, user_api="blas"):
+        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTIONS
+        own = theta, facts.bias_d, facts.fill_d
+        (theta,), _ = engine.over_rows(project_block, observations, shared, own)
+    return theta
 
 
 def least_squares(
-    matrix: Debiased | sp.csr_array | np.ndarray,
+    matrix: sp.csr_array | np.ndarray,
     bias_d: np.ndarray,
     n_components: int,
     rng: np.random.Generator,
-    iterations: int = ITERATIONS,
+    iterations: int,
+    sweeps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nonnegative (theta (D, K), phi (V, K)) that minimise |matrix - bias_d 1^T - theta phi^T|^2, by HALS.
+    """Nonnegative (theta (D, K), phi (V, K)) near the least |matrix - bias_d 1^T - theta phi^T|^2, on one thread."""
 
-    Hierarchical alternating least squares (Cichocki and Phan 2009): one column of one factor at a time, each
-    step the exact minimum. Starts from uniform random factors.
+    def half_step(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        kernels.descend(theta, phi.T @ phi, matrix @ phi - np.outer(bias_d, phi.sum(axis=0)), sweeps)
+        return theta, matrix.T @ theta - bias_d @ theta, theta.T @ theta
+
+    return alternate(half_step, matrix.shape, n_components, rng, iterations, sweeps)
+
+
+def alternate(
+    half_step: HalfStep,
+    shape: tuple[int, int],
+    n_components: int,
+    rng: np.random.Generator,
+    iterations: int,
+    sweeps: int,
+    many: Map = map,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Factors by hierarchical alternating least squares, from uniform random ones.
+
+    One column of one factor at a time goes to its exact minimum (Cichocki and Phan 2009), ``sweeps`` times with every
+    product of the data (Gillis and Glineur 2012).
     """
-    n_rows, n_columns = matrix.shape
+    n_rows, n_columns = shape
     phi = rng.random((n_columns, n_components))
     theta = rng.random((n_rows, n_components))
+    parts = row_blocks(n_columns, COLUMNS_AT_ONCE)
     with threadpool_limits(limits=1, user_api="blas"):
         for _ in range(iterations):
-            _update(theta, phi.T @ phi, matrix @ phi - np.outer(bias_d, phi.sum(axis=0)))
-            _update(phi, theta.T @ theta, matrix.T @ theta - bias_d @ theta)
+            theta, target, gram = half_step(theta, phi)
+            list(many(partial(descend_part, phi, gram, target, sweeps), parts))
             size = np.sqrt((phi**2).sum(axis=0))
             dead = size == 0.0
             phi[:, dead], theta[:, dead] = rng.random((n_columns, int(dead.sum()))), 0.0
@@ -121,82 +188,29 @@ def least_squares(
     return theta, phi
 
 
-def _update(factor: np.ndarray, gram: np.ndarray, target: np.ndarray) -> None:
-    for k in range(factor.shape[1]):
-        if gram[k, k] > 0.0:
-            step = (target[:, k] - factor @ gram[:, k]) / gram[k, k]
-            factor[:, k] = np.maximum(factor[:, k] + step, 0.0)
-
-
-def project(
-    matrix: Debiased | sp.csr_array, bias_d: np.ndarray, phi: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    """Nonnegative theta (D, K) nearer to the least-squares fit of matrix - bias_d 1^T given phi (V, K)."""
-    theta = theta.copy()
-    with threadpool_limits(limits=1, user_api="blas"):
-        gram, target = phi.T @ phi, matrix @ phi - np.outer(bias_d, phi.sum(axis=0))
-        for _ in range(PROJECTIONS):
-            _update(theta, gram, target)
-    return theta
-
-
-def least_squares_start(
-    observations: Observations, n_components: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
-
-    Of very large data phi comes from a random part of the rows, and theta is fitted to it.
-    """
-    n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
-    if n_entries > START_ENTRIES:
-        n_taken = max(n_rows * START_ENTRIES // n_entries, 1)
-        taken = Debiased(observations.take(np.sort(rng.choice(n_rows, n_taken, replace=False))))
-        phi = least_squares(taken, taken.bias_d, n_components, rng)[1]
-        matrix = Debiased(observations)
-        theta = project(matrix, matrix.bias_d, phi, np.zeros((n_rows, n_components)))
-    else:
-        matrix = Debiased(observations)
-        theta, phi = least_squares(matrix, matrix.bias_d, n_components, rng)
-    floor = np.sqrt(FLOOR * mean_count(observations) / n_components)
-    theta_mean, phi_mean = theta.mean(axis=0), phi.mean(axis=0)
-    balance = np.sqrt(np.where(theta_mean * phi_mean > 0.0, phi_mean / np.maximum(theta_mean, 1e-300), 1.0))
-    theta, phi = theta * balance, phi / balance
-    return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
-
-
-def start_factors(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> tuple[np.ndarray, ...]:
-    """Positive factors near a least-squares fit; fixed ones as they are."""
-    row = model.row_factor
-    if row is None or not model.columns.single or len(model.free) < len(model.factors):
-        return multiplicative_start(observations, model, rng)
-    theta, phi = least_squares_start(observations, model.n_components, rng)
-    factors = [np.empty(0)] * 2
-    factors[row] = model.as_row_factor(theta)
-    column = model.columns.uses[0]
-    axes = [model.columns.axes.index(a) for a in column.axes]
-    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
-    return tuple(factors)
+def descend_part(phi: np.ndarray, gram: np.ndarray, target: np.ndarray, sweeps: int, part: slice) -> None:
+    """Replace some rows of phi by better ones."""
+    kernels.descend(phi[part], gram, target[part], sweeps)
 
 
 def multiplicative_start(
     observations: Observations,
     model: Factorization,
     rng: np.random.Generator,
+    engine: Engine,
     iterations: int = MULTIPLICATIVE_ITERATIONS,
 ) -> tuple[np.ndarray, ...]:
     """Least squares for any factorization, by multiplicative updates from random factors.
 
-    A factor that both sides use begins where the rows' side does in ``least_squares``: from near-even memberships the
+    A factor that both sides use begins where the rows' side does in ``fit_reports``: from near-even memberships the
     updates seldom leave one community for all, whose error has no slope towards several.
 
     Each is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
     seen, which never raises the squared error (Lee and Seung 2001); to the power 1/2 for a factor that is used
-    twice. T is ``debiased``.
+    twice. T are the debiased reports.
     """
-    target = Target(observations)
-    size = (mean_count(observations) / np.prod([model.columns.sizes[a] for a in model.spec.latent])) ** (
+    mean = facts_of(observations, engine).mean_count
+    size = (mean / np.prod([model.columns.sizes[a] for a in model.spec.latent])) ** (
         1.0 / len(model.spec.terms)
     )
     factors = [
@@ -204,13 +218,13 @@ def multiplicative_start(
         for factor in model.factors
     ]
     if model.shared in model.free:
-        factors[model.shared] = size * shared_start(observations, model, rng)
+        factors[model.shared] = size * shared_start(observations, model, rng, engine)
     for f in (f for f in model.free if model.factors[f].symmetric):
         factors[f] = 0.5 * (factors[f] + factors[f].T)
     with threadpool_limits(limits=1, user_api="blas"):
         for _ in range(iterations):
             for f in model.free:
-                above, below = gradients(target, model, factors, f)
+                above, below = gradients(observations, model, factors, f, engine)
                 times = sum(use.factor == f for use in (*model.rows.uses, *model.columns.uses))
                 factors[f] = factors[f] * (above / np.maximum(below, TINY)) ** (1.0 / times)
     for f in model.free:
@@ -218,69 +232,69 @@ def multiplicative_start(
     return tuple(factors)
 
 
-def shared_start(observations: Observations, model: Factorization, rng: np.random.Generator) -> np.ndarray:
+def shared_start(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> np.ndarray:
     """The rows of a nonnegative least-squares fit as the factor that both sides use, each component of mean 1."""
-    matrix = Debiased(observations)
-    theta, _ = least_squares(matrix, matrix.bias_d, model.n_components, rng)
+    theta, _ = fit_reports(observations, model.n_components, rng, engine)
     mean = theta.mean(axis=0)
     return model.as_row_factor(np.maximum(theta / np.where(mean > 0.0, mean, 1.0), SHARED_FLOOR))
 
 
-class Target:
-    """T as a positive and a negative part, each sparse plus a constant per row, over the cells that are seen."""
-
-    def __init__(self, observations: Observations) -> None:
-        o = observations
-        rows = np.repeat(np.arange(o.shape[0]), np.diff(o.indptr))
-        alpha = o.level_e if o.level_e.size else o.level_d[rows]
-        hidden = o.reports == MASKED
-        values = np.where(hidden, 0.0, (1.0 + alpha) * np.maximum(o.reports, 0))
-        bias = np.where(hidden, 0.0, alpha / (1.0 - alpha)) if o.level_e.size else np.zeros(values.size)
-        self.bias_d = np.zeros(o.shape[0]) if o.level_e.size else o.level_d / (1.0 - o.level_d)
-        self.above, self.below = (
-            sp.csr_array((x, o.columns, o.indptr), shape=o.shape) for x in (values, bias)
-        )
-        self.hidden_rows, self.hidden_columns = rows[hidden], o.columns[hidden]
-        self.shape = o.shape
-
-    def towards_rows(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """((D, K) T's positive part, (D, K) rates and T's negative part) times phi."""
-        unseen = self.unseen(theta, phi)
-        below = theta @ (phi.T @ phi) + np.outer(self.bias_d, phi.sum(axis=0)) + self.below @ phi
-        return self.above @ phi, below - unseen @ phi
-
-    def towards_columns(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same for columns, (V, K): times theta."""
-        unseen = self.unseen(theta, phi)
-        below = phi @ (theta.T @ theta) + self.bias_d @ theta + self.below.T @ theta
-        return self.above.T @ theta, below - unseen.T @ theta
-
-    def unseen(self, theta: np.ndarray, phi: np.ndarray) -> sp.csr_array:
-        """Rates and row constants of the cells that are masked."""
-        rates = np.einsum("ek,ek->e", theta[self.hidden_rows], phi[self.hidden_columns])
-        values = rates + self.bias_d[self.hidden_rows]
-        return sp.csr_array((values, (self.hidden_rows, self.hidden_columns)), shape=self.shape)
-
-
 def gradients(
-    target: Target, model: Factorization, factors: list[np.ndarray], f: int
+    observations: Observations, model: Factorization, factors: list[np.ndarray], f: int, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray]:
     """What pulls factor f up and what pulls it down, summed over its uses."""
     rows, columns = model.rows.forward(factors), model.columns.forward(factors)
-    theta, phi = model.rows.matrix(rows), model.columns.matrix(columns)
+    theta, phi = (
+        np.ascontiguousarray(side.matrix(values))
+        for side, values in ((model.rows, rows), (model.columns, columns))
+    )
     above, below = np.zeros(model.factors[f].shape), np.zeros(model.factors[f].shape)
 
-    def add(side: Side, values: list[np.ndarray], pulls: tuple[np.ndarray, np.ndarray]) -> None:
+    def add(side: Side, values: list[np.ndarray], pulls: tuple[np.ndarray, ...]) -> None:
         nonlocal above, below
         for u, use in enumerate(side.uses):
             if use.factor == f:
                 above = above + side.gradient(u, values, pulls[0])
                 below = below + side.gradient(u, values, np.maximum(pulls[1], 0.0))
 
-    if any(use.factor == f for use in model.rows.uses):
-        add(model.rows, rows, target.towards_rows(theta, phi))
-    if any(use.factor == f for use in model.columns.uses):
-        add(model.columns, columns, target.towards_columns(theta, phi))
+    by_row, by_column = (any(use.factor == f for use in side.uses) for side in (model.rows, model.columns))
+    noise = observations.noise.kernel
+    shared, own = (noise, phi, phi.T @ phi, by_row, by_column), (theta, facts_of(observations).bias_d)
+    of_rows, sums = engine.over_rows(pull_block, observations, shared, own)
+    if by_row:
+        add(model.rows, rows, of_rows)
+    if by_column:
+        up, down, gram, biased = sums
+        add(model.columns, columns, (up, down + phi @ gram + biased))
     if model.factors[f].symmetric:
         above, below = above + above.T, below + below.T
     return above, below
+
+
+def pull_block(
+    block: Block,
+    noise: tuple[Any, ...],
+    phi: np.ndarray,
+    gram: np.ndarray,
+    by_row: bool,
+    by_column: bool,
+    theta: np.ndarray,
+    bias_d: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """Of T's positive part, and of the rates and T's negative part, over the cells that are seen.
+
+    By row: both times phi. By column: the block's part of both times theta, of stored cells; of theta^T theta; and of
+    bias_d theta.
+    """
+    rows: Arrays = ()
+    sums: Arrays = ()
+    if by_row:
+        rows = np.zeros_like(theta), theta @ gram + np.outer(bias_d, phi.sum(axis=0))
+        kernels.pull_rows(noise, block.entries, theta, phi, *rows)
+    if by_column:
+        sums = np.zeros_like(phi), np.zeros_like(phi)
+        kernels.pull_columns(noise, block.entries, theta, phi, *sums)
+        sums = *sums, theta.T @ theta, (bias_d[:, None] * theta).sum(axis=0)
+    return rows, sums

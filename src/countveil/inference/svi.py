@@ -31,9 +31,10 @@ from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
 from countveil.inference.factors import offset_scales
+from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
-from countveil.inference.start import Debiased, start_factors
 from countveil.inference.start import project as least_squares_given
+from countveil.inference.start import start_factors
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
 from countveil.kernels.gamma import SMALLEST
@@ -142,7 +143,7 @@ def fit_rows(
         phi.sum(axis=0),
         row_prior(state, model, batch),
     )
-    start = project(batch, phi)
+    start = project(batch, phi, engine)
     shared, blocks = (law, phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_BLOCK)
     theta, _ = engine.over_rows(settle_block, batch, shared, (start, *prior), blocks)
     return pass_over_rows(batch, law, (theta[0], theta[1]), (phi_g, phi), prior, engine)
@@ -169,12 +170,12 @@ def settle_block(
     return (split_by, mean), ()
 
 
-def project(batch: Observations, phi: np.ndarray) -> np.ndarray:
+def project(batch: Observations, phi: np.ndarray, engine: Engine) -> np.ndarray:
     """Positive theta (D, K) near the least-squares fit of the debiased reports given phi (V, K)."""
-    matrix, total_k = Debiased(batch), phi.sum(axis=0)
-    tokens_d = np.maximum(matrix.row_sums - batch.shape[1] * matrix.bias_d, 1.0)
+    total_k = phi.sum(axis=0)
+    tokens_d = np.maximum(facts_of(batch, engine).row_totals, 1.0)
     even = np.outer(tokens_d, 1.0 / (total_k.size * total_k))
-    theta = least_squares_given(matrix, matrix.bias_d, phi, even)
+    theta = least_squares_given(batch, phi, even, engine)
     return np.maximum(theta, LOCAL_FLOOR * even)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.factors import sample_gammas
-from countveil.inference.start import Debiased, mean_count
+from countveil.inference.facts import facts_of
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.tiles import DENSE_SHARE
@@ -54,7 +54,7 @@ def _estimate(observations: Observations) -> bool:
     positive = observations.reports.size
     if positive < LEAST_REPORTS or observations.stores_all or observations.n_masked or (alpha <= 0.0).any():
         return False
-    rate_of_rows = n_columns * mean_count(observations)
+    rate_of_rows = n_columns * facts_of(observations).mean_count
     cost, beside = ((1.0 + 2.0 * alpha) / alpha).sum() * rate_of_rows, alpha.sum() * rate_of_rows
     few = positive < DENSE_SHARE * alpha.size * n_columns and beside < MOST_PROPOSALS * positive
     return bool(cost < MOST_PROPOSALS * positive or few)
@@ -72,8 +72,7 @@ def blocks_of(observations: Observations) -> list[slice]:
 
 def work_of_rows(observations: Observations) -> np.ndarray:
     """(D,) what each row costs, in tokens, at a guess: those proposed and reports listed, or entries visited."""
-    alpha, matrix = observations.level_d, Debiased(observations)
-    count = np.maximum(matrix.row_sums - observations.shape[1] * matrix.bias_d, 0.0)
+    alpha, count = observations.level_d, np.maximum(facts_of(observations).row_totals, 0.0)
     entries = np.diff(observations.indptr)
     work = np.minimum(count / alpha + entries / ENTRIES_LISTED, entries + alpha * count)
     return np.rint(work) + WORK_OF_A_ROW  # whole numbers, so that no cut hangs on the last bit of a sum

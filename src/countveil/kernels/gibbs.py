@@ -59,7 +59,7 @@ def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, spac
                 column_i[n] = v
                 report_i[n] = report
                 count_i[n] = report
-                level_i[n] = level_at(level_d, level_e, d, e)
+                level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
                 rate_i[n] = inner(theta_dk, d, phi_vk, v) if rates_dv.size == 0 else rates_dv[d - first, v]
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):

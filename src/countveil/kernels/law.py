@@ -4,7 +4,8 @@ A law is noise times likelihood: a named tuple whose class says which. Numba com
 it is called with, and a call of a function below then is a direct one: nothing is chosen at run time. A module that
 knows a law says so with ``provides``. Batches are those of ``batches``; "counts" below are what is allocated to
 components, whatever the likelihood calls them. Whatever is drawn or expected here is given a stored report, which is
-positive; a cell that is not stored matters through its exposure alone.
+positive; a cell that is not stored matters through its exposure alone. Where chains begin is a matter of the noise
+alone: ``debiased``, ``bias`` and ``unbiased`` are chosen by its own class.
 """
 
 from collections.abc import Callable
@@ -52,6 +53,21 @@ def unseen_exposure(law, level):
     raise NotImplementedError
 
 
+def debiased(noise, report, level):
+    """A multiple of a stored report that, less ``bias``, has mean zero where the count is zero."""
+    raise NotImplementedError
+
+
+def bias(noise, level):
+    """The mean of ``debiased`` where the count is zero."""
+    raise NotImplementedError
+
+
+def unbiased(noise, report, level):
+    """A number whose mean is the count, whatever that is; a report that is not positive is one that is not stored."""
+    raise NotImplementedError
+
+
 def provides(
     function: Callable[..., Any], law_class: type
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -62,7 +78,7 @@ def provides(
     """
 
     def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        @overload(function, strict=False)
+        @overload(function, strict=False, inline="always")
         def choose(law, *arguments):
             if isinstance(law, types.BaseNamedTuple) and law.instance_class is law_class:
                 return implementation

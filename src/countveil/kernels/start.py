@@ -1,65 +1,201 @@
-"""The debiased reports of a block of rows as a matrix to multiply with: never held, made entry by entry.
+"""Debiased reports of a block of rows as a matrix to multiply with, never held, and the update of least squares.
 
-T_dv = S_dv - bias_d, S_dv = (1 + alpha) max(r, 0) on stored entries and 0 elsewhere; where alpha is an entry's own,
-S takes its alpha / (1 - alpha) away as well. A masked cell has fill_d fill_v + bias_d. Suffixes as in ``gibbs``.
+T_dv = S_dv - bias_d: S_dv is a multiple of the report on stored entries and 0 elsewhere, bias_d its mean where the
+count is zero; both are the noise's. Where the level is an entry's own, bias_d is 0 and S takes the entry's bias away as
+well. A masked cell of S has fill_d fill_v + bias_d. Dense blocks go by matrix products over tiles, as in ``tiles``.
+Suffixes are shapes, as in ``entries``.
 """
 
+import numpy as np
 from numba import njit
 
-from countveil.kernels.entries import MASKED, level_at
+from countveil.kernels.entries import MASKED
+from countveil.kernels.gibbs import inner
+from countveil.kernels.law import bias, debiased, unbiased
+from countveil.kernels.tiles import COLUMNS_PER_TILE
 
 
 @njit(cache=True, nogil=True)
-def debiased_report(report, alpha, own_alpha, filled):
+def entry_of_s(noise, report, level, own_level, filled):
     """S of one stored entry."""
     if report == MASKED:
         return filled
-    bias = alpha / (1.0 - alpha) if own_alpha else 0.0
-    return (1.0 + alpha) * max(report, 0) - bias
+    return debiased(noise, report, level) - (bias(noise, level) if own_level else 0.0)
 
 
 @njit(cache=True, nogil=True)
-def sum_rows(entries, bias_d, row_2d, column_2v):
-    """Add S, with bias_d in masked cells, to row_2d[0] and column_2v[0]; count these cells in the second rows."""
+def bias_of_row(noise, level, own_level):
+    """bias_d, which is 0 where the level is an entry's own."""
+    return 0.0 if own_level else bias(noise, level)
+
+
+@njit(cache=True, nogil=True)
+def sum_rows(noise, entries, row_2d, column_2v):
+    """Add S, with bias_d in masked cells, to row_2d[0] and column_2v[0]; count these cells in the second rows.
+
+    Returns the sum of unbiased estimates over all cells that are not masked.
+    """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
+    total = 0.0
     for d in range(level_d.size):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
+        total -= (column_2v.shape[1] - (indptr[d + 1] - indptr[d])) * bias(noise, level_d[d])
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = level_at(level_d, level_e, d, e)
-            value = debiased_report(reports[e], alpha, level_e.size > 0, bias_d[d])
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            value = entry_of_s(noise, reports[e], level, level_e.size > 0, empty)
             row_2d[0, d] += value
             column_2v[0, v] += value
             if reports[e] == MASKED:
                 row_2d[1, d] += 1.0
                 column_2v[1, v] += 1.0
+            else:
+                total += unbiased(noise, reports[e], level)
+    return total
 
 
 @njit(cache=True, nogil=True)
-def multiply_rows(entries, bias_d, fill_d, fill_v, phi_vk, product_dk):
+def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv):
+    """s_dv = S at columns first to last; place_d is each row's next entry, and moves on."""
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    s_dv[:] = 0.0
+    for d in range(place_d.size):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
+        e, end = place_d[d], indptr[d + 1]
+        while e < end and columns[e] < last:
+            v = columns[e]
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            filled = fill_d[d] * fill_v[v] + empty
+            s_dv[d, v - first] = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
+            e += 1
+        place_d[d] = e
+
+
+@njit(cache=True, nogil=True)
+def multiply_rows(noise, entries, fill_d, fill_v, phi_vk, product_dk, dense):
     """product_dk += S phi_vk."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    for d in range(level_d.size):
+    n_rows, n_topics = product_dk.shape
+    if dense:
+        place_d, cells = indptr[:n_rows].copy(), np.empty(n_rows * COLUMNS_PER_TILE)
+        part_dk = np.empty((n_rows, n_topics))
+        for first in range(0, phi_vk.shape[0], COLUMNS_PER_TILE):
+            last = min(first + COLUMNS_PER_TILE, phi_vk.shape[0])
+            s_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
+            fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv)
+            np.dot(s_dv, phi_vk[first:last], part_dk)
+            product_dk += part_dk
+        return
+    for d in range(n_rows):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = level_at(level_d, level_e, d, e)
-            filled = fill_d[d] * fill_v[v] + bias_d[d]
-            value = debiased_report(reports[e], alpha, level_e.size > 0, filled)
-            for k in range(phi_vk.shape[1]):
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            filled = fill_d[d] * fill_v[v] + empty
+            value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
+            for k in range(n_topics):
                 product_dk[d, k] += value * phi_vk[v, k]
 
 
 @njit(cache=True, nogil=True)
-def multiply_columns(entries, bias_d, fill_d, fill_v, theta_dk, product_vk):
+def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense):
     """product_vk += S^T theta_dk."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    for d in range(level_d.size):
+    n_rows, n_topics = theta_dk.shape
+    if dense:
+        place_d, cells = indptr[:n_rows].copy(), np.empty(n_rows * COLUMNS_PER_TILE)
+        part = np.empty(COLUMNS_PER_TILE * n_topics)
+        for first in range(0, product_vk.shape[0], COLUMNS_PER_TILE):
+            last = min(first + COLUMNS_PER_TILE, product_vk.shape[0])
+            s_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
+            fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv)
+            part_vk = part[: (last - first) * n_topics].reshape(last - first, n_topics)
+            np.dot(s_dv.T, theta_dk, part_vk)
+            columns_vk = product_vk[first:last]  # to assign to a slice would compile for seconds
+            columns_vk += part_vk
+        return
+    for d in range(n_rows):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
-            alpha = level_at(level_d, level_e, d, e)
-            filled = fill_d[d] * fill_v[v] + bias_d[d]
-            value = debiased_report(reports[e], alpha, level_e.size > 0, filled)
-            for k in range(theta_dk.shape[1]):
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            filled = fill_d[d] * fill_v[v] + empty
+            value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
+            for k in range(n_topics):
                 product_vk[v, k] += value * theta_dk[d, k]
+
+
+@njit(cache=True, nogil=True)
+def descend(factor_nk, gram_kk, target_nk, sweeps):
+    """Replace each row x of a factor by one nearer to the least x G x / 2 - t x over x >= 0, entry by entry.
+
+    One entry at a time goes to its exact minimum, all of them ``sweeps`` times. G is gram_kk, t the target's row.
+    """
+    n_topics = gram_kk.shape[0]
+    slope_k = np.empty(n_topics)
+    for n in range(factor_nk.shape[0]):
+        for k in range(n_topics):
+            slope_k[k] = target_nk[n, k]
+        for j in range(n_topics):
+            x = factor_nk[n, j]
+            if x != 0.0:
+                for k in range(n_topics):
+                    slope_k[k] -= x * gram_kk[j, k]
+        for _ in range(sweeps):
+            for j in range(n_topics):
+                if gram_kk[j, j] > 0.0:
+                    x = max(factor_nk[n, j] + slope_k[j] / gram_kk[j, j], 0.0)
+                    step = x - factor_nk[n, j]
+                    if step != 0.0:
+                        factor_nk[n, j] = x
+                        for k in range(n_topics):
+                            slope_k[k] -= step * gram_kk[j, k]
+
+
+@njit(cache=True, nogil=True)
+def pulls(noise, report, level, own_level, hidden):
+    """(T's positive part, its negative part beyond bias_d) of one stored entry; a masked one takes ``hidden`` away."""
+    if report == MASKED:
+        return 0.0, -hidden
+    return debiased(noise, report, level), bias(noise, level) if own_level else 0.0
+
+
+@njit(cache=True, nogil=True)
+def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
+    """Add the positive part of T times phi_vk to up_dk; the negative part beyond bias_d, less masked cells, to down_dk.
+
+    A masked cell is taken away with its rate and bias_d.
+    """
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            hidden = empty + inner(theta_dk, d, phi_vk, v) if reports[e] == MASKED else 0.0
+            up, down = pulls(noise, reports[e], level, level_e.size > 0, hidden)
+            for k in range(up_dk.shape[1]):
+                up_dk[d, k] += up * phi_vk[v, k]
+                down_dk[d, k] += down * phi_vk[v, k]
+
+
+@njit(cache=True, nogil=True)
+def pull_columns(noise, entries, theta_dk, phi_vk, up_vk, down_vk):
+    """The same times theta_dk, added to up_vk and down_vk."""
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
+        for e in range(indptr[d], indptr[d + 1]):
+            v = columns[e]
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            hidden = empty + inner(theta_dk, d, phi_vk, v) if reports[e] == MASKED else 0.0
+            up, down = pulls(noise, reports[e], level, level_e.size > 0, hidden)
+            for k in range(up_vk.shape[1]):
+                up_vk[v, k] += up * theta_dk[d, k]
+                down_vk[v, k] += down * theta_dk[d, k]

@@ -8,7 +8,7 @@ machine, so that it changes no draw from one number of threads to another. Suffi
 import numpy as np
 from numba import njit
 
-from countveil.kernels.entries import MASKED, level_at
+from countveil.kernels.entries import MASKED
 from countveil.kernels.law import unseen_exposure
 
 COLUMNS_PER_TILE = 256
@@ -57,7 +57,7 @@ def fill_excess(law, entries, place_d, first, last, excess):
         e = place_d[d]
         end = indptr[d + 1]
         while e < end and columns[e] < last:
-            level = level_at(level_d, level_e, d, e)
+            level = level_d[d] if level_e.size == 0 else level_e[e]
             value = excess_exposure(law, reports[e], level, base)
             if value != 0.0:
                 found = True
@@ -87,7 +87,7 @@ def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
     for d in range(n_rows):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_at(level_d, level_e, d, e)
+            level = level_d[d] if level_e.size == 0 else level_e[e]
             excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]
@@ -117,7 +117,7 @@ def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
     for d in range(n_rows):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_at(level_d, level_e, d, e)
+            level = level_d[d] if level_e.size == 0 else level_e[e]
             excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]

@@ -147,7 +147,7 @@ def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
             if reports[e] > 0:
                 column_i[n] = columns[e]
                 report_i[n] = reports[e]
-                level_i[n] = level_at(level_d, level_e, d, e)
+                level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
                 rate_i[n] = inner(theta_g_dk, d, phi_g_vk, columns[e])
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
@@ -209,7 +209,7 @@ def fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv):
             if reports[e] > 0:
                 column_i[n] = columns[e] - first
                 report_i[n] = reports[e]
-                level_i[n] = level_at(level_d, level_e, d, e)
+                level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
                 rate_i[n] = rates_dv[d, columns[e] - first]
                 n += 1
             e += 1

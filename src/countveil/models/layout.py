@@ -1,10 +1,10 @@
-"""What a model's axes and factors are called outside: dimensions, variables, and what each is normalised into."""
+"""What a model's axes, factors and components are called outside, and which factors are normalised."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from countveil.models.factorization import Factorization
+from countveil.models.factorization import Factor, Factorization
 from countveil.models.spec import Spec
 
 RESERVED = (
@@ -16,14 +16,36 @@ RESERVED = (
 )  # dimensions that a fit's arrays have beside the model's
 
 
+PLURALS = MappingProxyType(
+    {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}
+)  # of dimensions, in sentences
+
+
+class Part(NamedTuple):
+    """A kind of component that a model has, in words, and the axes along which it is listed."""
+
+    one: str  # "topic"
+    many: str  # "topics"
+    whole: str  # what prevalence is a share of: "all expected words"
+    measure: str  # what a member's number is: "probability of the word in the topic"
+    heading: str  # of a list of members and their numbers: "most probable words: probability"
+    axes: tuple[
+        str, ...
+    ] = ()  # dimensions of the members that reports list; empty for all that can be listed
+
+
 class Layout(NamedTuple):
-    """Names of axes in a posterior, and the order of each factor's axes there."""
+    """Names of axes in a posterior, the order of each factor's axes there, and what components are called."""
 
     dims: dict[str, str]  # axis -> dimension
     axes: dict[str, str]  # factor's name -> its axes in the order wanted
     aliases: Mapping[str, str] = MappingProxyType(
         {}
     )  # dimension -> what a factor that is used twice calls it
+    parts: Mapping[str, Part] = MappingProxyType(
+        {}
+    )  # latent axis -> its components; ``default_part`` if missing
+    plurals: Mapping[str, str] = PLURALS  # dimension -> its plural in a sentence; as it is if missing
 
     def dims_of(self, axes: str) -> tuple[str, ...]:
         """Dimensions of some axes."""
@@ -33,6 +55,13 @@ class Layout(NamedTuple):
         """Dimensions of a factor; a shared one has a neutral word for its observed axis."""
         dims = self.dims_of(axes)
         return tuple(self.aliases.get(d, d) for d in dims) if shared else dims
+
+
+def default_part(name: str) -> Part:
+    """The words for components called ``name``."""
+    many = f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeiou" else f"{name}s"
+    measure = f"share of the {name}"
+    return Part(name, many, "all expected counts", measure, f"largest entries: {measure}")
 
 
 def default_layout(spec: Spec) -> Layout:
@@ -78,3 +107,18 @@ def normalised(model: Factorization) -> tuple[int, ...]:
         if f != taker and observed and latent and latent <= set(model.factors[taker].axes):
             found.append(f)
     return tuple(found)
+
+
+def listable(model: Factorization) -> dict[str, Factor]:
+    """Observed axes along which a component's entries can be listed, each with the factor that holds them.
+
+    Such an axis is in one term only, beside one latent axis: the column of a component is then proportional to its
+    expected counts along the axis. Of a factor that is used twice the first use counts.
+    """
+    spec, found = model.spec, {}
+    for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
+        seen = [a for a in term if a in spec.output]
+        alone = len(term) == 2 and len(seen) == 1 and sum(seen[0] in other for other in spec.terms) == 1
+        if alone and model.factors[f].axes == term:
+            found[seen[0]] = model.factors[f]
+    return found

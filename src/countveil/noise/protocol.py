@@ -29,16 +29,8 @@ class Noise(Protocol):
         """P(a report that is not stored | count 1) over P(the same | count 0)."""
         ...
 
-    def unstored_value(self, level: Values) -> Values:
-        """An unbiased estimate of a count whose report is not stored; a stored report is one of its own count."""
-        ...
-
-    def debiased(self, report: Values, level: Values) -> Values:
-        """A multiple of the stored report that, less ``bias``, has mean zero where the rate is zero."""
-        ...
-
     def bias(self, level: Values) -> Values:
-        """The mean of ``debiased`` where the rate is zero."""
+        """The mean, where the count is zero, of what starts take for the report (``kernels.law.debiased``)."""
         ...
 
     def positive_by_noise(self, level: Values) -> Values:

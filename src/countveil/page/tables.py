@@ -10,7 +10,9 @@ from functools import cache
 from typing import Any
 
 from countveil.privacy import noise
-from countveil.privacy.level import HIDES_LITTLE, HIDES_NOTHING, PrivacyLevel, short
+from countveil.privacy.exact import short
+from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.promise import HIDES_LITTLE, HIDES_NOTHING, felt
 from countveil.privacy.study import Study
 
 STRONG = 1
@@ -23,40 +25,34 @@ def levels(study: Study) -> list[dict[str, Any]]:
 
 
 def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
-    felt = max(level.epsilon, level.rate)
+    exponent = felt(level.epsilon, level.precision)
     return {
         "epsilon": str(level.epsilon),
         "precision": str(level.precision),
         "rate": [str(level.rate.numerator), str(level.rate.denominator)],
         "shortEpsilon": short(level.epsilon),
         "shortPrecision": short(level.precision),
-        "factor": times(felt),
-        "strength": _strength(felt),
+        "factor": times(exponent),
+        "strength": _strength(exponent),
         "positive": f"{100 * level.false_positive_rate:.3g}",
-        "within": within(level.rate),
+        "within": level.mechanism.within(0.95),
         "meaning": said,
         "promise": level.describe(),
         "thresholds": thresholds(level.rate),
     }
 
 
-def _strength(felt: Fraction) -> str:
+def _strength(exponent: Fraction) -> str:
     bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
-    return next((name for bound, name in bounds if felt <= bound), "nothing")
+    return next((name for bound, name in bounds if exponent <= bound), "nothing")
 
 
-def times(felt: Fraction) -> str:
+def times(exponent: Fraction) -> str:
     """How many times as likely something can become, in words: 2.72, 22 000, or e^30."""
-    if felt > HIDES_NOTHING:
-        return f"e^{short(felt)}"
-    factor = float(f"{math.exp(felt):.3g}")
+    if exponent > HIDES_NOTHING:
+        return f"e^{short(exponent)}"
+    factor = float(f"{math.exp(exponent):.3g}")
     return f"{factor:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if factor >= 1000 else f"{factor:.3g}"
-
-
-def within(rate: Fraction) -> int:
-    """The smallest k with P(|tau| <= k) of 95% or more, P(|tau| > k) being 2 alpha^(k+1)/(1 + alpha)."""
-    alpha = math.exp(-float(rate))
-    return max(0, math.ceil((math.log(2 / (1 + alpha)) - math.log(0.05)) / float(rate)) - 1)
 
 
 def thresholds(rate: Fraction) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.experiments.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS
+from countveil.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS
 from countveil.planning.simulate import MEASURES
 
 ERRORS = 2.0
@@ -27,7 +27,7 @@ def read_target(text: str) -> Target:
     """A target from MEASURE:VALUE.
 
     Raises:
-        ValueError: no colon, a measure that is none of GOALS, a value that is no finite number.
+        ValueError: no colon, a measure that is none of GOALS, a value that is not a finite number.
     """
     measure, separator, value = text.partition(":")
     if not separator or measure not in GOALS:
@@ -42,7 +42,7 @@ def read_target(text: str) -> Target:
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
-    """One row a level, number of rows and method: mean and standard error of every measure over replicates."""
+    """One row per level, number of rows and method: mean and standard error of every measure over replicates."""
     groups = fits.groupby(["level", "precision", "epsilon", "rows", "method"], sort=False)
     columns = {"replicates": groups.size()}
     for measure in (*MEASURES, "seconds"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from countveil.experiments.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
+from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning.answers import ERRORS, Target
 from countveil.planning.simulate import NO_NOISE
 from countveil.plotting.style import GREEN, METHODS, new_figure, tidy

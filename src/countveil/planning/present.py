@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from countveil.experiments.contenders import COLUMN_MEANS, ZERO
-from countveil.experiments.exhibits import ProgressWatcher
-from countveil.experiments.present import console
+from countveil.console import console, error_console
+from countveil.contenders import COLUMN_MEANS, ZERO
 from countveil.files import replacing
 from countveil.planning.answers import Target, misleads, participants, summary
 from countveil.planning.figure import save_figure
 from countveil.planning.simulate import Grid, simulate
 from countveil.planning.truths import Source
+from countveil.watcher import ProgressWatcher
 
 HEADINGS = {
     "mae": "MAE to\ncounts",
@@ -42,7 +41,7 @@ def present(
         OSError: ``output`` cannot be written to.
     """
     output.mkdir(parents=True, exist_ok=True)
-    with ProgressWatcher(Console(stderr=True)) as watcher:
+    with ProgressWatcher(error_console()) as watcher:
         fits = simulate(grid, source, watcher, **settings)
         watcher.stage("simulated; writing files")
         found = summary(fits)

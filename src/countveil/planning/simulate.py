@@ -11,10 +11,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from countveil.data.observations import ExactCounts, NaiveCounts
-from countveil.estimators import TopicModel
-from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
-from countveil.experiments.contenders import (
+from countveil.contenders import (
     COLUMN_MEANS,
     LEAST_SQUARES,
     NAIVE,
@@ -23,12 +20,15 @@ from countveil.experiments.contenders import (
     ZERO,
     Sampling,
 )
-from countveil.experiments.demo import Watcher
+from countveil.data.observations import ExactCounts, NaiveCounts
+from countveil.estimators import TopicModel
+from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.inference.diagnostics import FitWarning
 from countveil.planning.truths import MAX_CELLS, Source, Truth
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.level import short
 from countveil.simulation import simulate_release
+from countveil.watcher import Watcher
 
 CELLS_SEEN = 10_000
 NO_NOISE = "no noise"
@@ -70,7 +70,7 @@ class Estimate(NamedTuple):
 
 
 def simulate(grid: Grid, source: Source, watcher: Watcher, **settings: Any) -> pd.DataFrame:
-    """One row a fit: level, epsilon, precision, rows, replicate, method, MEASURES, seconds.
+    """One row per fit: level, epsilon, precision, rows, replicate, method, MEASURES, seconds.
 
     Every replicate draws true counts; all levels and methods see the same ones. The fits of ``countveil``, of
     the naive way and of the true counts are one TopicModel with SETTINGS, or ``settings`` in their place. The

@@ -43,7 +43,7 @@ class Source(Protocol):
         """How many rows can be drawn; None: as many as wanted."""
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
-        """True counts of so many rows."""
+        """True counts of this many rows."""
 
 
 class FromPrior:
@@ -67,7 +67,7 @@ class FromPrior:
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
-        """True counts of so many rows, with topics of their own."""
+        """True counts of this many rows, with topics of their own."""
         theta = rng.gamma(SHAPE, self.total / (SHAPE * self.n_topics), (rows, self.n_topics))
         topics = rng.dirichlet(np.full(self.n_words, SHAPE), self.n_topics)
         return _from_factors(theta, topics, rng)
@@ -99,7 +99,7 @@ class FromModel:
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
-        """True counts of so many rows, by one of the posterior draws."""
+        """True counts of this many rows, by one of the posterior draws."""
         one = int(rng.integers(len(self._theta)))
         pilot_rows = self._theta.shape[1]
         order = np.concatenate([rng.permutation(pilot_rows) for _ in range(-(-rows // pilot_rows))])
@@ -127,7 +127,7 @@ class FromPilot:
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
-        """The counts of so many of the pilot's rows; all in their order if all are wanted."""
+        """The counts of this many of the pilot's rows; all in their order if all are wanted."""
         if rows > self.most_rows:
             raise ValueError(f"rows must be at most the {self.most_rows} of the pilot, got {rows}")
         chosen = self._counts[np.sort(rng.permutation(self.most_rows)[:rows])]

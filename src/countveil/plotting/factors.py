@@ -4,41 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from countveil.estimators import BlockModel, TensorModel, TopicModel
+from countveil.estimators.base import FactorizationEstimator
 from countveil.plotting import style
-
-Fit = TopicModel | BlockModel | TensorModel
-
-
-def members(fit: Fit, n: int, interval: float = 0.9, mode: str | None = None) -> pd.DataFrame:
-    """The n strongest members of each component: component, prevalence, rank, member, probability, lower, upper.
-
-    mode chooses the axis of a tensor (its last one by default).
-
-    Raises:
-        TypeError: no topic, block or tensor model.
-        ValueError: a mode of what is no tensor, or one that there is not; n or interval out of range.
-    """
-    if isinstance(fit, TensorModel):
-        dims = fit._layout(fit.model_.spec).dims_of(fit.model_.spec.output)
-        found = fit.top_entries(dims[-1] if mode is None else mode, n, interval)
-    elif mode is not None:
-        raise ValueError(f"mode goes with a TensorModel, got {mode!r} for a {type(fit).__name__}")
-    elif isinstance(fit, TopicModel):
-        found = fit.top_words(n, interval)
-    elif isinstance(fit, BlockModel):
-        found = fit.top_actors(n, interval)
-    else:
-        raise TypeError(f"fit must be a TopicModel, BlockModel or TensorModel, got {type(fit).__name__}")
-    return found.set_axis(
-        ["component", "prevalence", "rank", "member", "probability", "lower", "upper"], axis=1
-    )
 
 
 def topics(
-    fit: Fit,
+    fit: FactorizationEstimator,
     which: Iterable[int] | None = None,
     n: int = 8,
     interval: float = 0.9,
@@ -49,23 +21,25 @@ def topics(
     """The n strongest members of topics (communities, components), ranked, with their intervals; returns the axes.
 
     Args:
-        fit: a fitted TopicModel, BlockModel or TensorModel.
+        fit: any fitted model whose components can be listed.
         which: numbers of the topics; the five largest by default.
         n: members of each.
         interval: probability of the equal-tailed intervals.
-        mode: the axis of a tensor (its last one by default).
+        mode: the axis of the members; by default the last one that ``fit.parts`` lists of the first kind of component.
         ax: axes to draw on; new ones by default, as high as they need to be.
 
     Raises:
-        ValueError: a topic that there is not; n, interval or mode out of range.
+        TypeError: no model.
+        ValueError: a topic or mode that there is not; n or interval out of range; components that cannot be listed.
     """
-    found = members(fit, n, interval, mode)
+    mode = listed_axis(fit, mode)
+    found = fit.members(mode, n, interval)
     known = found["component"].unique().tolist()
     wanted = known[:5] if which is None else [int(k) for k in which]
     unknown = [k for k in wanted if k not in known]
     if unknown or not wanted:
         raise ValueError(f"which must be numbers from 0 to {len(known) - 1}, got {unknown or wanted}")
-    name = fit.prevalence().columns[0]
+    name = fit.prevalence(axis=mode).columns[0]
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
     ax = style.axes_for(ax, 6.4, 0.6 + 0.19 * height)
@@ -92,13 +66,19 @@ def topics(
     return ax
 
 
-def prevalence(fit: Fit, interval: float = 0.9, *, ax: Any = None) -> Any:
+def prevalence(
+    fit: FactorizationEstimator, interval: float = 0.9, *, mode: str | None = None, ax: Any = None
+) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
+    With several kinds of components, ``mode`` is an axis of those that are meant; the first kind by default.
+
     Raises:
-        ValueError: interval not between 0 and 1.
+        TypeError: no model.
+        ValueError: interval not between 0 and 1; a mode that there is not; components that cannot be listed.
     """
-    found = fit.prevalence(interval)
+    mode = listed_axis(fit, mode)
+    found = fit.prevalence(interval, axis=mode)
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
     ends = [np.maximum(middle - found["lower"], 0.0), np.maximum(found["upper"] - middle, 0.0)]
@@ -113,3 +93,24 @@ def prevalence(fit: Fit, interval: float = 0.9, *, ax: Any = None) -> Any:
     ax.set_xlabel(f"share of all expected counts, with {100 * interval:g}% intervals")
     style.tidy(ax, "x")
     return ax
+
+
+def listed_axis(fit: Any, mode: str | None) -> str:
+    """The axis whose entries are members: the one that was asked for, or the last of the first kind of component.
+
+    Raises:
+        TypeError: no model.
+        ValueError: an axis along which nothing can be listed, or a model of which nothing can.
+    """
+    if not hasattr(type(fit), "parts"):
+        raise TypeError(f"fit must be a model of countveil, got {type(fit).__name__}")
+    known = fit.member_axes
+    if not known:
+        raise ValueError(
+            f"fit must have components whose members can be listed, got a {type(fit).__name__} without"
+        )
+    if mode is None:
+        return str(fit.parts[0].axes[-1])
+    if mode not in known:
+        raise ValueError(f"mode must be one of {list(known)}, got {mode!r}")
+    return mode

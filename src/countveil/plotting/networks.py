@@ -4,48 +4,48 @@ from typing import Any
 
 import numpy as np
 
-from countveil.estimators import BlockModel
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.networks import Network
 from countveil.plotting import style
 
 LAYOUTS = ("spring", "circle")
 MOST_NAMES = 90
-CYCLES_OF_MARKERS = 8
 
 
-def communities_of(fit: BlockModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def communities_of(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(order, home, strength) of the actors, each (actors,): communities side by side, the largest first.
 
     home is the community that most of an actor's expected messages come from or go to; strength is how many.
     """
-    sent = fit.memberships_ * (fit.blocks_ + fit.blocks_.T).sum(axis=1)
+    sent = network.memberships * (network.blocks + network.blocks.T).sum(axis=1)
     home, strength = sent.argmax(axis=1), sent.sum(axis=1)
     sizes = [strength[home == c].sum() for c in range(sent.shape[1])]
     rank = np.argsort(np.argsort(sizes)[::-1])
     return np.lexsort((-strength, rank[home])), home, strength
 
 
-def rate_matrix(fit: BlockModel) -> np.ndarray:
+def rate_matrix(fit: FactorizationEstimator, network: Network) -> np.ndarray:
     """(actors, actors) posterior mean of the rates; of an undirected network both halves."""
     rate = np.array(fit.rate().to_numpy(), dtype=np.float64)
-    if not fit.self_loops:
+    if not network.self_loops:
         np.fill_diagonal(rate, 0.0)
     return rate
 
 
-def block_matrix(fit: BlockModel, *, ax: Any = None) -> Any:
+def block_matrix(fit: FactorizationEstimator, *, ax: Any = None) -> Any:
     """Every pair's expected contacts as a heat map, actors ordered by community; returns the axes.
 
     Lines part the communities, the largest at the top left. Colours are on a scale of log(1 + rate / s), s a
     quarter of the rates' mean, so that rare contacts can be told apart.
 
     Raises:
-        TypeError: no BlockModel.
+        TypeError: no model of a network.
     """
-    check_block_model(fit)
+    found = network_in(fit)
     from matplotlib.colors import FuncNorm
 
-    order, home, _ = communities_of(fit)
-    rate = rate_matrix(fit)[np.ix_(order, order)]
+    order, home, _ = communities_of(found)
+    rate = rate_matrix(fit, found)[np.ix_(order, order)]
     ax = style.axes_for(ax, 6.4, 5.8)
     spread = max(float(rate.mean()) / 4.0, 1e-12)
     norm = FuncNorm(
@@ -56,13 +56,13 @@ def block_matrix(fit: BlockModel, *, ax: Any = None) -> Any:
     for edge in np.flatnonzero(np.diff(home[order])) + 0.5:
         ax.axhline(edge, color="white", linewidth=0.8)
         ax.axvline(edge, color="white", linewidth=0.8)
-    names = [style.plain(name, 22) for name in actors_of(fit)[order]]
+    names = [style.plain(name, 22) for name in found.actors[order]]
     step = -(-len(names) // 50)
     size = 7 if len(names[::step]) <= 40 else 5.5
     ax.set_yticks(range(0, len(names), step), names[::step], fontsize=size)
     ax.set_xticks([])
-    ax.set_ylabel("from" if fit.directed else "")
-    ax.set_xlabel("to (same order)" if fit.directed else "same order")
+    ax.set_ylabel("from" if found.directed else "")
+    ax.set_xlabel("to (same order)" if found.directed else "same order")
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
     bar.set_label("expected count of a pair")
     bar.set_ticks([0.0, *nice_ticks(float(rate.max()), spread)])
@@ -80,7 +80,7 @@ def nice_ticks(highest: float, spread: float) -> list[float]:
 
 
 def network(
-    fit: BlockModel,
+    fit: FactorizationEstimator,
     *,
     layout: str | None = None,
     edges: int | None = None,
@@ -90,7 +90,7 @@ def network(
     """The strongest expected contacts as a network, actors coloured by community and named; returns the axes.
 
     Args:
-        fit: a fitted BlockModel.
+        fit: a fitted model of a network, such as BlockModel.
         layout: "spring" (networkx) or "circle" (communities side by side, names never overlap); by default "spring"
             for up to 40 actors where networkx is installed, else "circle".
         edges: how many of the strongest pairs to draw; two for each actor by default.
@@ -98,20 +98,20 @@ def network(
         ax: axes to draw on; new ones by default.
 
     Raises:
-        TypeError: no BlockModel.
+        TypeError: no model of a network.
         ValueError: an unknown layout, edges or names negative.
         ModuleNotFoundError: layout "spring" without networkx.
     """
-    check_block_model(fit)
+    found = network_in(fit)
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
-    order, home, strength = communities_of(fit)
+    order, home, strength = communities_of(found)
     n_actors = len(order)
     edges = 2 * n_actors if edges is None else edges
     if edges < 0 or names < 0:
         raise ValueError(f"edges and names must not be negative, got {min(edges, names)}")
-    both = rate_matrix(fit)
-    both = both if not fit.directed else both + both.T
+    both = rate_matrix(fit, found)
+    both = both if not found.directed else both + both.T
     if layout is None:
         layout = "spring" if n_actors <= 40 and has_networkx() else "circle"
     places = spring(both) if layout == "spring" else circle(order, home)
@@ -123,10 +123,10 @@ def network(
         ax.scatter(
             *places[mine].T, s=14.0 + 120.0 * strength[mine] / biggest, color=style.CYCLE[c % len(style.CYCLE)],
             marker=style.MARKERS[(c + c // len(style.CYCLE)) % len(style.MARKERS)], edgecolor="white", linewidth=0.5,
-            zorder=3, label=f"community {c}",
+            zorder=3, label=f"{found.part.one} {c}",
         )  # fmt: skip
     named = order if n_actors <= names else np.sort(np.argsort(-strength)[:names])
-    name_actors(ax, fit, places, named, outward=layout == "circle")
+    name_actors(ax, found.actors, places, named, outward=layout == "circle")
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.legend(
@@ -164,12 +164,11 @@ def draw_edges(ax: Any, both: np.ndarray, places: np.ndarray, edges: int, curved
     )
 
 
-def name_actors(ax: Any, fit: BlockModel, places: np.ndarray, named: np.ndarray, outward: bool) -> None:
+def name_actors(ax: Any, actors: np.ndarray, places: np.ndarray, named: np.ndarray, outward: bool) -> None:
     """Names beside their actors: along the ray of a circle, or above."""
-    labels = actors_of(fit)
     for i in named:
         x, y = places[i]
-        text = style.plain(labels[i], 22)
+        text = style.plain(actors[i], 22)
         if not outward:
             ax.annotate(text, (x, y), (0, 6), textcoords="offset points", ha="center", fontsize=7, zorder=4)
             continue
@@ -219,12 +218,13 @@ def has_networkx() -> bool:
     return find_spec("networkx") is not None
 
 
-def actors_of(fit: BlockModel) -> np.ndarray:
-    """Names of the actors, or their numbers."""
-    return np.asarray(fit.posterior["posterior"]["actor"].to_numpy())
+def network_in(fit: Any) -> Network:
+    """The network that a fit is of.
 
-
-def check_block_model(fit: Any) -> None:
-    """Refuse what has no communities."""
-    if not isinstance(fit, BlockModel):
-        raise TypeError(f"fit must be a BlockModel, got {type(fit).__name__}")
+    Raises:
+        TypeError: a fit of anything else.
+    """
+    found: Network | None = fit.network if hasattr(type(fit), "network") else None
+    if found is None:
+        raise TypeError(f"fit must be a model of a network, such as BlockModel, got {type(fit).__name__}")
+    return found

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.posterior import rate_array
 from countveil.inference.predict import count_laws
 from countveil.plotting import style
 
@@ -93,28 +91,26 @@ def laws_of_cells(
     fit: FactorizationEstimator, reports: Any, cells: list[tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[str], np.ndarray]:
     """(reports (n,), labels, laws (n, Y)) of n cells; errors as ``true_counts``."""
-    tree, model, layout = fit._fitted()
-    dims = layout.dims_of(model.spec.output)
-    names = [tree["posterior"][dim].to_numpy() for dim in dims]
-    observed = fit._observe(reports)
-    shape = tuple(len(each) for each in names)
-    if not isinstance(observed, Observations) or observed.mode_shape != shape:
+    axes = fit.axes
+    dims, shape = list(axes), tuple(len(names) for names in axes.values())
+    observed = fit.observe(reports)
+    if observed.mode_shape != shape:
         raise ValueError(f"reports must hold the cells of the fit, {' x '.join(dims)} = {shape}, got others")
     if not cells:
         raise ValueError("cells must name at least one, got none")
-    places = np.array([place_of(cell, dims, names) for cell in cells])
-    columns = np.ravel_multi_index(tuple(places[:, 1:].T), shape[1:])
-    values, level = observed.cells(places[:, 0], columns)
+    places = np.array([place_of(cell, dims, list(axes.values())) for cell in cells])
+    rows, columns = fit.matrix_places(places)
+    values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
-    step = max(1, int(np.ceil(tree["sample_stats"]["log_likelihood"].size / MOST_DRAWS)))
-    rates = []
-    for s, (theta, phi) in enumerate(fit._matrices()):
-        if s % step == 0:
-            rate = rate_array(theta @ phi.T, tree, model, layout).to_numpy()
-            rates.append(rate[tuple(places.T)])
+    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["log_likelihood"].size / MOST_DRAWS)))
+    rates = [
+        (theta[rows] * phi[columns]).sum(axis=1)
+        for s, (theta, phi) in enumerate(fit.matrix_draws())
+        if s % step == 0
+    ]
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
-    return values, labels, count_laws(values, np.array(rates), observed.noise, level, model.likelihood)
+    return values, labels, count_laws(values, np.array(rates), observed.noise, level, fit.model_.likelihood)
 
 
 def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndarray]) -> list[int]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 BLUE, ORANGE, VERMILION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
-PURPLE, SKY, YELLOW, GREY, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#999999", "#000000"
+PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#999999", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY, BLACK)
 """Okabe and Ito (2008), the yellow left out: too pale on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
@@ -20,7 +20,7 @@ METHODS = {  # told apart by marker as well
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches, to be saved: no window, whatever matplotlib's backend is.
+    """An empty figure of this size in inches, to be saved: no window, whatever matplotlib's backend is.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -36,11 +36,11 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def axes_for(ax: Any, width: float, height: float) -> Any:
-    """These axes, or those of a new pyplot figure of so many inches where they are None.
+    """These axes, or those of a new pyplot figure of this size in inches where they are None.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
-        TypeError: no axes of matplotlib's.
+        TypeError: not axes of matplotlib.
     """
     if ax is not None:
         if not hasattr(ax, "transData"):

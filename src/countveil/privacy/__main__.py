@@ -16,8 +16,9 @@ from pathlib import Path
 from countveil import __version__
 from countveil.privacy import _archive, _fields, counting, report
 from countveil.privacy.counting import Counted
+from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
-from countveil.privacy.level import PrivacyLevel, short
+from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.study import WORDS, Study, load
 
 MAX_RECORD_BYTES = 1 << 28

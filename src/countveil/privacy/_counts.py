@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from countveil.privacy import _format, _npy
+from countveil.privacy import _npy, _reports
 
 MAX_COUNT = 2**62
 
@@ -91,9 +91,9 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
         raise ValueError(f"{name} must have {length} entries, got {len(names)}")
     if name != "row_labels" and len(set(names)) != length:
         raise ValueError(f"{name} must differ from each other, got one twice")
-    place = _format.unwritable(names)
+    place = _reports.unwritable(names)
     if place is not None:
-        raise ValueError(f"{name} must be {_format.WRITABLE}, got otherwise in entry {place}")
+        raise ValueError(f"{name} must be {_reports.WRITABLE}, got otherwise in entry {place}")
     return names
 
 

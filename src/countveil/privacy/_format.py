@@ -2,54 +2,39 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _npy
+from countveil.privacy import _npy, _older, mechanisms
 from countveil.privacy._archive import Reader
+from countveil.privacy._reports import Labels
 from countveil.privacy.errors import ReleaseError
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from countveil.privacy.release import Labels, Release
+    from countveil.privacy.release import Release
 
 FORMAT = "countveil-release"
-FORMAT_VERSION = 2
-"""In version 1 every array had 64 bits; such files can still be read."""
-MECHANISM = "two-sided geometric"
-MECHANISM_VERSION = 1
+FORMAT_VERSION = 3
+"""``_older`` reads versions 1 and 2."""
 
-WRITABLE = "Unicode text without NUL and without lone surrogates"
 META = "meta.json"
 _MAX_META = 1 << 28
 _KEYS = {
     "format": str,
     "format_version": int,
-    "mechanism": str,
-    "mechanism_version": int,
+    "mechanisms": list,
+    "mechanism_per_row": bool,
     "layout": str,
     "shape": list,
     "stored": int,
     "truncated": bool,
     "simulated": bool,
-    "levels": list,
-    "level_per_row": bool,
     "labels": list,
     "schema_hash": str,
 }
-_FRACTION = re.compile(r"[1-9][0-9]{0,1299}(/[1-9][0-9]{0,1299})?", re.ASCII)
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
-
-
-def unwritable(names: tuple[str, ...]) -> int | None:
-    """The place of the first label that a text file cannot hold, if there is one."""
-    for place, name in enumerate(names):
-        if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-            return place
-    return None
 
 
 def canonical(value: Any) -> bytes:
@@ -58,7 +43,7 @@ def canonical(value: Any) -> bytes:
     return text.encode("ascii")
 
 
-def schema_hash(shape: tuple[int, ...], labels: "Labels") -> str:
+def schema_hash(shape: tuple[int, ...], labels: Labels) -> str:
     """SHA-256 of the canonical JSON of all axes but the rows: their sizes and their labels."""
     axes = [{"size": length, "labels": names} for length, names in zip(shape[1:], labels[1:], strict=True)]
     return hashlib.sha256(canonical({"columns": axes})).hexdigest()
@@ -66,27 +51,28 @@ def schema_hash(shape: tuple[int, ...], labels: "Labels") -> str:
 
 def description(
     shape: tuple[int, ...],
-    levels: Sequence[PrivacyLevel],
-    labels: "Labels",
+    known: Sequence[Mechanism],
+    labels: Labels,
     *,
     stored: int | None,
     truncated: bool,
     simulated: bool,
     per_row: bool,
 ) -> dict[str, Any]:
-    """What meta.json says; ``stored`` is the number of positive reports, or None for a dense layout."""
+    """What meta.json says, ``known`` being the different mechanisms in order of first use.
+
+    ``stored`` is the number of positive reports, or None for a dense layout.
+    """
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "mechanism": MECHANISM,
-        "mechanism_version": MECHANISM_VERSION,
+        "mechanisms": [each.to_json() for each in known],
+        "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
         "shape": list(shape),
         "stored": prod(shape) if stored is None else stored,
         "truncated": truncated,
         "simulated": simulated,
-        "levels": [{"epsilon": str(level.epsilon), "precision": str(level.precision)} for level in levels],
-        "level_per_row": per_row,
         "labels": labels,
         "schema_hash": schema_hash(shape, labels),
     }
@@ -95,9 +81,9 @@ def description(
 def members(release: "Release") -> dict[str, bytes]:
     """The members of the file, in their order."""
     sparse = hasattr(release.reports, "indptr")
-    per_row = not isinstance(release.levels, PrivacyLevel)
-    levels = (release.levels,) if isinstance(release.levels, PrivacyLevel) else release.levels
-    known = {level: place for place, level in enumerate(dict.fromkeys(levels))}
+    per_row = not isinstance(release.mechanism, Mechanism)
+    rows = (release.mechanism,) if isinstance(release.mechanism, Mechanism) else release.mechanism
+    known = {each: place for place, each in enumerate(dict.fromkeys(rows))}
     meta = description(
         release.shape,
         tuple(known),
@@ -109,8 +95,8 @@ def members(release: "Release") -> dict[str, bytes]:
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
-        if name == "level_of_row":
-            values: Any = [known[level] for level in levels]
+        if name == "mechanism_of_row":
+            values: Any = [known[each] for each in rows]
         else:
             values = getattr(release.reports, name) if sparse else _flat(release.reports, len(release.shape))
         content[f"{name}.npy"] = _npy.encode(values, shape)
@@ -132,42 +118,51 @@ def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         arrays: dict[str, tuple[int, ...]] = {"reports": shape}
     else:
         arrays = {"data": (stored,), "indices": (stored,), "indptr": (shape[0] + 1,)}
-    if meta["level_per_row"]:
-        arrays["level_of_row"] = (shape[0],)
+    if meta["mechanism_per_row"]:
+        arrays["mechanism_of_row"] = (shape[0],)
     return arrays
 
 
 def read(reader: Reader) -> dict[str, Any]:
     """The arguments of Release, from a file whose seal holds; raises ReleaseError naming file and rule."""
     meta = _read_meta(reader)
-    arrays = array_shapes(meta)
-    widths = _npy.WIDTHS if meta["format_version"] > 1 else (8,)
-    wanted = {META, *(f"{name}.npy" for name in arrays)}
-    if reader.names != wanted:
-        raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
-    values = {}
-    for name, shape in arrays.items():
-        if reader.size(f"{name}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
-            raise reader.fault(f"must hold {name} of shape {shape}, got another size")
-        content = reader.read(f"{name}.npy")
-        try:
-            values[name] = _npy.decode(content, shape, widths)
-        except ValueError as error:
-            raise reader.fault(f"must hold arrays as described: {error}") from error
-    levels = [_level(reader, entry) for entry in meta["levels"]]
+    values = _read_arrays(reader, meta)
+    known = [_mechanism(reader, entry) for entry in meta["mechanisms"]]
     return {
         "reports": _reports(reader, meta, values),
-        "levels": _levels_of_rows(reader, levels, values["level_of_row"])
-        if meta["level_per_row"]
-        else levels[0],
+        "mechanism": _of_rows(reader, known, values["mechanism_of_row"])
+        if meta["mechanism_per_row"]
+        else known[0],
         "truncated": meta["truncated"],
         "labels": _labels(reader, meta),
         "simulated": meta["simulated"],
     }
 
 
+def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
+    """The flat values of every array that belongs in the file, which holds nothing else."""
+    older = meta["format_version"] in _older.VERSIONS
+    shapes = array_shapes(meta)
+    stored = {name: _older.MEMBERS.get(name, name) if older else name for name in shapes}
+    wanted = {META, *(f"{name}.npy" for name in stored.values())}
+    if reader.names != wanted:
+        raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
+    widths = _older.widths(meta["format_version"]) if older else _npy.WIDTHS
+    values = {}
+    for name, shape in shapes.items():
+        member = stored[name]
+        if reader.size(f"{member}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
+            raise reader.fault(f"must hold {member} of shape {shape}, got another size")
+        content = reader.read(f"{member}.npy")
+        try:
+            values[name] = _npy.decode(content, shape, widths)
+        except ValueError as error:
+            raise reader.fault(f"must hold arrays as described: {error}") from error
+    return values
+
+
 def _read_meta(reader: Reader) -> dict[str, Any]:
-    """meta.json, with every key present, of its type, and within the rules that need no other member."""
+    """meta.json as version 3 says it, every key of its type, and within the rules that need no other member."""
     if META not in reader.names or reader.size(META) > _MAX_META:
         raise reader.fault(f"must hold a {META} of at most {_MAX_META} bytes, got none or a larger one")
     content = reader.read(META)
@@ -176,28 +171,30 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         unchanged = canonical(meta) == content
     except (ValueError, RecursionError) as error:
         raise reader.fault(f"must hold valid JSON in {META}, got {error}") from error
-    if not isinstance(meta, dict) or set(meta) != set(_KEYS):
-        raise reader.fault(f"must describe itself with the keys {sorted(_KEYS)}, got others")
-    for key, kind in _KEYS.items():
+    if not isinstance(meta, dict) or not {"format", "format_version"} <= set(meta):
+        raise reader.fault("must describe itself with the keys format and format_version, got others")
+    version = meta["format_version"]
+    if meta["format"] != FORMAT:
+        raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
+    if type(version) is not int or version not in (*_older.VERSIONS, FORMAT_VERSION):
+        raise reader.fault(
+            f"must have a format_version from 1 to {FORMAT_VERSION}, got {ascii(version)[:40]}"
+        )
+    keys = _KEYS if version == FORMAT_VERSION else _older.KEYS
+    if set(meta) != set(keys):
+        raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
+    for key, kind in keys.items():
         if type(meta[key]) is not kind:
             raise reader.fault(f"must have {key} of type {kind.__name__}, got {type(meta[key]).__name__}")
-    stated = (meta["format"], meta["format_version"], meta["mechanism"], meta["mechanism_version"])
-    for name, want, got in zip(
-        ("format", "format_version", "mechanism", "mechanism_version"),
-        (FORMAT, 1 if meta["format_version"] == 1 else FORMAT_VERSION, MECHANISM, MECHANISM_VERSION),
-        stated,
-        strict=True,
-    ):
-        if want != got:
-            raise reader.fault(f"must have {name} {want!r}, got {str(got)[:40]!r}")
-    _check_meta(meta, unchanged, reader.fault)
+    if not unchanged:
+        raise reader.fault("must hold its description as canonical JSON, got another spelling")
+    meta = meta if version == FORMAT_VERSION else _older.upgraded(meta, reader.fault)
+    _check_meta(meta, reader.fault)
     return meta
 
 
-def _check_meta(meta: dict[str, Any], unchanged: bool, fault: Callable[[str], ReleaseError]) -> None:
-    shape, layout = meta["shape"], meta["layout"]
-    if not unchanged:
-        raise fault("must hold its description as canonical JSON, got another spelling")
+def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> None:
+    shape, layout, known = meta["shape"], meta["layout"], meta["mechanisms"]
     if not 1 <= len(shape) <= 32 or not all(type(n) is int and 1 <= n < 2**62 for n in shape):
         raise fault("must have a shape of 1 to 32 positive lengths, got another")
     if layout not in _LAYOUTS:
@@ -206,35 +203,27 @@ def _check_meta(meta: dict[str, Any], unchanged: bool, fault: Callable[[str], Re
         raise fault("must have two axes and truncated reports to be sparse, got otherwise")
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
-    if not meta["levels"] or (not meta["level_per_row"] and len(meta["levels"]) != 1):
-        raise fault(f"must have one level, or one for each row, got {len(meta['levels'])}")
+    if not known or (not meta["mechanism_per_row"] and len(known) != 1):
+        raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
     if len(meta["labels"]) != len(shape):
         raise fault(f"must have labels or null for each of {len(shape)} axes, got {len(meta['labels'])}")
 
 
-def _level(reader: Reader, entry: Any) -> PrivacyLevel:
-    if not isinstance(entry, dict) or set(entry) != {"epsilon", "precision"}:
-        raise reader.fault("must give every level as epsilon and precision, got otherwise")
-    exact = {}
-    for name, text in entry.items():
-        if not isinstance(text, str) or not _FRACTION.fullmatch(text) or str(Fraction(text)) != text:
-            raise reader.fault(f"must give {name} as a positive reduced fraction, got {str(text)[:40]!r}")
-        exact[name] = Fraction(text)
+def _mechanism(reader: Reader, entry: Any) -> Mechanism:
     try:
-        return PrivacyLevel(**exact)
+        return mechanisms.from_json(entry)
     except ValueError as error:
-        raise reader.fault(f"must hold valid levels: {error}") from error
+        raise reader.fault(f"must state known mechanisms: {error}") from error
 
 
-def _levels_of_rows(reader: Reader, levels: list[PrivacyLevel], which: Any) -> tuple[PrivacyLevel, ...]:
+def _of_rows(reader: Reader, known: list[Mechanism], which: Any) -> tuple[Mechanism, ...]:
     order = [int(i) for i in which]
-    first_seen = list(dict.fromkeys(order))
-    if first_seen != list(range(len(levels))) or len(set(levels)) != len(levels):
-        raise reader.fault("must give each row one of its levels, in order of first use, got otherwise")
-    return tuple(levels[i] for i in order)
+    if list(dict.fromkeys(order)) != list(range(len(known))) or len(set(known)) != len(known):
+        raise reader.fault("must give each row one of its mechanisms, in order of first use, got otherwise")
+    return tuple(known[i] for i in order)
 
 
-def _labels(reader: Reader, meta: dict[str, Any]) -> "Labels":
+def _labels(reader: Reader, meta: dict[str, Any]) -> Labels:
     for axis, names in enumerate(meta["labels"]):
         if names is None:
             continue

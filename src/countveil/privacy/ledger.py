@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from countveil.privacy.errors import LimitError, RefusedError
-from countveil.privacy.level import PrivacyLevel, short
+from countveil.privacy.exact import short
+from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.study import Study
 
 _APPLICATION = 0x56454C31

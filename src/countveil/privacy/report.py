@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from countveil.privacy import _fields, _format, noise
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.mechanisms import TwoSidedGeometric
 from countveil.privacy.study import Study
 
 FORMAT = "countveil-report"
@@ -77,8 +78,8 @@ def fixed(study: Study) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "study": study.id,
         "schema_hash": study.schema_hash,
-        "mechanism": _format.MECHANISM,
-        "mechanism_version": _format.MECHANISM_VERSION,
+        "mechanism": TwoSidedGeometric.name,
+        "mechanism_version": TwoSidedGeometric.version,
         "truncated": study.truncated,
     }
 

@@ -17,7 +17,9 @@ from typing import Any
 
 from countveil.privacy import _fields, _format, counting
 from countveil.privacy.errors import RefusedError
-from countveil.privacy.level import PrivacyLevel, hides, short
+from countveil.privacy.exact import short
+from countveil.privacy.level import PrivacyLevel, hides
+from countveil.privacy.mechanisms import TwoSidedGeometric
 
 FORMAT = "countveil-study"
 FORMAT_VERSION = 1
@@ -46,7 +48,7 @@ _ADDRESS = re.compile(
     r"(https://[a-z0-9.-]{1,200}|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,60}){0,8}/?",
     re.ASCII,
 )
-_MECHANISM = {"name": _format.MECHANISM, "version": _format.MECHANISM_VERSION}
+_MECHANISM = {"name": TwoSidedGeometric.name, "version": TwoSidedGeometric.version}
 
 
 @dataclass(frozen=True)

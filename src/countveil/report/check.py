@@ -6,7 +6,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.posterior import evenly, mean_rate
+from countveil.inference.posterior import evenly
 from countveil.inference.predict import simulated_reports
 from countveil.likelihoods.laws import positive_beyond_noise
 
@@ -96,7 +96,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    for (theta, phi), wanted in zip(fit._matrices(), times, strict=True):
+    for (theta, phi), wanted in zip(fit.matrix_draws(), times, strict=True):
         for _ in range(int(wanted)):
             simulated = simulated_reports([(theta[chosen], phi)], data.noise, level, likelihood, rng)[0]
             simulated *= visible
@@ -159,20 +159,12 @@ def selected(data: Observations) -> np.ndarray:
 
 def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
     """(rows, V) posterior mean of their rates; for a selection of rows over some 50 draws, evenly spread."""
-    tree, model, layout = fit._fitted()
-    if len(rows) == model.rows.shape[0]:
-        return matrix_of(fit, mean_rate(tree, model, layout).to_numpy())
-    kept = set(evenly(tree["sample_stats"]["log_likelihood"].size, DRAWS_FOR_MEANS).tolist())
-    total = np.zeros((len(rows), model.columns.shape[0]))
-    for s, (theta, phi) in enumerate(fit._matrices()):
+    n_rows, n_columns = fit.matrix_shape
+    if len(rows) == n_rows:
+        return fit.as_matrix(fit.rate())
+    kept = set(evenly(fit.posterior["sample_stats"]["log_likelihood"].size, DRAWS_FOR_MEANS).tolist())
+    total = np.zeros((len(rows), n_columns))
+    for s, (theta, phi) in enumerate(fit.matrix_draws()):
         if s in kept:
             total += theta[rows] @ phi.T
     return total / len(kept)
-
-
-def matrix_of(fit: FactorizationEstimator, values: np.ndarray) -> np.ndarray:
-    """An array over the axes of the output in the matrix form of the model."""
-    model = fit._fitted()[1]
-    axes = model.rows.observed + model.columns.observed
-    order = [model.spec.output.index(a) for a in axes]
-    return values.transpose(order).reshape(model.rows.shape[0], -1)

@@ -8,15 +8,11 @@ import numpy as np
 import xarray as xr
 
 from countveil.data.observations import Observations, PrivatizedCounts
-from countveil.estimators import BlockModel, PoissonFactorization, TensorModel, TopicModel
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, model_called
+from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 
 Data = TypeVar("Data", bound=Observations)
-
-KINDS: dict[str, type[FactorizationEstimator]] = {
-    kind.__name__: kind for kind in (TopicModel, BlockModel, TensorModel, PoissonFactorization)
-}
 
 
 def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
@@ -33,9 +29,10 @@ def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
             kind = str(opened.attrs.get("estimator"))
     except OSError as error:
         raise ValueError(f"{path} is not a fit saved by countveil: {error}") from error
-    if kind not in KINDS:
+    model = model_called(kind)
+    if model is None:
         raise ValueError(f"{path} is not a fit saved by countveil: no model is called {kind!r}")
-    return KINDS[kind].load(path)
+    return model.load(path)
 
 
 def observed(fit: FactorizationEstimator, release: Release) -> Observations:
@@ -44,25 +41,19 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     Raises:
         ValueError: a release of another shape, other labels or other noise levels than the fit's.
     """
-    tree, model, layout = fit._fitted()
-    dims = layout.dims_of(model.spec.output)
-    draws = tree["posterior"]
-    shape = tuple(int(draws.sizes[dim]) for dim in dims)
+    axes = fit.axes
+    shape = tuple(len(known) for known in axes.values())
     data = in_shape_of(fit, PrivatizedCounts.from_release(release))
     if data.mode_shape != shape:
         raise ValueError(
-            f"release must be the one that was fitted, {' x '.join(dims)} = {shape}, got {data.mode_shape}"
+            f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"
         )
-    for dim, names in zip(dims, data.labels, strict=True):
-        known = draws[dim].to_numpy()
+    for (dim, known), names in zip(axes.items(), data.labels, strict=True):
         if names is not None and known.dtype.kind in "OUT" and list(names) != known.tolist():
             raise ValueError(f"release must be the one that was fitted, got other labels along {dim}")
-    seen = fit._observe(data)
-    assert isinstance(seen, Observations)
-    axes = [tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)]
-    found = seen.matricized(axes[0], axes[1])
-    kept = tree["constant_data"]["alpha"].to_numpy()
-    if tree.attrs["observations"] == "private" and not np.allclose(
+    found = fit.data_matrix(fit.observe(data))
+    _, kept = noise_of(fit.posterior)
+    if fit.posterior.attrs["observations"] == "private" and not np.allclose(
         np.sort(np.unique(kept)), np.sort(np.unique(found.level_d)), rtol=1e-9
     ):
         raise ValueError("release must be the one that was fitted, got other noise levels")
@@ -77,8 +68,7 @@ def in_shape_of(
     Raises:
         ValueError: a matrix that cannot be folded into the fit's shape.
     """
-    tree, model, layout = fit._fitted()
-    shape = tuple(int(tree["posterior"].sizes[dim]) for dim in layout.dims_of(model.spec.output))
+    shape = tuple(len(known) for known in fit.axes.values())
     if len(shape) == 2 or data.mode_shape == shape:
         return data
     if data.shape != (shape[0], int(np.prod(shape[1:]))):

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.data.observations import NaiveCounts, Observations
-from countveil.estimators import BlockModel, TensorModel, TopicModel
 from countveil.estimators.base import FactorizationEstimator, check_whole
 from countveil.inference.diagnostics import FitWarning
+from countveil.models.layout import Part
 from countveil.privacy import Release
 from countveil.report.check import dense, mean_of_rows, selected
 from countveil.report.loading import in_shape_of
@@ -23,12 +23,20 @@ SAME = 0.8  # an overlap from which two components are called much the same
 
 
 class Pair(NamedTuple):
-    """A component and the naive one nearest to it; ``overlap`` is the share of the two that is the same."""
+    """A component beside the naive one nearest to it; ``overlap`` is the share of the two that is the same."""
 
     title: str
     overlap: str
     members: str
     naive_members: str
+
+
+class Pairs(NamedTuple):
+    """All components of a kind, each with the nearest naive one."""
+
+    part: Part
+    pairs: list[Pair]
+    alike: int  # how many pairs are much the same
 
 
 class Comparison(NamedTuple):
@@ -38,8 +46,7 @@ class Comparison(NamedTuple):
     naive_total: float
     empty: float  # share of those cells that are expected to hold next to nothing
     naive_empty: float
-    pairs: list[Pair]
-    alike: int  # how many pairs are much the same
+    parts: list[Pairs]
 
 
 def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEstimator:
@@ -64,9 +71,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
 
 def fit_labels(fit: FactorizationEstimator) -> list[list[str] | None]:
     """The names that a fit has for the entries of each axis of its data, None where it has numbers."""
-    tree, model, layout = fit._fitted()
-    names = [tree["posterior"][dim].to_numpy() for dim in layout.dims_of(model.spec.output)]
-    return [each.tolist() if each.dtype.kind in "OUT" else None for each in names]
+    return [each.tolist() if each.dtype.kind in "OUT" else None for each in fit.axes.values()]
 
 
 def compare(
@@ -81,44 +86,27 @@ def compare(
         float(theirs.sum()),
         float((ours < NEXT_TO_NOTHING).mean()),
         float((theirs < NEXT_TO_NOTHING).mean()),
-        *pairs_of(fit, other, n),
+        [pairs_of(part, fit, other, n) for part in fit.parts],
     )
 
 
-def pairs_of(fit: FactorizationEstimator, other: FactorizationEstimator, n: int) -> tuple[list[Pair], int]:
-    """Every component with its nearest naive one, matched one to one, and how many are much the same."""
-    first, second = distributions(fit), distributions(other)
-    if not first:
-        return [], 0
-    overlap = np.mean([overlaps(p, q) for p, q in zip(first, second, strict=True)], axis=0)
+def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstimator, n: int) -> Pairs:
+    """Every component of a kind with its nearest naive one, matched one to one."""
+    both = [(fit.member_means(axis), other.member_means(axis)) for axis in part.axes]
+    overlap = np.mean([overlaps(mine, naive) for mine, naive in both], axis=0)
     _, match = linear_sum_assignment(overlap, maximize=True)
-    mine, naive = ({card.number: card for card in cards(each, n)} for each in (fit, other))
+    mine, naive = ({card.number: card for card in cards(each, part, n)} for each in (fit, other))
     found = [
         Pair(mine[k].title, percent(overlap[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))
         for k in mine
     ]
-    return found, int((overlap[np.arange(len(match)), match] >= SAME).sum())
+    return Pairs(part, found, int((overlap[np.arange(len(match)), match] >= SAME).sum()))
 
 
 def strongest(card: Card) -> str:
     """The members of a component in a row; of each axis of a tensor the first few."""
     lists = [[bar.label for bar in listing.bars] for listing in card.listings]
     return "; ".join(", ".join(names if len(lists) == 1 else names[:ENTRIES]) for names in lists)
-
-
-def distributions(fit: FactorizationEstimator) -> list[np.ndarray]:
-    """(K, n) posterior mean of each component over the entries of each axis; none for a model not known by name."""
-    if isinstance(fit, TopicModel):
-        found = [fit.components_]
-    elif isinstance(fit, BlockModel):
-        found = [fit.memberships_.T]
-    elif isinstance(fit, TensorModel):
-        draws = fit.posterior["posterior"]
-        names = [factor.name for factor in fit.model_.factors]
-        found = [draws[name].mean(("chain", "draw")).transpose("component", ...).to_numpy() for name in names]
-    else:
-        return []
-    return [each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300) for each in found]
 
 
 def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from countveil import __version__
-from countveil.estimators import BlockModel
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.files import replacing
@@ -20,9 +19,9 @@ from countveil.privacy import Release
 from countveil.report import check as checks
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
-from countveil.report.pictures import Picture, block_pictures, check_picture, trace_picture
+from countveil.report.pictures import check_picture, network_pictures, trace_picture
 from countveil.report.promise import promise_of
-from countveil.report.sections import block_table, cards, number, percent, words_of
+from countveil.report.sections import Kind, block_table, kinds, number, percent
 
 
 def write_report(
@@ -91,23 +90,21 @@ def gathered(
     fit: FactorizationEstimator, release: Release | None, members: int, title: str | None
 ) -> dict[str, Any]:
     """All that the template shows."""
-    words = words_of(fit)
-    found = cards(fit, members)
+    found, network = kinds(fit, members), fit.network
     diagnostics = fit.diagnostics()
     trace = trace_picture(fit)
     style = files("countveil.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    blocks: list[Picture] = block_pictures(fit) if isinstance(fit, BlockModel) else []
     context: dict[str, Any] = {
-        "title": title or f"{words.many.capitalize()} behind private counts",
+        "title": title or title_of(found),
         "style": style,
-        "words": words,
         "promise": promise_of(fit, release),
-        "shape": shape_of(fit),
+        "shape": fit.data_in_words(),
         "noise_table": noise_table(fit),
-        "cards": found,
-        "pictures": blocks,
-        "block_table": block_table(fit),
-        "directed": getattr(fit, "directed", True),
+        "kinds": found,
+        "numbers": ", ".join(number_of_parts(kind) for kind in found),
+        "network": network,
+        "pictures": [] if network is None else network_pictures(fit, network),
+        "block_table": [] if network is None else block_table(network),
         "verdict": diagnostics.verdict,
         "trust": trust(diagnostics.table),
         "diagnostics": diagnostic_rows(diagnostics.table),
@@ -132,15 +129,17 @@ def gathered(
     return context
 
 
-def shape_of(fit: FactorizationEstimator) -> str:
-    """Sizes of the data's axes, with their names."""
-    tree, model, layout = fit._fitted()
-    sizes = tree["posterior"].sizes
-    if isinstance(fit, BlockModel):
-        return f"{sizes['actor']:,} actors and their {'' if fit.directed else 'un'}directed contacts"
-    plural = {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}
-    parts = [f"{sizes[d]:,} {plural.get(d, d)}" for d in layout.dims_of(model.spec.output)]
-    return " × ".join(parts)
+def title_of(found: list[Kind]) -> str:
+    """The page's heading where none is given."""
+    names = [kind.part.many for kind in found] or ["components"]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{listed[0].upper()}{listed[1:]} behind private counts"
+
+
+def number_of_parts(kind: Kind) -> str:
+    """How many components there are of a kind."""
+    n = len(kind.cards)
+    return f"{n} {kind.part.many if n > 1 else kind.part.one}"
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:

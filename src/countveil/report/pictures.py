@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.estimators import BlockModel
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.networks import Network
 from countveil.plotting import block_matrix, network, style, trace
 from countveil.report.check import Check
 
@@ -47,16 +47,16 @@ def trace_picture(fit: FactorizationEstimator) -> Picture:
     return picture(lambda ax: trace(fit, ax=ax), alt, 6.6, 2.4)
 
 
-def block_pictures(fit: BlockModel) -> list[Picture]:
+def network_pictures(fit: FactorizationEstimator, found: Network) -> list[Picture]:
     """The heat map and the network of communities."""
-    n = len(fit.memberships_)
+    n, one, many = len(found.actors), found.part.one, found.part.many
     heat = (
-        f"Heat map of the expected counts between {n} actors, ordered by community. Bright squares on the diagonal are "
-        "communities whose members have much to do with each other; bright squares off it join two communities."
+        f"Heat map of the expected counts between {n} actors, ordered by {one}. Bright squares on the diagonal are "
+        f"{many} whose members have much to do with each other; bright squares off it join two {many}."
     )
     net = (
-        f"Network of {n} actors on a circle, the members of a community side by side, with the strongest expected "
-        "contacts as lines. The members are listed community by community in the tables."
+        f"Network of {n} actors on a circle, the members of a {one} side by side, with the strongest expected "
+        f"contacts as lines. The members are listed {one} by {one} in the tables."
     )
     return [
         picture(lambda ax: block_matrix(fit, ax=ax), heat, 6.8, 5.8),

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators import BlockModel, TensorModel, TopicModel
 from countveil.estimators.base import FactorizationEstimator
-from countveil.plotting.factors import members
+from countveil.estimators.networks import Network
+from countveil.models.layout import Part
 
 MOST_BLOCKS = 12
 DARKEST = 60.0  # per cent: dark text on it stays readable
@@ -44,63 +44,48 @@ class Card(NamedTuple):
     listings: list[Listing]
 
 
-class Words(NamedTuple):
-    """What things are called on the page."""
+class Kind(NamedTuple):
+    """All components of one kind, the largest first."""
 
-    one: str
-    many: str
-    of_what: str
-    measure: str
-
-
-WORDS: dict[type, Words] = {
-    TopicModel: Words("topic", "topics", "all expected words", "probability of the word in the topic"),
-    BlockModel: Words("community", "communities", "all expected messages", "share of the community"),
-    TensorModel: Words("component", "components", "all expected counts", "share of the component"),
-}
+    part: Part
+    anchor: str
+    cards: list[Card]
 
 
-def words_of(fit: FactorizationEstimator) -> Words:
-    """What the parts of a fit are called."""
-    return WORDS.get(type(fit), Words("component", "components", "all expected counts", "share"))
-
-
-def cards(fit: FactorizationEstimator, n: int) -> list[Card]:
-    """Every component with its n strongest members, the largest first; none for a model that is not known by name.
+def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
+    """Every kind of component with its n strongest members; none for a model whose components cannot be listed.
 
     Raises:
         ValueError: n out of range.
     """
-    if not isinstance(fit, TopicModel | BlockModel | TensorModel):
-        return []
-    modes: list[str | None] = [None]
-    if isinstance(fit, TensorModel):
-        modes = list(fit._layout(fit.model_.spec).dims_of(fit.model_.spec.output))
-    tables = {mode: members(fit, n, mode=mode) for mode in modes}
-    axis = {mode: axis_of(fit, mode) for mode in modes}
-    shares = fit.prevalence()
+    return [
+        Kind(part, f"parts-{i}" if i else "parts", cards(fit, part, n, f"part-{i}" if i else "part"))
+        for i, part in enumerate(fit.parts)
+    ]
+
+
+def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part") -> list[Card]:
+    """Every component of a kind with its n strongest members along each axis, the largest first.
+
+    Raises:
+        ValueError: n out of range.
+    """
+    tables = {axis: fit.members(axis, n) for axis in part.axes}
+    shares = fit.prevalence(axis=part.axes[0])
     most = float(shares["upper"].max())
-    name = words_of(fit).one
     found = []
     for row in shares.sort_values("prevalence", ascending=False, kind="stable").itertuples(index=False):
         k = row[0]
         lists = [
-            listing(axis[mode], table[table["component"] == k], is_numbered(fit, axis[mode]))
-            for mode, table in tables.items()
+            listing(axis, table[table["component"] == k], is_numbered(fit, axis))
+            for axis, table in tables.items()
         ]
-        share = bar(f"{name.capitalize()} {k}", row.prevalence, row.lower, row.upper, most)
+        share = bar(f"{part.one.capitalize()} {k}", row.prevalence, row.lower, row.upper, most)
         best = [b.label for b in lists[0].bars[:NAMES_IN_OVERVIEW]]
         if len(lists) > 1:
             best = [each.bars[0].label for each in lists]
-        found.append(Card(int(k), f"part-{k}", share.label, share, ", ".join(best), lists))
+        found.append(Card(int(k), f"{anchor}-{k}", share.label, share, ", ".join(best), lists))
     return found
-
-
-def axis_of(fit: FactorizationEstimator, mode: str | None) -> str:
-    """The axis of the members."""
-    if isinstance(fit, TopicModel):
-        return "word"
-    return "actor" if mode is None else mode
 
 
 def is_numbered(fit: FactorizationEstimator, axis: str) -> bool:
@@ -147,13 +132,12 @@ def number(value: Any) -> str:
     return f"{size:,.0f}" if size >= 99.5 else f"{size:.3g}"
 
 
-def block_table(fit: FactorizationEstimator) -> list[list[tuple[str, str, int]]]:
+def block_table(network: Network) -> list[list[tuple[str, str, int]]]:
     """Expected counts between communities: (mean, interval, shade in per cent) by row and column; empty if too many."""
-    if not isinstance(fit, BlockModel) or fit.blocks_.shape[0] > MOST_BLOCKS:
+    mean = network.blocks
+    if len(mean) > MOST_BLOCKS:
         return []
-    draws = fit.posterior["posterior"]["pi"].to_numpy()
-    low, high = np.quantile(draws.reshape(-1, *draws.shape[2:]), [0.05, 0.95], axis=0)
-    mean = fit.blocks_
+    low, high = np.quantile(network.block_draws, [0.05, 0.95], axis=0)
     shade = np.round(DARKEST * np.sqrt(mean / max(float(mean.max()), 1e-300))).astype(int)
     return [
         [

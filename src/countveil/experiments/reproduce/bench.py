@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pandas as pd
 from countveil import __version__
 from countveil.experiments.reproduce.claims import Verdict
 from countveil.files import replacing
+from countveil.watcher import Watcher
 
 CHECKPOINT = ".checkpoint.npz"
 
@@ -36,19 +37,6 @@ class Task(NamedTuple):
     work: Callable[[], dict[str, Any]]
 
 
-class Watcher(Protocol):
-    """Who is told how far it is."""
-
-    def begin(self, total: int) -> None:
-        """So many tasks are about to start."""
-
-    def started(self, name: str) -> None:
-        """A task starts."""
-
-    def finished(self, name: str, seconds: float) -> None:
-        """A task is done."""
-
-
 class Bench:
     """One case study's place to work.
 
@@ -57,7 +45,7 @@ class Bench:
         folder: where results are kept, or None to keep none.
         data: a folder of real counts, or None.
         seed: of samplers and of simulated noise.
-        watcher: told of every task.
+        watcher: shows every task.
     """
 
     def __init__(
@@ -85,14 +73,14 @@ class Bench:
         return found
 
     def announce(self, n: int) -> None:
-        """So many more pieces of work are to come."""
+        """This many more pieces of work are to come."""
         if self.watcher is not None and n:
             self._total += n
             self.watcher.begin(self._total)
 
     @contextmanager
     def watched(self, label: str) -> Iterator[None]:
-        """A piece of work, told to the watcher."""
+        """A piece of work, shown by the watcher."""
         if self.watcher is None:
             yield
             return

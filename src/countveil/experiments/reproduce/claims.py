@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
 def compared(claim: str, fits: pd.DataFrame, setting: list[str], comparison: Comparison) -> Verdict:
     """A claim that one method is better than another, setting by setting.
 
-    fits has a row a fit: the columns of ``setting``, ``draw``, ``method`` and the metric. In a setting the first is
+    fits has a row per fit: the columns of ``setting``, ``draw``, ``method`` and the metric. In a setting the first is
     the better if its mean over the draws is. A method that sees no noise has one setting: it is compared with all of
     those that agree in the columns in which it has values. NaN (no such value) leaves a setting out.
     """

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.contenders import rate_scores
 from countveil.estimators import BlockModel
-from countveil.experiments.contenders import rate_scores
 from countveil.experiments.reproduce import style
 from countveil.experiments.reproduce.bench import Bench, Task, digest
 from countveil.experiments.reproduce.fits import Noisy, Sampling, result, with_noise
@@ -30,7 +30,7 @@ QUICK = Plan((5, 20), 1, Sampling(1, 150, 100))
 
 
 def fits(bench: Bench, plan: Plan, counts: np.ndarray, held_out: np.ndarray | None) -> pd.DataFrame:
-    """One row a fit: scores on the held-out cells, or on all but the diagonal. Zero is a method too."""
+    """One row per fit: scores on the held-out cells, or on all but the diagonal. Zero is a method too."""
     diagonal = np.eye(len(counts), dtype=bool)
     mask = diagonal if held_out is None else diagonal | held_out
     cells = ~diagonal if held_out is None else held_out & ~diagonal

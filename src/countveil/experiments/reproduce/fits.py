@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.contenders import LEAST_SQUARES_ITERATIONS, distributions
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.estimators.base import FactorizationEstimator, check_whole
-from countveil.experiments.contenders import LEAST_SQUARES_ITERATIONS
 from countveil.experiments.reproduce.style import (
     EXACT_VI,
     KNOWN_PRIOR,
@@ -39,7 +39,7 @@ class Sampling(NamedTuple):
     thin: int = 1
 
     def at_most(self, sweeps: int) -> "Sampling":
-        """Chains of so many sweeps at most, the same share of them to settle; as many draws as that leaves room for."""
+        """Chains of at most this many sweeps: the same share for tuning, as many draws as that leaves room for."""
         whole = self.tune + self.draws * self.thin
         if whole <= sweeps:
             return self
@@ -115,12 +115,6 @@ def signed_least_squares(
         if error < least:
             best, least = phi.T, error
     return total / starts, best
-
-
-def distributions(components: np.ndarray) -> np.ndarray:
-    """Rows scaled to sum to one; a row of zeros becomes uniform."""
-    totals = components.sum(axis=1, keepdims=True)
-    return np.where(totals > 0.0, components / np.maximum(totals, 1e-300), 1.0 / components.shape[1])
 
 
 def result(

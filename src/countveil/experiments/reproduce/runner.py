@@ -6,16 +6,15 @@ from typing import Any
 
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from countveil.experiments.exhibits import ProgressWatcher
-from countveil.experiments.present import console
+from countveil.console import console, error_console
 from countveil.experiments.reproduce import case_module, style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
 from countveil.experiments.reproduce.fits import Sampling
 from countveil.files import replacing
+from countveil.watcher import ProgressWatcher
 
 STYLE = {HOLDS: "bold green", FAILS: "bold red"}
 
@@ -50,7 +49,7 @@ def present(
                 raise FileNotFoundError(f"{name} {reason}")
             found[name] = [untested(module.ABOUT, reason)]
             continue
-        with ProgressWatcher(Console(stderr=True)) as watcher:
+        with ProgressWatcher(error_console()) as watcher:
             bench = Bench(name, output / "fits", data, seed, watcher)
             study = module.run(bench, at_most(module.QUICK if quick else module.FULL, repeats, sweeps))
         write_files(study, name, output)

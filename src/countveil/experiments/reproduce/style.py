@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.experiments.figure import new_figure
 from countveil.files import replacing
+from countveil.plotting.style import new_figure
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 KNOWN_PRIOR = "countveil, true prior"
@@ -28,7 +28,7 @@ DPI = 110
 
 
 def figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches."""
+    """An empty figure of this size in inches."""
     return new_figure(width, height)
 
 

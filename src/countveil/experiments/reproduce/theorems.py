@@ -121,7 +121,7 @@ def privacy_is_tight(losses: pd.DataFrame) -> Check:
     )
 
 
-def skellam_mixture(alpha: float, scale: float, k: np.ndarray) -> np.ndarray:
+def skellam_mixture(scale: float, k: np.ndarray) -> np.ndarray:
     """P(k) of Skellam(l1, l2) with exponential l1, l2 of mean scale, by Gauss-Laguerre quadrature."""
     nodes, weights = roots_laguerre(NODES)
     keep = weights > 0.0
@@ -136,7 +136,7 @@ def randomised(power: float) -> Check:
     """Whether exponential rates of mean (alpha/(1-alpha))^power make Skellam noise two-sided geometric."""
     k, worst = np.arange(-15, 16), 0.0
     for alpha in ALPHAS:
-        found = skellam_mixture(alpha, (alpha / (1.0 - alpha)) ** power, k)
+        found = skellam_mixture((alpha / (1.0 - alpha)) ** power, k)
         worst = max(worst, float(np.abs(found - TwoSidedGeometric(alpha).pmf(k)).max()))
     statement = "Skellam noise with exponential rates of mean alpha/(1-alpha) is two-sided geometric noise"
     return Check(statement, len(ALPHAS) * len(k), worst, ROUNDING)
@@ -249,9 +249,7 @@ def draw(losses: pd.DataFrame, mean: np.ndarray, mode: np.ndarray) -> Any:
         first.plot(distances, distances * np.log(1.0 / alpha), color=colour, linewidth=1)
         k = np.arange(-12, 13)
         second.semilogy(k, TwoSidedGeometric(alpha).pmf(k), color=colour, linewidth=1)
-        second.semilogy(
-            k, skellam_mixture(alpha, alpha / (1.0 - alpha), k), marker, color=colour, markersize=5
-        )
+        second.semilogy(k, skellam_mixture(alpha / (1.0 - alpha), k), marker, color=colour, markersize=5)
     style.tidy(
         first,
         "L1 distance N of two observations",

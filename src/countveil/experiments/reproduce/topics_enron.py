@@ -12,15 +12,15 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from countveil.contenders import FLOORS, distributions
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 from countveil.evaluation import npmi, umass
-from countveil.experiments.contenders import FLOORS
 from countveil.experiments.reproduce import real_counts, style
 from countveil.experiments.reproduce.bench import Bench, Study, Task, digest
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared, untested
-from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling, distributions
+from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.start import least_squares
@@ -204,7 +204,7 @@ def scores(
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
-    """The paper's claims about its three methods; then the rivals that it has not."""
+    """The paper's claims about its three methods; then rivals that it does not have."""
     claims = [
         ("Rates have a lower mean absolute error than the naive way's", "mae", NAIVE),
         ("Topics have a higher NPMI than the naive way's", "npmi", NAIVE),

@@ -66,7 +66,7 @@ def mean_over_positive(alpha):
 @register_jitable
 def debiased(report, alpha):
     """(1 + alpha) max(report, 0): less ``mean_over_positive`` it has mean zero where the rate is zero (section 10)."""
-    return (1.0 + alpha) * np.maximum(report, 0)
+    return (1.0 + alpha) * max(report, 0)
 
 
 def mean_of_truncated(rate, alpha, exp=np.exp):

@@ -63,6 +63,24 @@ def unseen_poisson_exposure(law, level):
     return formulas.exposure(level)
 
 
+@provides(law.debiased, TwoSidedGeometricKernel)
+def debiased(noise, report, level):
+    """(1 + alpha) max(report, 0)."""
+    return formulas.debiased(report, level)
+
+
+@provides(law.bias, TwoSidedGeometricKernel)
+def bias(noise, level):
+    """alpha / (1 - alpha)."""
+    return formulas.mean_over_positive(level)
+
+
+@provides(law.unbiased, TwoSidedGeometricKernel)
+def unbiased(noise, report, level):
+    """The report where it is positive, -alpha / (1 - alpha) where it is not."""
+    return float(report) if report > 0 else -formulas.mean_over_positive(level)
+
+
 @provides(general.log_kernel, TwoSidedGeometricKernel)
 def log_kernel(noise, report, count, level):
     """log (1 - alpha) / (1 + alpha) alpha^|report - count|."""

@@ -20,14 +20,6 @@ class TwoSidedGeometricNoise:
         """alpha."""
         return level
 
-    def unstored_value(self, level: Any) -> Any:
-        """-alpha / (1 - alpha)."""
-        return -formulas.mean_over_positive(level)
-
-    def debiased(self, report: Any, level: Any) -> Any:
-        """(1 + alpha) max(report, 0)."""
-        return formulas.debiased(report, level)
-
     def bias(self, level: Any) -> Any:
         """alpha / (1 - alpha)."""
         return formulas.mean_over_positive(level)

@@ -10,7 +10,7 @@ import pytest
 import countveil as cv
 from tests.joint import batch_error, bound, two_sided_geometric
 
-PAGE = Path(__file__).parent.parent / "docs" / "bring-your-own.md"
+PAGE = Path(__file__).parents[2] / "docs" / "bring-your-own.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 ALPHA = 0.6
 SHAPE, N_COMPONENTS = (3, 3), 2

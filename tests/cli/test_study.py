@@ -2,12 +2,9 @@ import json
 
 import pytest
 
-from countveil.audit import Finding
-from countveil.audit.checks import LEVELS
+from countveil.page import page
 from countveil.privacy import PrivacyLevel, study
-from tests.commands import fails, run
-
-ASKED = ["--title", "Mail", "--purpose", "To find topics.", "--contact", "me@example.org", "--level", "10:1"]
+from tests.commands import ASKED, fails, run
 
 
 @pytest.fixture
@@ -59,22 +56,13 @@ def test_what_is_no_study_is_refused_in_one_line(here):
     assert "s.json: id must be the SHA-256 of all other fields" in fails("study", "show", "s.json")
 
 
-def test_the_audit_tells_every_check_and_fails_if_one_does(here, monkeypatch):
-    level = PrivacyLevel(1, 10)
-    asked = []
-
-    def audit(levels):
-        asked.append(list(levels))
-        yield Finding("arrays", "law", level, True, "p = 0.5", "a deviation of 0.001")
-        yield Finding("arrays", "alpha", level, len(asked) == 1, "p = 0", "alpha wrong by 1%")
-
-    monkeypatch.setattr("countveil.audit.audit", audit)
-    said = run("audit", "--level", "10:1").stdout
-    assert "PASS  arrays, law (N=10, epsilon=1): p = 0.5; detects a deviation of 0.001" in said
-    assert said.endswith("2 of 2 checks passed.\n")
+def test_the_page_of_a_study(here):
     run("study", "new", "word.txt", "-o", "s.json", *ASKED)
-    said = run("audit", "--study", "s.json", status=1).stdout
-    assert "FAIL  arrays, alpha (N=10, epsilon=1): p = 0; detects alpha wrong by 1%" in said
-    run("audit", status=1)
-    assert asked == [[level], [level], list(LEVELS)]
-    assert "level must be N:EPSILON" in fails("audit", "--level", "strong")
+    made = study.load("s.json")
+    assert f"the page of study {made.id}" in run("study", "page", "s.json", "-o", "s.html").stdout
+    assert (here / "s.html").read_text(encoding="utf-8") == page(made)
+    assert "exists already" in fails("study", "page", "s.json", "-o", "s.html")
+    (here / "en.json").write_text(run("study", "strings").stdout)
+    run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
+    assert (here / "s.html").read_text(encoding="utf-8") == page(made)
+    assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")

@@ -1,37 +1,9 @@
-"""What the commands share: errors in one line, and outputs that replace nothing by accident."""
+"""Outputs that replace nothing by accident."""
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
+from countveil.files import replacing
 from countveil.privacy._archive import check_replaceable
-
-EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
-
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
-
-
-def plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with expected errors as one line on stderr and exit status 1, Ctrl-C as 130."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except EXPECTED as error:
-            typer.echo("error: " + " ".join(str(error).split()), err=True)
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
-
-    return wrapped
 
 
 def check_free(path: Path, force: bool, *others: Path | None) -> None:
@@ -51,8 +23,20 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
         raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a folder for outputs that exists and is something else."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"{path} must be a directory for the files, got something else")
+
+
 def is_same(one: Path, other: Path) -> bool:
     """Whether two paths lead to one file, or would once it is written."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 import countveil as cv
 
-SOURCE = Path(__file__).parent.parent / "benchmarks" / "billion.py"
+SOURCE = Path(__file__).parents[2] / "benchmarks" / "billion.py"
 spec = importlib.util.spec_from_file_location("billion", SOURCE)
 billion = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(billion)

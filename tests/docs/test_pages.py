@@ -2,12 +2,14 @@
 
 import re
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from urllib.parse import urlsplit
 
 import matplotlib as mpl
 import pytest
 
 import countveil as cv
+from countveil.estimators.parameters import described_options
 from tests.pages import DOCS, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
 
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
@@ -116,9 +118,10 @@ def test_links_lead_to_files_and_headings_that_there_are(page):
         assert found.is_file(), target
         if found.suffix != ".md":
             continue
-        headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+        there = found.read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
         slugs = [re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings]
-        assert not anchor or anchor in slugs, target
+        assert not anchor or anchor in slugs + re.findall(r'<a id="([^"]+)"></a>', there), target
 
 
 def test_the_reference_names_everything_public_once():
@@ -134,6 +137,23 @@ def test_the_reference_names_everything_public_once():
 
     for module in (distributions, plotting):
         assert set(module.__all__) <= set(things)
+
+
+def test_the_site_lists_every_option_of_every_model():
+    spec = spec_from_file_location("site_hook", DOCS / "hooks" / "site.py")
+    hook = module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    written = (DOCS / "reference.md").read_text(encoding="utf-8")
+    page = hook.on_page_markdown(written)
+    for model in (cv.TopicModel, cv.BlockModel, cv.TensorModel, cv.PoissonFactorization):
+        for name, said in described_options(model).items():
+            assert page.count(f"- `{name}` {said}") == 1
+    assert re.search(r"^- `draws` \(int, default 500\): .* has one\)\.$", page, re.MULTILINE)
+    assert re.search(r"^- `total_rows` .* Only `TopicModel`\.$", page, re.MULTILINE)
+    assert page.replace(hook.options(), hook.OPTIONS) == written
+    assert (
+        hook.on_page_markdown("[a](../src/countveil/privacy/study.schema.json)") == "[a](study.schema.json)"
+    )
 
 
 def test_every_page_is_in_the_site():

@@ -1,4 +1,4 @@
-"""The methods that the demo compares: each turns counts or reports into rates and topics.
+"""The methods that experiments and plans compare: each turns counts or reports into rates and topics.
 
 Ours and the naive way see a release alone, least squares and the column means its signed reports. Only the
 reference sees true counts. Ours, naive and reference are one model under one sampler, and average over its
@@ -76,7 +76,7 @@ def least_squares_on_reports(release: Release, sampling: Sampling, seed: int) ->
         error = float(((reports - rate) ** 2).sum())
         if error < least:
             best, least = phi.T, error
-    topics = _distributions(best)
+    topics = distributions(best)
     return Estimate(total / sampling.chains, topics, topics, time.perf_counter() - started)
 
 
@@ -115,7 +115,7 @@ def rate_scores(counts: np.ndarray, rate: np.ndarray, floored: bool) -> dict[str
 
 
 def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:
-    """One thread a fit: the demo runs several fits side by side."""
+    """One thread per fit: several fits run side by side."""
     started = time.perf_counter()
     model = TopicModel(
         n_topics=sampling.n_topics, chains=sampling.chains, tune=sampling.tune, draws=sampling.draws,
@@ -126,7 +126,7 @@ def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:
     return Estimate(model.rate().to_numpy(), model.components_, median, time.perf_counter() - started)
 
 
-def _distributions(topics: np.ndarray) -> np.ndarray:
+def distributions(topics: np.ndarray) -> np.ndarray:
     """Rows scaled to sum to one; a row of zeros becomes uniform."""
     totals = topics.sum(axis=1, keepdims=True)
     return np.where(totals > 0.0, topics / np.maximum(totals, 1e-300), 1.0 / topics.shape[1])

@@ -1,0 +1,75 @@
+"""``countveil collect``: the reports of a study as one release."""
+
+from collections.abc import Iterable
+from itertools import chain, starmap
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_free
+from countveil.privacy.study import load
+
+Report = TypeVar("Report")
+
+
+@plain_errors
+def collect_reports(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    reports: Annotated[
+        list[str],
+        typer.Argument(
+            help="Report files, directories full of them, or what `receive` stored: a file or a URL."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write (.npz).")],
+    table: Annotated[
+        Path | None,
+        typer.Option(help="What became of every file, and why [default: the output with the ending .csv]."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Merge the reports of a study into one release.
+
+    Files that are not reports of this study, were changed, hold impossible values or come from a participant who
+    was there before are refused one by one; the table says why. Rows keep their own noise level and are labelled
+    with the participants' random tokens.
+
+    Example: `countveil collect study.json reports/ -o release.npz`
+    """
+    from countveil.collect import Held, collect, report_files
+    from countveil.receive import store
+    from countveil.receive.database import is_url
+
+    table = output.with_suffix(".csv") if table is None else table
+    paths = [Path(where) for where in reports if not is_url(where)]
+    check_free(output, force, study, *paths)
+    check_free(table, force, study, output, *paths)
+    check_outside(output, paths)
+    check_outside(table, paths)
+    stores = [where for where in reports if store.is_store(where)]
+    found = report_files(path for path in paths if not store.is_store(path))
+    held = starmap(Held, chain.from_iterable(map(store.contents, stores)))
+    expected = len(found) + sum(map(store.size, stores))
+    done = collect(load(study), counted(chain(found, held), expected), output, table)
+    typer.echo(f"Accepted {done.accepted} of {done.accepted + done.refused} reports.")
+    for field, times in done.fields.most_common():
+        typer.echo(f"Refused for {field}: {times}")
+    typer.echo(f"Wrote {output}, and {table} with what became of every file.")
+
+
+def check_outside(output: Path, reports: Iterable[Path]) -> None:
+    """Refuse an output among the reports, where a later run would take it for one of them."""
+    if any(path.is_dir() and output.parent.samefile(path) for path in reports):
+        raise ValueError(f"{output} must be outside the directories of reports, got one in {output.parent}")
+
+
+def counted(files: Iterable[Report], total: int) -> Iterable[Report]:
+    """The files, with a progress bar on a terminal where there are many."""
+    from rich.progress import track
+
+    from countveil.console import console
+
+    return track(files, "Collecting", total=total, console=console(), transient=True, disable=total < 1000)

@@ -1,0 +1,114 @@
+"""``countveil privatize``: a release from a matrix of true counts."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_free
+from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
+from countveil.privacy._counts import reads_as_number
+from countveil.privacy.level import hides, short
+from countveil.privacy.release import Labels, describe_labels
+
+
+@plain_errors
+def privatize_counts(
+    counts: Annotated[
+        Path,
+        typer.Argument(
+            help="Matrix of true counts, one record per row: .csv, .npy, .npz, .mtx, or .txt (UCI bag of words)."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
+    epsilon: Annotated[str, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")],
+    precision: Annotated[str, typer.Option(help="N: how many counts may change in all, a positive decimal.")],
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
+    ] = None,
+    truncated: Annotated[
+        bool | None,
+        typer.Option(
+            "--truncated/--signed", help="Cut reports at zero, or keep their sign [default: cut if sparse]."
+        ),
+    ] = None,
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", help="The first row of the .csv is a record: columns have no names."),
+    ] = False,
+    row_labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the .csv, by its name, that holds row labels, not counts."
+        ),
+    ] = None,
+    no_row_labels: Annotated[
+        bool, typer.Option("--no-row-labels", help="Leave the row labels out of the release.")
+    ] = False,
+    rows_per_file: Annotated[
+        int | None,
+        typer.Option(min=1, help="Make the output a new folder of release files with this many rows each."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Add exact two-sided geometric noise to counts and write the release.
+
+    The noise comes from the operating system's entropy and cannot be seeded or repeated. Only epsilon/N matters
+    to it: alpha = exp(-epsilon/N). Prints what is promised, and never a count.
+
+    Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of
+    them a number, unless --no-header is given. The first column holds row labels if its header cell is empty
+    or none of its cells is a number; --row-labels names another one, such as a column of numeric ids. All other
+    cells are non-negative whole numbers. Row labels and column names are published as they are.
+
+    Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
+    """
+    from countveil.data.io import read_counts
+
+    if rows_per_file is None:
+        check_free(output, force, counts, vocabulary)
+    level = PrivacyLevel(epsilon, precision)
+    table = read_counts(counts, not no_header, row_labels, vocabulary)
+    labels: dict[str, Any] = {
+        "row_labels": None if no_row_labels else table.row_labels,
+        "column_labels": table.column_labels,
+    }
+    if rows_per_file is None:
+        release, files = privatize(table.values, level, truncated, **labels), ""
+        release.save(output)
+    else:
+        paths = privatize_to_files(
+            table.values, level, output, truncated, rows_per_file=rows_per_file, **labels
+        )
+        release, files = Release.load(paths[0]), f" in {len(paths)} files"
+    describe(release, level, tuple(labels.values()))
+    size = f"{table.values.shape[0]} x {release.shape[1]}"
+    kind = "truncated at zero" if release.truncated else "signed"
+    typer.echo(f"Wrote {output}: {size} reports{files}, {kind}.")
+
+
+def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:
+    """Print what is promised and which labels are published as they are; warn of a level that hides little.
+
+    ``release`` may be one file of several, ``labels`` are those of all.
+    """
+    if hidden := hides(level):
+        typer.echo(
+            f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
+            "a smaller epsilon/N hides more",
+            err=True,
+        )
+    typer.echo(level.describe())
+    typer.echo(describe_columns(release.shape[1], release.column_labels))
+    if published := describe_labels(labels):
+        typer.echo(published)
+
+
+def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:
+    """How many columns were taken for counts, and which, so that a column of something else is noticed."""
+    said = f"{n_columns} column{'s' if n_columns > 1 else ''} of counts"
+    if names is None or reads_as_number(names[0]) or reads_as_number(names[-1]):
+        return f"{said}."
+    return f"{said}, from {names[0]} to {names[-1]}."

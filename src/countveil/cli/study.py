@@ -1,0 +1,112 @@
+"""``countveil study``: the file that a study publishes, and the page that its participants open."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil import page
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force, read_level
+from countveil.cli.outputs import check_free, write_text
+from countveil.privacy import study
+
+StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
+
+study_app = typer.Typer(help="Write and read the file that a study publishes.", no_args_is_help=True)
+
+
+@study_app.command("new")
+@plain_errors
+def new_study(
+    labels: Annotated[
+        list[Path],
+        typer.Argument(help="What is counted: a text file, one word per line; one file for each axis."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write (.json).")],
+    title: Annotated[str, typer.Option(help="What the study is called, in one line.")],
+    purpose: Annotated[str, typer.Option(help="What the reports are for, as participants read it.")],
+    contact: Annotated[str, typer.Option(help="Whom to send reports to and whom to ask.")],
+    level: Annotated[
+        list[str],
+        typer.Option(metavar="N:EPSILON", help="A level on offer: hide up to N at epsilon. Repeatable."),
+    ],
+    categories: Annotated[
+        bool,
+        typer.Option("--categories", help="Lines are categories that participants count, not words of text."),
+    ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Reports keep their sign; the models here do not need it.")
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Where the participant's page may send a report (https://...) [default: nowhere]."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
+
+    An axis is named by its file, `receiver.txt` being the axis `receiver`. Prints the study's id and what its
+    levels mean.
+
+    Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."
+    --contact me@example.org --level 10:1 --level 10:5`
+    """
+    from countveil.data.io import read_vocabulary
+
+    check_free(output, force, *labels)
+    axes = [(path.stem, read_vocabulary(path)) for path in labels]
+    made = study.new(
+        title,
+        purpose,
+        contact,
+        [read_level(text) for text in level],
+        axes,
+        kind=study.CATEGORIES if categories else study.WORDS,
+        truncated=not signed,
+        address=address,
+    )
+    write_text(output, made.to_json())
+    sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
+    typer.echo(f"Wrote {output}: study {made.id}, {sizes}.")
+    for place, meaning in enumerate(made.meanings(), start=1):
+        typer.echo(f"Level {place}: {meaning}")
+
+
+@study_app.command("show")
+@plain_errors
+def show_study(file: StudyFile) -> None:
+    """Check a study file, and show it as participants see it."""
+    typer.echo(study.load(file).describe())
+
+
+@study_app.command("page")
+@plain_errors
+def study_page(
+    file: StudyFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
+    strings: Annotated[
+        Path | None,
+        typer.Option(help="What the page says, in another language: a .json as `study strings` prints it."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the participant's page: one HTML file that does in a browser what the participant's command does.
+
+    It counts, adds exact noise, shows the report and saves it; it loads nothing, and sends nothing unless the
+    study names an address and the person presses the button. Publish it where the study file is, or hand it out.
+
+    Example: `countveil study page study.json -o study.html`
+    """
+    check_free(output, force, file, strings)
+    made = study.load(file)
+    write_text(output, page.page(made, page.strings(strings)))
+    typer.echo(f"Wrote {output}: the page of study {made.id}, {output.stat().st_size} bytes.")
+
+
+@study_app.command("strings")
+@plain_errors
+def page_strings() -> None:
+    """Print everything that the participant's page says, as JSON to translate for `study page --strings`."""
+    typer.echo(json.dumps(page.strings(), indent=1, ensure_ascii=False))

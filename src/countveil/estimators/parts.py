@@ -1,0 +1,176 @@
+"""What a fit's components are, in words and tables that are laid out alike for every model."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.networks import Network, network_of
+from countveil.estimators.reading import Readable
+from countveil.inference import posterior as posteriors
+from countveil.models.factorization import Factor, Factorization
+from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
+
+COLUMNS = ["component", "prevalence", "rank", "member", "probability", "lower", "upper"]
+
+
+class Listed(NamedTuple):
+    """An axis along which components are listed: the factor that holds them, and which components they are."""
+
+    factor: Factor
+    component: str  # dimension of the components in the factor
+    group: str  # latent axis by which ``latent_groups`` names them
+
+
+class HasParts(Readable):
+    """Topics, communities or components: what they are called, how large they are, and who their members are.
+
+    Reports, pictures and the command line read a fit by these alone, so that a model that names its parts
+    in its layout is shown by all of them.
+    """
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Every kind of component whose members can be listed: one for most models, none for some einsums."""
+        return tuple(self._parts_by_group().values())
+
+    @property
+    def member_axes(self) -> tuple[str, ...]:
+        """Every axis along which the members of components can be listed, also those that no report lists."""
+        return tuple(self._listed())
+
+    def members(self, axis: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+        """The n largest entries of each component along an axis, with equal-tailed intervals.
+
+        Columns: component, prevalence (its share of all expected counts), rank, member, probability (the member's share
+        of the component's expected counts along the axis), lower, upper.
+
+        Raises:
+            ValueError: an axis along which nothing can be listed; n or interval out of range.
+        """
+        check_integer("n", n, 1)
+        check_interval(interval)
+        tree, each = self.posterior, self._listed_along(axis)
+        name = each.factor.name
+        if not self._sums_to_one(each.factor):
+            draws = tree["posterior"][name]
+            shares = draws / draws.sum(axis).clip(min=np.finfo(np.float32).tiny)
+            tree = xr.DataTree.from_dict({"posterior": xr.Dataset({name: shares})})
+        sizes = self._sizes(each.group)
+        return posteriors.top_entries(tree, name, each.component, n, interval, sizes).set_axis(
+            COLUMNS, axis=1
+        )
+
+    def prevalence(self, interval: float = 0.9, *, axis: str | None = None) -> pd.DataFrame:
+        """Each component's share of all expected counts, with equal-tailed intervals.
+
+        Columns: the components' name (topic, community, component), prevalence, lower, upper.
+
+        Args:
+            interval: probability of the intervals.
+            axis: with several kinds of components, an axis of those that are meant; the first kind by default.
+
+        Raises:
+            ValueError: an interval out of range; an axis along which nothing can be listed; a model without
+                components that can be listed.
+        """
+        check_interval(interval)
+        parts = self._parts_by_group()
+        if not parts:
+            raise ValueError(
+                f"the model must have components whose members can be listed, got {self.model_.spec.text!r}"
+            )
+        group = next(iter(parts)) if axis is None else self._listed_along(axis).group
+        return posteriors.shares_table(self._sizes(group), parts[group].one, interval)
+
+    def member_means(self, axis: str) -> np.ndarray:
+        """(K, n) posterior mean of each component over the entries of an axis, as shares that sum to one.
+
+        Raises:
+            ValueError: an axis along which nothing can be listed.
+        """
+        each = self._listed_along(axis)
+        draws = self.posterior["posterior"][each.factor.name]
+        mean = draws.mean(("chain", "draw"), dtype=np.float64).transpose(each.component, axis).to_numpy()
+        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+
+    @property
+    def network(self) -> Network | None:
+        """Who is in which community, and how much these have to do with each other; None if that is no question."""
+        tree, model, layout = self._fitted()
+        return network_of(tree, model, layout, self.parts)
+
+    def data_in_words(self) -> str:
+        """The sizes of the data's axes, with their names."""
+        network, plurals = self.network, self._fitted()[2].plurals
+        if network is not None:
+            return f"{len(network.actors):,} actors and their {'' if network.directed else 'un'}directed contacts"
+        return " × ".join(f"{len(names):,} {plurals.get(dim, dim)}" for dim, names in self.axes.items())
+
+    def _parts_by_group(self) -> dict[str, Part]:
+        """What ``parts`` has, by the latent axis that ``latent_groups`` names each kind by."""
+        _, model, layout = self._fitted()
+        groups, listed, found = latent_groups(model), self._listed(), {}
+        for group in dict.fromkeys(groups.values()):
+            axes = tuple(axis for axis, each in listed.items() if each.group == group)
+            if axes:
+                part = layout.parts.get(group) or default_part(name_of(group, groups, layout))
+                found[group] = part._replace(axes=part.axes or axes)
+        return found
+
+    def _listed(self) -> dict[str, Listed]:
+        """Axes along which components can be listed, by the names that their factors use."""
+        _, model, layout = self._fitted()
+        groups, found = latent_groups(model), {}
+        for axis, factor in listable(model).items():
+            latent = factor.axes.replace(axis, "")
+            (dim,) = layout.dims_of_factor(factor.name, axis, factor is model.shared_factor)
+            found[dim] = Listed(factor, layout.dims[latent], groups[latent])
+        return found
+
+    def _listed_along(self, axis: str) -> Listed:
+        """How components are listed along an axis; raises ValueError."""
+        found = self._listed()
+        if axis not in found:
+            raise ValueError(f"axis must be one of {list(found)}, got {axis!r}")
+        return found[axis]
+
+    def _sums_to_one(self, factor: Factor) -> bool:
+        """Whether every draw of each component does, over the factor's observed axes."""
+        return any(factor is self.model_.factors[f] for f in normalised(self.model_))
+
+    def _sizes(self, group: str) -> np.ndarray:
+        """(C S, K) expected counts of each component of a group of latent axes."""
+        return component_sizes(*self._fitted(), group)
+
+
+def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
+    """What components are called by their dimension, if it is a word."""
+    dim = layout.dims[group]
+    if len(dim) > 1:
+        return dim
+    return "component" if len(set(groups.values())) == 1 else f"component {dim}"
+
+
+def component_sizes(tree: xr.DataTree, model: Factorization, layout: Layout, group: str) -> np.ndarray:
+    """(C S, K) expected counts that each component takes part in, summed over the uses of a factor that is used twice.
+
+    The einsum with the components' axis for its output. A factor whose components sum to one over observed axes of its
+    own drops out.
+    """
+    spec, ones = model.spec, normalised(model)
+    terms, operands = [], []
+    for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
+        factor, order = model.factors[f], layout.axes[model.factors[f].name]
+        axes = [term[factor.axes.index(a)] for a in order]
+        own = [a for a in axes if a in spec.output and sum(a in other for other in spec.terms) == 1]
+        if f in ones and own == [a for a in axes if a in spec.output]:
+            continue
+        summed = tuple(1 + axes.index(a) for a in own)
+        operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
+        terms.append("..." + "".join(a for a in axes if a not in own))
+    tied = [a for a, first in latent_groups(model).items() if first == group]
+    sizes = [np.einsum(f"{','.join(terms)}->...{a}", *operands, optimize="greedy") for a in tied]
+    return np.asarray(sum(sizes))

@@ -1,0 +1,113 @@
+"""What readers of a fit start from: its posterior, the axes of its data, and its rates and data in matrix form.
+
+Whatever the einsum of a model, its rates are theta @ phi.T for two matrices (mathematics, section 6): some axes of the
+data make the rows, all others the columns.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from sklearn.exceptions import NotFittedError
+
+from countveil.data.observations import Observations
+from countveil.data.release_files import ReleaseFiles
+from countveil.inference import posterior as posteriors
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout
+from countveil.models.spec import Spec
+
+
+class Readable:
+    """A fit's draws and data without the names of its factors; its estimator sets ``posterior_`` and ``model_``."""
+
+    model_: Factorization
+
+    def _layout(self, spec: Spec) -> Layout:
+        """What axes, factors and components are called outside."""
+        raise NotImplementedError
+
+    def _observe(self, X: Any) -> Observations | ReleaseFiles:
+        """Data as inference sees them."""
+        raise NotImplementedError
+
+    @property
+    def posterior(self) -> xr.DataTree:
+        """All draws; raises NotFittedError before ``fit``."""
+        if not hasattr(self, "posterior_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
+            )
+        return self.posterior_
+
+    def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
+        """The posterior, and what its variables are."""
+        tree = self.posterior
+        return tree, self.model_, self._layout(self.model_.spec)
+
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        """The axes of the data by name, in order, each with the labels of its entries, or their numbers."""
+        tree, model, layout = self._fitted()
+        return {dim: tree["posterior"][dim].to_numpy() for dim in layout.dims_of(model.spec.output)}
+
+    def observe(self, X: Any) -> Observations:
+        """Data as the model sees them: cells that are no part of it, such as self-loops, are masked.
+
+        Raises:
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: data that the model refuses.
+        """
+        found = self._observe(X)
+        return found.unpacked() if isinstance(found, ReleaseFiles) else found
+
+    def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates."""
+        tree, model, layout = self._fitted()
+        for factors in posteriors.factor_draws(tree, model, layout):
+            yield model.matrices(factors)
+
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the rates in ``matrix_draws``."""
+        _, model, _ = self._fitted()
+        return model.rows.shape[0], model.columns.shape[0]
+
+    def data_matrix(self, observed: Observations) -> Observations:
+        """What ``observe`` gave, over the rows and columns of ``matrix_draws``."""
+        rows, columns = self._sides()
+        return observed.matricized(rows, columns)
+
+    def as_matrix(self, values: Any) -> np.ndarray:
+        """An array over the axes of the data, such as ``rate()``, over the rows and columns of ``matrix_draws``."""
+        rows, columns = self._sides()
+        return np.asarray(values).transpose([*rows, *columns]).reshape(self.matrix_shape)
+
+    def matrix_places(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(row, column) in ``matrix_draws`` of cells (n, axes) given by their numbers along the axes of the data."""
+        shape = [len(names) for names in self.axes.values()]
+        found = [
+            np.ravel_multi_index([places[:, a] for a in side], [shape[a] for a in side])
+            if side
+            else np.zeros(len(places), dtype=np.int64)
+            for side in self._sides()
+        ]
+        return found[0], found[1]
+
+    def places_of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The cells (n, axes) that ``matrix_places`` gave these rows and columns."""
+        shape = [len(names) for names in self.axes.values()]
+        places = np.zeros((len(rows), len(shape)), dtype=np.int64)
+        for side, numbers in zip(self._sides(), (rows, columns), strict=True):
+            if side:
+                places[:, side] = np.stack(np.unravel_index(numbers, [shape[a] for a in side]), axis=1)
+        return places
+
+    def _sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Positions of the rows' axes among those of the data, and of the columns'."""
+        _, model, _ = self._fitted()
+        rows, columns = (
+            tuple(model.spec.output.index(a) for a in side.observed) for side in (model.rows, model.columns)
+        )
+        return rows, columns

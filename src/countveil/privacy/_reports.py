@@ -1,0 +1,97 @@
+"""The parts of a release, checked: reports in any of their containers, and the labels of their axes."""
+
+from typing import Any
+
+from countveil.privacy import _npy
+from countveil.privacy.errors import ReleaseError
+
+Labels = tuple[tuple[str, ...] | None, ...]
+"""The names along each axis, or None where an axis has none."""
+WRITABLE = "Unicode text without NUL and without lone surrogates"
+
+
+def unwritable(names: tuple[str, ...]) -> int | None:
+    """The place of the first label that a text file cannot hold, if there is one."""
+    for place, name in enumerate(names):
+        if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+            return place
+    return None
+
+
+def frozen(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
+    """The reports, read-only where their container allows it, and their shape; raises ReleaseError."""
+    if isinstance(reports, list | tuple):
+        return _frozen_lists(reports, truncated)
+    numpy = _npy.optional("numpy")
+    if numpy is not None and isinstance(reports, numpy.ndarray):
+        if reports.dtype.kind not in "iu" or reports.ndim < 1 or reports.size == 0:
+            raise ReleaseError(
+                f"reports must be integers with at least one row and column, got {reports.dtype} "
+                f"of shape {reports.shape}"
+            )
+        frozen = reports.astype(numpy.int64, order="C", copy=False).view()
+        _check_sign(int(frozen.min()), truncated)
+        frozen.flags.writeable = False
+        return frozen, frozen.shape
+    if hasattr(reports, "indptr"):
+        return _frozen_csr(reports, truncated)
+    raise ReleaseError(f"reports must be an array, a csr_array or nested lists, got {type(reports).__name__}")
+
+
+def _frozen_lists(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
+    shape: tuple[int, ...] = ()
+    flat: Any = [reports]
+    while flat and all(isinstance(part, list | tuple) for part in flat):
+        if not flat[0] or any(len(part) != len(flat[0]) for part in flat):
+            raise ReleaseError("reports must be rectangular and not empty, got rows of other lengths")
+        shape += (len(flat[0]),)
+        flat = [value for part in flat for value in part]
+    if not all(type(value) is int and -(2**63) <= value < 2**63 for value in flat):
+        raise ReleaseError("reports must be 64-bit whole numbers, got something else")
+    _check_sign(min(flat), truncated)
+    return reports, shape
+
+
+def _frozen_csr(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
+    if reports.format != "csr" or reports.ndim != 2 or reports.dtype.kind not in "iu":
+        raise ReleaseError(f"sparse reports must be an integer csr_array, got {type(reports).__name__}")
+    if not truncated:
+        raise ReleaseError("sparse reports must be truncated, got signed ones")
+    if 0 in reports.shape:
+        raise ReleaseError(f"reports must have at least one row and one column, got shape {reports.shape}")
+    if not reports.has_canonical_format:
+        raise ReleaseError("sparse reports must have sorted columns without duplicates, got others")
+    if reports.nnz and reports.data.min() <= 0:
+        raise ReleaseError("sparse reports must store positive reports only, got one that is not")
+    frozen = type(reports)(reports, copy=False)
+    index = "int32" if max(reports.nnz, *reports.shape) < 2**31 else "int64"
+    for part in ("data", "indices", "indptr"):
+        values = getattr(frozen, part)
+        kept = _npy.narrowed(values) if part == "data" else values.astype(index, copy=False)
+        view = kept.view()
+        view.flags.writeable = False
+        setattr(frozen, part, view)
+    return frozen, tuple(int(length) for length in frozen.shape)
+
+
+def _check_sign(smallest: int, truncated: bool) -> None:
+    if truncated and smallest < 0:
+        raise ReleaseError("truncated reports must not be negative, got one that is")
+
+
+def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
+    """Raises ReleaseError unless there are labels, or None, for each axis, as many as it is long."""
+    if len(labels) != len(shape):
+        raise ReleaseError(f"labels must have one entry for each of {len(shape)} axes, got {len(labels)}")
+    for axis, names in enumerate(labels):
+        if names is None:
+            continue
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise ReleaseError(f"labels of axis {axis} must be a tuple of strings, got otherwise")
+        if len(names) != shape[axis]:
+            raise ReleaseError(f"labels of axis {axis} must number {shape[axis]}, got {len(names)}")
+        if axis > 0 and len(set(names)) != len(names):
+            raise ReleaseError(f"labels of axis {axis} must differ from each other, got one twice")
+        place = unwritable(names)
+        if place is not None:
+            raise ReleaseError(f"labels of axis {axis} must be {WRITABLE}, got otherwise in entry {place}")

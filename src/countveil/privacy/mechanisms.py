@@ -1,0 +1,261 @@
+"""Mechanisms: what was done to every count before anybody but its owner saw it.
+
+A mechanism is a frozen value with a name, a version and exact parameters. It says in plain words what it
+protects, and files state it in JSON: {"name": ..., "version": ..., "parameters": {...}}, numbers as reduced
+fractions in text. It needs the standard library alone.
+
+To add a mechanism, write one class and add one line to ``MECHANISMS``. Releases, their files and their
+descriptions then take it as they take the others.
+"""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from countveil.privacy import promise
+from countveil.privacy.exact import Exact, from_text, positive, short
+from countveil.privacy.noise import MIN_RATE
+
+
+class Mechanism(ABC):
+    """A way of turning counts into reports, as a frozen, hashable value that files can state.
+
+    ``name`` and ``version`` identify the law in files: another law is another version. ``title`` completes
+    "counts with ...". ``unbiased`` says that a report's mean is the count; ``lossless_at_zero`` that
+    max(0, report) tells a Poisson model as much as the report does.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    title: ClassVar[str]
+    unbiased: ClassVar[bool] = False
+    lossless_at_zero: ClassVar[bool] = False
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The exact parameters as plain JSON values, in the one spelling that they have."""
+
+    @classmethod
+    @abstractmethod
+    def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """The mechanism whose ``parameters()`` these are; ValueError or TypeError for anything else."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What it does to a count and what that protects, in plain sentences."""
+
+    def check_released(self) -> None:
+        """Raises ValueError if no release may state this mechanism; here, every release may."""
+        return
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, version and parameters, as files state them; ``from_json`` reads them back."""
+        return {"name": self.name, "version": self.version, "parameters": self.parameters()}
+
+
+@dataclass(frozen=True, repr=False)
+class TwoSidedGeometric(Mechanism):
+    """Two-sided geometric noise, also called the discrete Laplace law.
+
+        report = count + tau,   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|,   alpha in [0, 1)
+
+    ``TwoSidedGeometric(alpha)`` is for analysts who know the strength of the noise alone; alpha = 0 is no noise.
+    The owner's side has ``keeping(epsilon, precision)`` and ``PrivacyLevel.mechanism``, which state both numbers
+    of the promise exactly, as fractions. Otherwise ``epsilon`` and ``precision`` are None, and the mechanism does
+    not equal one that states them.
+
+    Raises TypeError if a parameter is no number, ValueError if it is outside of its range.
+    Source: Schein et al. (2019), equation 4 and Theorem 1; Ghosh et al. (2012).
+    """
+
+    alpha: float
+    epsilon: Fraction | None = None
+    precision: Fraction | None = None
+
+    name: ClassVar[str] = "two-sided geometric"
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = "two-sided geometric noise"
+    unbiased: ClassVar[bool] = True
+    lossless_at_zero: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None and self.precision is None:
+            object.__setattr__(self, "alpha", _strength(self.alpha))
+            return
+        for name in ("epsilon", "precision"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.alpha != math.exp(-self.rate):
+            raise ValueError(
+                f"alpha must be exp(-epsilon/precision), {math.exp(-self.rate)}, got {self.alpha}"
+            )
+
+    @classmethod
+    def keeping(cls, epsilon: Exact, precision: Exact) -> Self:
+        """The noise that promises epsilon at N = ``precision``: alpha = exp(-epsilon/N)."""
+        exact = positive("epsilon", epsilon), positive("precision", precision)
+        return cls(math.exp(-_nearest(exact[0] / exact[1])), *exact)
+
+    @property
+    def rate(self) -> float:
+        """-ln(alpha), which is epsilon/N, as the nearest float; infinite without noise."""
+        if self.epsilon is not None and self.precision is not None:
+            return _nearest(self.epsilon / self.precision)
+        return -math.log(self.alpha) if self.alpha > 0 else math.inf
+
+    @property
+    def standard_deviation(self) -> float:
+        """The root of the variance, sqrt(2 alpha)/(1 - alpha)."""
+        return math.sqrt(2 * self.alpha) / -math.expm1(-self.rate)
+
+    @property
+    def variance(self) -> float:
+        """E[tau^2] = 2 alpha/(1 - alpha)^2; the mean of tau is 0."""
+        return self.standard_deviation * self.standard_deviation
+
+    @property
+    def mean_magnitude(self) -> float:
+        """E|tau| = 2 alpha/(1 - alpha^2)."""
+        return 2 * self.alpha / -math.expm1(-2 * self.rate)
+
+    @property
+    def magnitude_variance(self) -> float:
+        """The variance of |tau|, E[tau^2] - (E|tau|)^2 = -d E|tau| / d rate."""
+        return self.variance - self.mean_magnitude**2
+
+    @property
+    def false_positive_rate(self) -> float:
+        """P(tau > 0) = alpha/(1 + alpha): how often a true zero is reported as positive."""
+        return self.alpha / (1 + self.alpha)
+
+    def pmf(self, k: int) -> float:
+        """P(tau = k) = (1 - alpha)/(1 + alpha) alpha^|k|."""
+        return math.tanh(self.rate / 2) * self._power(abs(k))
+
+    def tail(self, k: int) -> float:
+        """P(|tau| > k) = 2 alpha^(k+1)/(1 + alpha); ValueError for a negative k."""
+        if k < 0:
+            raise ValueError(f"k must not be negative, got {k}")
+        return 2 * self._power(k + 1) / (1 + self.alpha)
+
+    def within(self, probability: float) -> int:
+        """The smallest k with P(|tau| <= k) of at least ``probability``, which lies between 0 and 1."""
+        if not 0 < probability < 1:
+            raise ValueError(f"probability must lie between 0 and 1, got {probability}")
+        steps = (math.log(2 / (1 + self.alpha)) - math.log1p(-probability)) / self.rate
+        return max(0, math.ceil(steps) - 1)
+
+    def residue(self, k: int, modulus: int) -> float:
+        """P(tau mod m = k) = (1 - alpha)/(1 + alpha) (alpha^k + alpha^(m-k))/(1 - alpha^m), for 0 <= k < m."""
+        if not 0 <= k < modulus:
+            raise ValueError(f"k must be at least 0 and below the modulus {modulus}, got {k}")
+        both = self._power(k) + self._power(modulus - k)
+        return math.tanh(self.rate / 2) * both / -math.expm1(-self.rate * modulus)
+
+    def parameters(self) -> dict[str, Any]:
+        """``epsilon`` and ``precision`` where they are known, alpha's exact binary value otherwise."""
+        if self.epsilon is None:
+            return {"alpha": str(Fraction(self.alpha))}
+        return {"epsilon": str(self.epsilon), "precision": str(self.precision)}
+
+    @classmethod
+    def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """The mechanism of epsilon and precision, or of alpha alone; ValueError for anything else."""
+        exact = {name: from_text(name, text) for name, text in parameters.items()}
+        if set(exact) == {"epsilon", "precision"}:
+            return cls.keeping(**exact)
+        if set(exact) != {"alpha"}:
+            raise ValueError(f"parameters must be epsilon and precision, or alpha, got {_names(exact)}")
+        alpha = exact["alpha"]
+        if alpha >= 1 or alpha != float(alpha):
+            raise ValueError(f"alpha must be a 64-bit float below 1, exactly, got {short(alpha)}")
+        return cls(float(alpha))
+
+    def check_released(self) -> None:
+        """Raises ValueError if it states no promise, or has a rate below 2^-40, at which no noise is drawn."""
+        if self.epsilon is None or self.precision is None:
+            raise ValueError("mechanism must state its epsilon and precision, got alpha alone")
+        if self.epsilon / self.precision < MIN_RATE:
+            raise ValueError(f"mechanism must have a rate of at least 2**-40, got {self.rate:.6g}")
+
+    def describe(self) -> str:
+        """The strength of the noise, what it protects, and how often it makes a zero positive."""
+        strength = (
+            f"alpha is {self.alpha:.4g} and the noise has standard deviation {self.standard_deviation:.3g}."
+        )
+        zeros = f"A true zero is reported as positive with probability {self.false_positive_rate:.2%}."
+        if self.epsilon is not None and self.precision is not None:
+            stated = f"epsilon is {short(self.epsilon)} at N = {short(self.precision)}, so "
+            return f"{stated}{strength} {promise.describe(self.epsilon, self.precision)} {zeros}"
+        if self.alpha == 0:
+            return "alpha is 0: there is no noise, and nothing is protected."
+        return (
+            f"{strength} No conclusion drawn from the report becomes more than e^({self.rate:.3g} d) times as "
+            f"likely under one set of counts as under another, d being how much they differ in total, summed "
+            f"over all cells. {zeros}"
+        )
+
+    def __repr__(self) -> str:
+        if self.epsilon is None or self.precision is None:
+            return f"TwoSidedGeometric({self.alpha!r})"
+        stated = f"epsilon={short(self.epsilon)}, precision={short(self.precision)}"
+        return f"TwoSidedGeometric.keeping({stated})"
+
+    def _power(self, k: int) -> float:
+        """alpha^k, from the rate: precise for any k where alpha is near 1, and 1 at k = 0 also without noise."""
+        return math.exp(-self.rate * k) if k else 1.0
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    TwoSidedGeometric.name: TwoSidedGeometric,
+}
+"""Every mechanism that files can state, by its name there."""
+
+
+def from_json(value: Any) -> Mechanism:
+    """The mechanism that ``to_json`` gave; ValueError for another name, version, parameter or spelling."""
+    if not isinstance(value, dict) or set(value) != {"name", "version", "parameters"}:
+        raise ValueError(f"mechanism must have a name, a version and parameters, got {_names(value)}")
+    name, version, parameters = value["name"], value["version"], value["parameters"]
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise ValueError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}, got {_shown(name)}")
+    kind = MECHANISMS[name]
+    if type(version) is not int or version != kind.version:
+        raise ValueError(f"mechanism {name!r} must have version {kind.version}, got {_shown(version)}")
+    if not isinstance(parameters, dict):
+        raise ValueError(f"mechanism {name!r} must have named parameters, got {_names(parameters)}")
+    try:
+        found = kind.of_parameters(parameters)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"mechanism {name!r}: {error}") from None
+    if json.dumps(found.parameters(), sort_keys=True) != json.dumps(parameters, sort_keys=True):
+        raise ValueError(f"mechanism {name!r} must have its parameters in their one spelling, got another")
+    return found
+
+
+def _strength(alpha: Any) -> float:
+    """alpha as a float; raises TypeError if it is no number, ValueError outside of [0, 1)."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        raise TypeError(f"alpha must be a number, got {alpha!r}")
+    if not 0 <= (found := float(alpha)) < 1:
+        raise ValueError(f"alpha must be at least 0 and below 1, got {alpha}")
+    return found
+
+
+def _nearest(rate: Fraction) -> float:
+    """A positive fraction as a float: above the floats infinite, below them the smallest one."""
+    return max(float(rate), math.ulp(0.0)) if rate < 1e300 else math.inf
+
+
+def _shown(value: Any) -> str:
+    """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
+    return ascii(value)[:40]
+
+
+def _names(value: Any) -> str:
+    """What an object of a file holds, or what is there in its place, for a message."""
+    return _shown(sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__)

@@ -1,0 +1,81 @@
+"""``countveil collect``: what becomes of a report is tested in tests/test_collect.py."""
+
+import json
+
+import pytest
+
+import countveil as cv
+from countveil.cli.collect import counted
+from countveil.privacy import PrivacyLevel, report, study
+from countveil.receive.store import Store
+from tests.commands import fails, run
+
+LEVEL = PrivacyLevel(1, 10)
+STUDY = study.new("Mail", "To learn.", "a@b.org", [LEVEL], [("word", ["party", "surprise", "cake"])])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a study and a folder for reports in it."""
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "study.json").write_text(STUDY.to_json())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(number):
+    return report.encode(report.Report(f"{number:032x}", LEVEL, [1, 0, 7]), STUDY)
+
+
+def test_a_folder_of_reports(here):
+    for i in range(5):
+        (here / "reports" / f"{i}.json").write_bytes(made(i))
+    (here / "reports" / "5.json").write_bytes(b"{}")
+    said = run("collect", "study.json", "reports", "-o", "r.npz").stdout
+    assert said.splitlines() == [
+        "Accepted 5 of 6 reports.",
+        "Refused for format: 1",
+        "Wrote r.npz, and r.csv with what became of every file.",
+    ]
+    assert cv.Release.load("r.npz").levels == LEVEL
+    assert "r.npz exists already" in fails("collect", "study.json", "reports", "-o", "r.npz")
+    assert "must be a file of its own" in fails(
+        "collect", "study.json", "reports/0.json", "-o", "reports/0.json", "--force"
+    )
+    assert "s.csv must be a file of its own" in fails(
+        "collect", "study.json", "reports", "-o", "s.csv", "--force"
+    )
+    before = (here / "reports" / "0.json").read_bytes()
+    for inside in ("reports/0.json", "reports/new.npz"):
+        assert "must be outside the directories of reports" in fails(
+            "collect", "study.json", "reports", "-o", inside, "--force"
+        )
+    assert "t.csv must be outside" in fails(
+        "collect", "study.json", "reports", "-o", "s.npz", "--table", "reports/t.csv"
+    )
+    assert (here / "reports" / "0.json").read_bytes() == before
+    assert "id must be" in fails("collect", changed(here), "reports", "-o", "s.npz")
+    assert not (here / "s.npz").exists()
+
+
+def changed(here):
+    described = json.loads((here / "study.json").read_text())
+    (here / "changed.json").write_text(json.dumps(described | {"contact": "eve"}))
+    return "changed.json"
+
+
+def test_files_and_stores_together(here):
+    (here / "one.json").write_bytes(made(1))
+    kept = Store(here / "reports.sqlite", STUDY)
+    for number in (1, 2, 3):
+        kept.put(f"{number:032x}", made(number)).result(10)
+    kept.close()
+    said = run("collect", "study.json", "one.json", "reports.sqlite", "-o", "release.npz").stdout
+    assert "Accepted 3 of 4 reports." in said
+    assert "Refused for participant: 1" in said
+    assert f"reports.sqlite#{1:032x},refused" in (here / "release.csv").read_text()
+
+
+@pytest.mark.parametrize("total", [3, 2000])
+def test_a_progress_bar_takes_nothing_away(total):
+    assert list(counted(iter(range(total)), total)) == list(range(total))

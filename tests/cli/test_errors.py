@@ -1,0 +1,33 @@
+import pytest
+import typer
+
+import countveil as cv
+from countveil.cli.errors import plain_errors
+from tests.commands import privatized, run
+
+
+def test_an_expected_error_is_one_line_and_exit_status_1(capsys):
+    @plain_errors
+    def command():
+        raise ValueError("first line\n  second line")
+
+    with pytest.raises(typer.Exit) as stopped:
+        command()
+    assert stopped.value.exit_code == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "error: first line second line\n")
+
+
+def test_a_fault_of_the_program_is_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        plain_errors(lambda: 1 / 0)()
+
+
+def test_ctrl_c_exits_with_130(here, monkeypatch):
+    privatized()
+
+    def interrupt(self, data, **_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cv.TopicModel, "fit", interrupt)
+    assert run("fit", "topics", "r.npz", "-o", "f.nc", status=130).stderr.strip() == "interrupted"

@@ -1,0 +1,175 @@
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from tests.commands import COUNTS, SHORT, WORDS, fails, privatized, run
+
+
+def test_privatize_then_fit_keeps_the_labels(here):
+    said = privatized().stdout
+    release = cv.Release.load("r.npz")
+    assert said.startswith(cv.PrivacyLevel(1, 2).describe())
+    assert "Wrote r.npz: 20 x 8 reports, signed." in said
+    assert release.row_labels == tuple(f"doc{d}" for d in range(20))
+    assert release.column_labels == tuple(WORDS)
+    assert not release.simulated
+    assert release.reports.min() < 0
+
+    said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT).stdout
+    fit = cv.TopicModel.load("f.nc")
+    assert list(fit.feature_names_in_) == WORDS
+    assert fit.posterior["posterior"].sizes["topic"] == 2
+    assert "share" in said
+    assert fit.top_words(1)["word"].iloc[0] in said
+    assert fit.diagnostics().verdict.split()[0] in said
+    assert "Wrote f.nc: seed 1," in said
+
+
+def test_privatize_to_a_folder_of_files_then_fit_it(here):
+    said = privatized("--rows-per-file", "6", "--truncated").stdout
+    assert "20 row labels and 8 column labels are published as they are, without noise." in said
+    assert "Wrote r.npz: 20 x 8 reports in 4 files, truncated at zero." in said
+    assert [cv.Release.load(path).shape[0] for path in sorted(Path("r.npz").iterdir())] == [6, 6, 6, 2]
+    assert "exists" in fails(
+        "privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", "--rows-per-file", "6"
+    )
+    run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
+    fit = cv.TopicModel.load("f.nc")
+    assert list(fit.feature_names_in_) == WORDS
+    assert list(fit.posterior["posterior"]["doc"].to_numpy()) == [f"doc{d}" for d in range(20)]
+    run("fit", "tensor", "r.npz", "-o", "t.nc", "--components", "2", "--shape", "20,4,2", *SHORT[2:])
+    sizes = cv.TensorModel.load("t.nc").posterior["posterior"].sizes
+    assert (sizes["mode0"], sizes["mode1"], sizes["mode2"]) == (20, 4, 2)
+    assert "in memory" in fails("fit", "blocks", "r.npz", "-o", "b.nc")
+
+
+def test_privatize_prints_no_count(here):
+    """Every number it prints comes from the level and the shape."""
+    (here / "counts.csv").write_text("a,b\n987,654\n321,987\n")
+    said = privatized().output
+    assert not re.search("987|654|321", said)
+
+
+@pytest.mark.parametrize("start", ["", "someone,"])
+def test_a_file_without_a_header_is_refused_and_nothing_of_it_is_written(here, start):
+    (here / "counts.csv").write_text(f"{start}70007,70009\n{start}70021,70027\n")
+    before = sorted(here.iterdir())
+    arguments = ["privatize", "counts.csv", "-o", "r.npz", "--epsilon", 1, "--precision", 2]
+    said = fails(*arguments)
+    assert "counts.csv must have names, not numbers, in its header row" in said
+    assert "--no-header" in said
+    assert not re.search("700|someone", said)
+    assert sorted(here.iterdir()) == before
+
+    shown = run(*arguments, "--no-header", "--no-row-labels").output
+    assert "2 columns of counts." in shown
+    assert not re.search("700|someone", shown)
+    release = cv.Release.load("r.npz")
+    assert release.labels == (None, None)
+    assert release.shape == (2, 2)
+    with zipfile.ZipFile("r.npz") as archive:
+        for name in archive.namelist():
+            assert not re.search(b"7000|7002|someone", archive.read(name))
+
+
+def test_row_labels_and_columns_are_told(here):
+    said = privatized().stdout
+    assert "8 columns of counts, from word0 to word7." in said
+    assert "20 row labels and 8 column labels are published as they are, without noise." in said
+    assert "doc1" not in said
+    said = privatized("--no-row-labels", "--force").stdout
+    assert "\n8 column labels are published" in said
+    assert cv.Release.load("r.npz").row_labels is None
+    (here / "counts.csv").write_text("id,a\n17,1\n18,2\n")
+    said = privatized("--row-labels", "id", "--force").stdout
+    assert "1 column of counts, from a to a." in said
+    assert cv.Release.load("r.npz").row_labels == ("17", "18")
+    assert cv.Release.load("r.npz").column_labels == ("a",)
+    assert "must have one column 'name', got 0" in fails(
+        "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1, "--row-labels", "name"
+    )
+    (here / "counts.csv").write_text("id;a\n17;1\n18;2\n")
+    assert "got semicolons" in fails(
+        "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "hidden"), [(5, None), ("5.1", "little"), (20, "little"), (21, "practically nothing")]
+)
+def test_a_weak_level_is_warned_of(here, epsilon, hidden):
+    found = run("privatize", "counts.csv", "-o", "r.npz", "--epsilon", epsilon, "--precision", "2")
+    if hidden is None:
+        assert found.stderr == ""
+    else:
+        assert found.stderr.startswith(f"warning: epsilon {epsilon} at N = 2 hides {hidden}; ")
+        assert len(found.stderr.splitlines()) == 1
+
+
+def test_two_runs_differ_since_the_noise_is_real(here):
+    privatized()
+    first = cv.Release.load("r.npz").reports
+    privatized("--force")
+    assert not np.array_equal(first, cv.Release.load("r.npz").reports)
+
+
+def test_decimals_stay_exact(here):
+    run("privatize", "counts.csv", "-o", "r.npz", "--epsilon", "0.1", "--precision", "2.5")
+    release = cv.Release.load("r.npz")
+    assert (str(release.epsilon), str(release.precision)) == ("1/10", "5/2")
+
+
+def test_truncated_on_request(here):
+    assert "truncated at zero" in privatized("--truncated").stdout
+    assert cv.Release.load("r.npz").reports.min() == 0
+
+
+def test_vocabulary_names_the_columns(here):
+    np.save("counts.npy", COUNTS)
+    (here / "words.txt").write_text("\n".join(reversed(WORDS)))
+    run(
+        "privatize",
+        "counts.npy",
+        "-o",
+        "r.npz",
+        "--epsilon",
+        1,
+        "--precision",
+        1,
+        "--vocabulary",
+        "words.txt",
+    )
+    assert cv.Release.load("r.npz").column_labels == tuple(reversed(WORDS))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"--epsilon": "0"}, "epsilon must be positive, got 0"),
+        ({"--epsilon": "much"}, "epsilon must be a decimal number, got 'much'"),
+        ({"--precision": "-1"}, "precision must be positive, got -1"),
+        ({"counts.csv": "other.csv"}, "no counts at other.csv"),
+        (
+            {"counts.csv": "bad.csv"},
+            r"counts must be non-negative whole numbers, got a negative value at index",
+        ),
+        ({"counts.csv": "bad.dat"}, "bad.dat must end in one of"),
+        ({"--vocabulary": "missing.txt"}, "no vocabulary at missing.txt"),
+        ({"--vocabulary": "short.txt"}, "short.txt must name the 8 columns of .*counts.csv, got 1 words"),
+        ({"-o": "nowhere/r.npz"}, "no directory nowhere to write r.npz in"),
+    ],
+)
+def test_privatize_refuses_in_one_line(here, changed, message):
+    (here / "bad.csv").write_text("a,b\n1,-2\n")
+    (here / "bad.dat").write_text("a,b\n1,2\n")
+    (here / "short.txt").write_text("one\n")
+    options = {"-o": "r.npz", "--epsilon": "1", "--precision": "2"}
+    source = changed.pop("counts.csv", "counts.csv")
+    options |= changed
+    arguments = [part for option in options.items() for part in option]
+    assert re.search(message, fails("privatize", source, *arguments))
+    assert not (here / "r.npz").exists()

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.data.networks import links_among
+from countveil.data.observations import PrivatizedCounts
+from tests.joint import draw_reports
+
+SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2}
+
+
+def test_self_loops_count_where_they_are_asked_for():
+    counts = np.random.default_rng(1).poisson(2.0, (6, 6))
+    more = counts + 40 * np.eye(6, dtype=int)
+    for directed in (True, False):
+        model = cv.BlockModel(2, self_loops=True, directed=directed, alpha=0.4, **SHORT)
+        one, other = (model.fit(np.triu(each)).rate().to_numpy() for each in (counts, more))
+        assert np.diagonal(other).mean() > 3.0 * np.diagonal(one).mean()
+
+
+def test_held_out_links_are_predicted():
+    """Two communities that write to themselves: links among some actors are found from all others."""
+    rng, group = np.random.default_rng(3), np.arange(30) % 2
+    rates = np.where(group[:, None] == group, 6.0, 0.5)
+    reports = draw_reports(rates, np.array(0.4), rng)
+    mask = links_among(30, range(8))
+    model = cv.BlockModel(2, seed=1, threads=1, draws=60, tune=60, chains=1)
+    found = model.fit(PrivatizedCounts(reports, 0.4, mask)).rate().to_numpy()
+    hidden = mask & ~np.eye(30, dtype=bool)
+    error = np.abs(found - rates)[hidden].mean()
+    guess = np.abs(rates[~mask].mean() - rates)[hidden].mean()
+    assert error < 0.5 * guess
+    assert np.corrcoef(found[hidden], rates[hidden])[0, 1] > 0.9
+
+
+def test_an_undirected_pair_masked_on_one_side_only_is_refused_as_that():
+    counts = np.full((4, 4), 2)
+    model = cv.BlockModel(2, directed=False, **SHORT)
+    with pytest.raises(
+        ValueError, match=r"must mask each pair on both sides .* got \(0, 2\) masked and \(2, 0\)"
+    ):
+        model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2])))
+    assert model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2], directed=False))).rate().shape == (
+        4,
+        4,
+    )

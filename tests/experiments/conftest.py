@@ -1,0 +1,20 @@
+import pytest
+
+from countveil.contenders import Sampling
+from countveil.experiments import reuters
+from countveil.experiments.demo import Plan, run
+from tests.silent import Silent
+
+TINY = Sampling(n_topics=4, chains=2, tune=5, draws=5)
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    full = reuters.load_reuters()
+    return reuters.Corpus(full.counts[:60, :80], full.titles[:60], full.words[:80])
+
+
+@pytest.fixture(scope="session")
+def watched(corpus):
+    watcher = Silent()
+    return run(corpus, Plan(levels=("2", "1"), noise_draws=2, sampling=TINY, threads=2), watcher), watcher

@@ -1,0 +1,220 @@
+"""Checks of sections 10 to 12: where chains begin, learned prior rates, and marginal maximum likelihood."""
+
+from itertools import product
+from math import exp
+
+import numpy as np
+from scipy import stats
+
+import countveil as cv
+from countveil.inference import cavi, em
+from countveil.inference.facts import facts_of
+from countveil.inference.start import least_squares
+from countveil.inference.streams import Streams
+from countveil.kernels.start import multiply_rows
+from countveil.models.priors import GammaPrior, typical_prior, typical_scale
+from tests.formulas.arrays import data, ratios
+from tests.formulas.brute import ALPHAS, NOISE, formula, gamma_logpdf, noise_pmf, same, slope
+from tests.joint import SERIAL, small_model
+
+STREAMS = Streams.of_chain(1, 0)
+
+
+def mean_given(count, alpha, function):
+    """E[function(r) | y]."""
+    return noise_pmf(NOISE, alpha) @ function(NOISE + count)
+
+
+@formula("10.1")
+def debiased_reports():
+    """T = (1 + alpha) (max(r, 0) - alpha / (1 - alpha^2))"""
+    for alpha in ALPHAS:
+
+        def debiased(r, alpha=alpha):
+            return (1 + alpha) * (np.maximum(r, 0) - alpha / (1 - alpha**2))
+
+        at_zero, at_one = (mean_given(count, alpha, debiased) for count in (0, 1))
+        same([at_zero, at_one], [0.0, 1.0], atol=1e-9)
+        matrix = cv.PrivatizedCounts([[4, -1, 0, 2]], alpha)
+        same(start_matrix(matrix), debiased(np.array([[4, -1, 0, 2]])), 1e-12)
+
+
+def start_matrix(observations):
+    """T as the library has it, dense."""
+    facts, (n_rows, n_columns) = facts_of(observations), observations.shape
+    product = np.tile(-facts.bias_d[:, None], n_columns)
+    given = observations.noise.kernel, observations.block(slice(0, n_rows)), facts.fill_d, facts.fill_v
+    multiply_rows(*given, np.eye(n_columns), product, False)
+    return product
+
+
+@formula("10.2")
+def mean_of_debiased_reports():
+    """E[T | mu] = (1 + alpha) mu - alpha / (1 - alpha) (1 - exp(-(1 - alpha) mu))"""
+    for alpha, mu in product(ALPHAS, (0.01, 0.5, 3.0, 20.0)):
+        counts = np.arange(120)
+        means = [mean_given(y, alpha, lambda r: np.maximum(r, 0)) for y in counts]
+        brute = (1 + alpha) * (stats.poisson.pmf(counts, mu) @ means - alpha / (1 - alpha**2))
+        same((1 + alpha) * mu - alpha / (1 - alpha) * (1 - exp(-(1 - alpha) * mu)), brute, 1e-7, 1e-10)
+
+
+@formula("10.3")
+def column_update():
+    """theta_dk <- max(0, theta_dk + sum_v (T_dv - sum_j theta_dj phi_vj) phi_vk / sum_v phi_vk^2)"""
+    rng = np.random.default_rng(3)
+    target, theta, phi = rng.normal(0.5, 1.0, (6, 5)), rng.random((6, 2)), rng.random((5, 2))
+    for k in range(2):
+        residual = target - theta @ phi.T
+        printed = np.maximum(0, theta[:, k] + residual @ phi[:, k] / (phi[:, k] ** 2).sum())
+        for d, value in product(range(6), np.linspace(0, 3, 301)):
+            moved = theta[d].copy()
+            moved[k] = value
+            best = theta[d].copy()
+            best[k] = printed[d]
+            errors = [((target[d] - each @ phi.T) ** 2).sum() for each in (best, moved)]
+            assert errors[0] <= errors[1] + 1e-12
+    theta, phi = least_squares(target, np.zeros(6), 2, np.random.default_rng(1), iterations=2000)
+    for k in range(2):  # where the library ends, an update changes nothing
+        step = (target - theta @ phi.T) @ phi[:, k] / (phi[:, k] ** 2).sum()
+        same(np.maximum(0, theta[:, k] + step), theta[:, k], 1e-6, 1e-6)
+
+
+@formula("11.1")
+def size_of_learned_rates():
+    """b_k ~ Gamma(1, s / a),   s = (M / K)^(1 / F)"""
+    for a, mean, n_terms, n_factors in product((0.1, 1.0), (0.02, 3.0), (5, 40), (2, 4)):
+        s = (mean / n_terms) ** (1 / n_factors)
+        b = stats.gamma(1, scale=a / s).mean()
+        same(n_terms * (a / b) ** n_factors, mean)  # what the model expects at that rate
+        same(typical_scale(mean, n_terms, n_factors), s)
+        assert typical_prior(a, None, s) == GammaPrior(a, a / s, learned=True)
+
+
+def log_joint_of_rate(b, theta, a, s):
+    """log of the joint density of a component's rate and its entries."""
+    return gamma_logpdf(b, 1.0, s / a) + sum(gamma_logpdf(x, a, b) for x in theta)
+
+
+@formula("11.2")
+def learned_rate():
+    """b_k | theta ~ Gamma(1 + a D, s / a + sum_d theta_dk)"""
+    a, s, theta = 0.3, 0.8, np.array([0.2, 1.9, 0.6, 3.1])
+    b = np.linspace(0.05, 4.0, 9)
+    difference = log_joint_of_rate(b, theta, a, s) - gamma_logpdf(b, 1 + a * 4, s / a + theta.sum())
+    same(difference, np.full(9, difference[0]), 1e-9)
+    prior, rng = GammaPrior(a, a / s, learned=True), np.random.default_rng(1)
+    factor = small_model((4, 3), 1, a, a / s, learned=True).factors[0]
+    drawn = [prior.draw_hypers(factor, np.ones((1, 1)), 1.0, theta[:, None], rng)[0, 0] for _ in range(5000)]
+    law = stats.gamma(1 + a * 4, scale=1 / (s / a + theta.sum()))
+    assert stats.kstest(drawn, law.cdf).pvalue > 1e-4
+
+
+@formula("11.3")
+def law_of_a_learned_rate():
+    """Q(b_k) = Gamma(1 + a D, s / a + sum_d E[theta_dk])"""
+    a, s = 0.3, 0.8
+    shape, rate = np.array([0.5, 2.0, 1.1]), np.array([1.5, 0.9, 2.2])
+    b = np.linspace(0.05, 4.0, 9)
+    expected = gamma_logpdf(b, 1.0, s / a)
+    for each in zip(shape, rate, strict=True):  # E of the terms with b, by quadrature; the rest is constant
+        mean = stats.gamma(each[0], scale=1 / each[1]).expect()
+        expected = expected + a * np.log(b) - b * mean
+    printed = gamma_logpdf(b, 1 + a * 3, s / a + (shape / rate).sum())
+    same(expected - printed, np.full(9, (expected - printed)[0]), 1e-6)
+    model = small_model((3, 4), 1, a, a / s, learned=True)
+    hypers = cavi.initial_hypers(model)
+    means = [(shape / rate)[:, None], np.ones((4, 1))]
+    observations = cv.PrivatizedCounts(np.ones((3, 4), dtype=int), 0.5)
+    found = cavi.update_hypers(model, observations, hypers, means)[0].ravel()
+    same(found, [1 + a * 3, s / a + (shape / rate).sum()])
+
+
+def expected_log_joint(d, theta, phi, ratio):
+    """What a step of expectation maximisation ascends: E log p of the counts, split by theta and phi as they were."""
+    counts = ratio[..., None] * d.theta[:, None] * d.phi[None]
+    return (counts * np.log(theta[:, None] * phi[None])).sum() - (d.exposures * (theta @ phi.T)).sum()
+
+
+def log_likelihood(d, theta):
+    """log P of the reports, from brute-force sums over their counts."""
+    mu, total = theta @ d.phi.T, 0.0
+    counts = np.arange(80)
+    for i in np.ndindex(mu.shape):
+        if not d.mask[i]:
+            total += np.log(
+                stats.poisson.pmf(counts, mu[i]) @ noise_pmf(d.reports[i] - counts, d.alpha[i[0], 0])
+            )
+    return total
+
+
+def multiplied(d, theta, penalty=0.0):
+    """(12.4) for theta at a given x; (12.2) at 0."""
+    return theta * (ratios(d, theta @ d.phi.T) @ d.phi) / ((d.exposures + penalty) @ d.phi)
+
+
+@formula("12.1")
+def ratio_of_counts():
+    """R_dv = E[y | r_dv, mu_dv] / mu_dv,   r_dv > 0"""
+    d = data()
+    r = ratios(d, d.mu)
+    for i in zip(*np.nonzero(d.positive), strict=True):
+        counts = np.arange(80)
+        chance = stats.poisson.pmf(counts, d.mu[i]) * noise_pmf(d.reports[i] - counts, d.alpha[i[0], 0])
+        same(r[i], chance @ counts / chance.sum() / d.mu[i])
+        same(r[i], cv.expected_true_counts(d.reports[i], d.mu[i], d.alpha[i[0], 0]) / d.mu[i])
+
+
+@formula("12.2")
+def multiplicative_update():
+    """theta_dk <- theta_dk (sum over r_dv > 0 of R_dv phi_vk) / (sum_v e_dv phi_vk)"""
+    d = data()
+    ratio, printed = ratios(d, d.mu), multiplied(d, d.theta)
+    for k in product(range(3), range(2)):
+
+        def moved(value, k=k):
+            theta = printed.copy()
+            theta[k] = value
+            return expected_log_joint(d, theta, d.phi, ratio)
+
+        same(slope(moved, printed[k], 1e-3), 0.0, atol=1e-8)
+    steps = [d.theta, printed, multiplied(d, printed)]
+    first, second, third = (log_likelihood(d, theta) for theta in steps)
+    assert first < second < third
+    state = em.State((d.theta, d.phi), 0)
+    same(em.step(state, d.observations(), small_model((3, 4)), STREAMS, SERIAL)[0].factors[0], printed, 1e-9)
+
+
+@formula("12.3")
+def unbiased_counts():
+    """u(r) = r if r > 0,   -alpha / (1 - alpha) if r <= 0,   E[u(r) | y] = y"""
+    for alpha, y in product(ALPHAS, (0, 1, 5, 40)):
+
+        def unbiased(r, alpha=alpha):
+            return np.where(r > 0, r, -alpha / (1 - alpha))
+
+        same(mean_given(y, alpha, unbiased), y, 1e-9, 1e-9)
+        reports = np.array([[3, -2, 0, 7]])
+        found = facts_of(cv.PrivatizedCounts(reports, alpha)).total_count
+        same(found, unbiased(reports).sum(), 1e-12)
+
+
+@formula("12.4")
+def held_total():
+    """theta_dk <- theta_dk (sum over r_dv > 0 of R_dv phi_vk) / (sum_v (e_dv + x) phi_vk),
+    sum_dv mu_dv = sum_dv u(r_dv)"""
+    d = data(masked=False)
+    ratio = ratios(d, d.mu)
+    printed = multiplied(d, d.theta, 0.3)
+    for k in product(range(3), range(2)):
+
+        def penalised(value, k=k):
+            theta = printed.copy()
+            theta[k] = value
+            return expected_log_joint(d, theta, d.phi, ratio) - 0.3 * (theta @ d.phi.T).sum()
+
+        same(slope(penalised, printed[k], 1e-3), 0.0, atol=1e-8)
+    observations = cv.PrivatizedCounts(np.where(d.reports > 2, 0, d.reports), d.alpha[:, 0])
+    held, model = em.HeldTotal(observations, small_model((3, 4))), small_model((3, 4))
+    state, _ = held.step(em.State((d.theta, d.phi), 0), observations, model, STREAMS, SERIAL)
+    assert state.penalty > 0
+    same((state.factors[0] @ state.factors[1].T).sum(), max(facts_of(observations).total_count, 3e-3), 1e-9)

@@ -1,0 +1,71 @@
+"""Checks of section 14: counts behind reports of any log-concave mechanism."""
+
+from itertools import product
+from math import exp, log
+
+import numpy as np
+from scipy import stats
+
+import countveil as cv
+from tests.formulas.brute import RATES, formula, same, settings, slope
+
+
+def kernels():
+    """k(y) of mechanisms of many kinds, each log-concave with k(0) > 0."""
+    y = np.arange(60)
+    geometric = 0.6 ** np.abs(2 - y) * 0.25
+    return {
+        "geometric, r <= 0": (1 - 0.6) / (1 + 0.6) * 0.6 ** (y + 3.0),
+        "geometric, r > 0": geometric,
+        "discrete Gaussian": np.exp(-((1 - y) ** 2) / 4.0),
+        "Laplace": np.exp(-np.abs(1.3 - y) / 1.5),
+        "random rounding to base 5": np.maximum(1 - y / 5, 0.0),
+        "suppressed below 4": (y < 4).astype(float),
+        "top-coded": (y >= 0).astype(float),
+        "two reports": geometric * np.exp(-((1 - y) ** 2) / 8.0),
+        "absent below a threshold": stats.norm.cdf((2.5 - y) / 2.0),
+    }
+
+
+@formula("14.1")
+def proposals():
+    """Y ~ Poisson(c mu), accepted with probability a(Y) = k(Y) / (k(0) c^Y) <= 1, is a draw of y | report"""
+    y = np.arange(60)
+    for (name, k), mu in product(kernels().items(), (0.01, 0.3, 2.0, 6.0)):
+        c = k[1] / k[0]
+        accepted = k / (k[0] * c ** y.astype(float))
+        assert accepted.max() <= 1 + 1e-12, name
+        kept, bayes = stats.poisson.pmf(y, c * mu) * accepted, stats.poisson.pmf(y, mu) * k
+        same(kept / kept.sum(), bayes / bayes.sum(), 1e-9, 1e-15)
+
+
+@formula("14.2")
+def chance_by_proposals():
+    """P(report | mu) = k(0) exp(-(1 - c) mu) E[a(Y)],   Y ~ Poisson(c mu)"""
+    y = np.arange(60)
+    for k, mu in product(kernels().values(), (0.01, 0.3, 2.0, 6.0)):
+        c = k[1] / k[0]
+        expected = stats.poisson.pmf(y, c * mu) @ (k / (k[0] * c ** y.astype(float)))
+        same(k[0] * exp(-(1 - c) * mu) * expected, stats.poisson.pmf(y, mu) @ k)
+
+
+@formula("14.3")
+def exposure():
+    """d log P(report | mu) / d mu = -(1 - k(1) / k(0)) at mu = 0, and at every mu if a = 1"""
+    for name, k in kernels().items():
+
+        def brute(mu, k=k):
+            return log(poisson(mu) @ k)
+
+        same(-(1 - k[1] / k[0]), (brute(1e-7) - brute(0.0)) / 1e-7, 1e-5, 1e-6)
+        if name == "geometric, r <= 0":
+            for mu in RATES[:4]:
+                same(-(1 - k[1] / k[0]), slope(brute, mu, 1e-3 * min(mu, 1.0)), 1e-7)
+    for alpha, mu in settings():
+        change = cv.log_likelihood(-2, mu, alpha) - cv.log_likelihood(-2, 1e-9, alpha)
+        same(change, -(1 - alpha) * (mu - 1e-9), 1e-9)
+
+
+def poisson(mu):
+    """Poisson(mu) over 0 to 59, at 0 too."""
+    return stats.poisson.pmf(np.arange(60), mu) if mu > 0 else np.eye(60)[0]

@@ -1,0 +1,270 @@
+"""Checks of sections 1, 2 and 9: the noise, and one report of one count."""
+
+from functools import cache
+from itertools import product
+from math import exp, floor, log
+
+import mpmath
+import numpy as np
+from mpmath import mpf
+from scipy import special, stats
+
+import countveil as cv
+from countveil.distributions import TwoSidedGeometric
+from tests.formulas.brute import (
+    ALPHAS,
+    COUNTS,
+    NOISE,
+    REPORTS,
+    count_law,
+    expected_count,
+    formula,
+    log_chance,
+    log_terms,
+    noise_pmf,
+    same,
+    settings,
+    slope,
+)
+from tests.reference import chi_square_p_value
+
+POSITIVE = (1, 2, 3, 7, 20, 61, 150)  # reports for what takes many digits
+
+
+def rows(reports):
+    """Where these reports are in ``REPORTS``."""
+    return np.searchsorted(REPORTS, reports)
+
+
+@formula("1.1")
+def the_noise():
+    """P(tau) = (1 - alpha) / (1 + alpha) alpha^|tau|,   tau = ..., -1, 0, 1, ..."""
+    tau = np.arange(-60, 61)
+    for alpha in ALPHAS:
+        printed = (1 - alpha) / (1 + alpha) * alpha ** np.abs(tau)
+        same(printed, noise_pmf(tau, alpha))
+        same(TwoSidedGeometric(alpha).pmf(tau), printed)
+
+
+@formula("1.2")
+def its_moments():
+    """E[tau] = 0,   Var[tau] = 2 alpha / (1 - alpha)^2"""
+    for alpha in ALPHAS:
+        chance, law = noise_pmf(NOISE, alpha), TwoSidedGeometric(alpha)
+        same(chance @ NOISE, 0.0, atol=1e-9)
+        same(2 * alpha / (1 - alpha) ** 2, chance @ NOISE**2)
+        same([law.mean(), law.var()], [0.0, 2 * alpha / (1 - alpha) ** 2])
+
+
+@formula("1.3")
+def the_promise():
+    """max over r of log P(r | y) / P(r | z) = log(1/alpha) sum_i |y_i - z_i|"""
+    shifts = np.arange(-12, 13)
+    for alpha, y, z in product(ALPHAS, [(0, 0), (3, 1)], [(0, 0), (2, 5), (4, 0)]):
+        loss = [
+            np.log(noise_pmf(shifts - a, alpha) / noise_pmf(shifts - b, alpha))
+            for a, b in zip(y, z, strict=True)
+        ]
+        largest = np.add.outer(*loss).max()
+        same(log(1 / alpha) * sum(abs(a - b) for a, b in zip(y, z, strict=True)), largest, atol=1e-12)
+
+
+@formula("1.4")
+def the_level():
+    """alpha = exp(-epsilon / N)"""
+    for epsilon, precision in product((0.5, 1.0, 4.0), (1, 2, 7)):
+        alpha = exp(-epsilon / precision)
+        y, shifts = np.arange(precision + 1), np.arange(-30, 31)
+        losses = [
+            np.abs(np.log(noise_pmf(shifts, alpha) / noise_pmf(shifts - far, alpha))).max() for far in y
+        ]
+        same(max(losses), epsilon)
+        same(cv.PrivacyLevel(epsilon=epsilon, precision=precision).alpha, alpha, 1e-15)
+
+
+@formula("2.1")
+def the_weights():
+    """w(y) = mu^y / y! alpha^|r - y|,   y = 0, 1, 2, ..."""
+    y = np.arange(60)
+    for alpha, mu, r in product(ALPHAS, (0.3, 3.7, 9.0), (-3, 0, 1, 8)):
+        w = mu**y / special.factorial(y) * alpha ** np.abs(r - y).astype(float)
+        bayes = stats.poisson.pmf(y, mu) * noise_pmf(r - y, alpha)
+        same(w / w.sum(), bayes / bayes.sum(), atol=1e-14)
+        rng = np.random.default_rng(1)
+        draws = cv.sample_true_counts(np.full(4000, r), mu, alpha, rng)
+        assert chi_square_p_value(draws, 0, w / w.sum()) > 1e-4
+
+
+@formula("2.2")
+def chance_of_a_report():
+    """P(r | mu) = (1 - alpha) / (1 + alpha)
+    [ alpha^r exp(mu / alpha - mu) Q(r + 1, mu / alpha)
+    + alpha^-r exp(mu alpha - mu) P(r + 1, mu alpha) ],   r >= 0"""
+    for alpha, mu in settings():
+        printed = [float(mpmath.log(chance(r, mpf(alpha), mpf(mu)))) for r in (0, *POSITIVE)]
+        same(printed, log_chance(alpha, mu)[rows((0, *POSITIVE))], 1e-11, 1e-11)
+        same(cv.log_likelihood(REPORTS, mu, alpha), log_chance(alpha, mu), 1e-11, 1e-11)
+
+
+def upper(s, x):
+    """Q(s, x)."""
+    return mpmath.gammainc(s, x, regularized=True)
+
+
+def lower(s, x):
+    """P(s, x)."""
+    return mpmath.gammainc(s, 0, x, regularized=True)
+
+
+def chance(r, alpha, mu):
+    """P(r | mu) by (2.2)."""
+    left = alpha**r * mpmath.exp(mu / alpha - mu) * upper(r + 1, mu / alpha)
+    right = alpha**-r * mpmath.exp(mu * alpha - mu) * lower(r + 1, mu * alpha)
+    return (1 - alpha) / (1 + alpha) * (left + right)
+
+
+@formula("2.3")
+def expectation_of_a_count():
+    """E[y | r, mu] = (1 - alpha) / (1 + alpha)
+    [ mu / alpha alpha^r exp(mu / alpha - mu) Q(r, mu / alpha)
+    + mu alpha alpha^-r exp(mu alpha - mu) P(r, mu alpha) ] / P(r | mu),   r > 0"""
+    for alpha, mu in settings():
+        a, m, printed = mpf(alpha), mpf(mu), []
+        for r in POSITIVE:
+            left = m / a * a**r * mpmath.exp(m / a - m) * upper(r, m / a)
+            right = m * a * a**-r * mpmath.exp(m * a - m) * lower(r, m * a)
+            printed.append(float((1 - a) / (1 + a) * (left + right) / chance(r, a, m)))
+        same(printed, expected_count(alpha, mu)[rows(POSITIVE)])
+        same(cv.expected_true_counts(REPORTS, mu, alpha), expected_count(alpha, mu))
+
+
+@formula("2.4")
+def counts_behind_reports_that_are_not_positive():
+    """y | r, mu ~ Poisson(alpha mu),   r <= 0"""
+    for alpha, mu in settings():
+        law = count_law(alpha, mu)[REPORTS <= 0]
+        same(law, np.tile(stats.poisson.pmf(COUNTS, alpha * mu), (len(law), 1)), 1e-9, 1e-15)
+        draws = cv.sample_true_counts(np.repeat([-5, 0], 1000), mu, alpha, np.random.default_rng(2))
+        assert chi_square_p_value(draws, 0, stats.poisson.pmf(COUNTS, alpha * mu)) > 1e-4
+
+
+@formula("2.5")
+def chance_of_reports_that_are_not_positive():
+    """P(r | mu) = (1 - alpha) / (1 + alpha) alpha^-r exp(-(1 - alpha) mu),   r <= 0"""
+    r = REPORTS[REPORTS <= 0]
+    for alpha, mu in settings():
+        printed = (1 - alpha) / (1 + alpha) * alpha ** -r.astype(float) * exp(-(1 - alpha) * mu)
+        same(printed, np.exp(log_chance(alpha, mu)[REPORTS <= 0]))
+        same(np.exp(cv.log_likelihood(r, mu, alpha)), printed)
+
+
+@formula("2.6")
+def chance_of_not_positive():
+    """P(r <= 0 | mu) = exp(-(1 - alpha) mu) / (1 + alpha)"""
+    for alpha, mu in settings():
+        tails = np.cumsum(noise_pmf(NOISE, alpha))[NOISE <= 0][::-1][: len(COUNTS)]  # P(tau <= -y)
+        printed = exp(-(1 - alpha) * mu) / (1 + alpha)
+        same(printed, stats.poisson.pmf(COUNTS, mu) @ tails, 1e-9, 1e-15)
+        same(cv.log_likelihood(-3, mu, alpha, truncated=True), log(printed))
+
+
+@formula("2.7")
+def chance_that_a_zero_turns_positive():
+    """P(r > 0 | y = 0) = alpha / (1 + alpha)"""
+    for alpha in ALPHAS:
+        same(alpha / (1 + alpha), noise_pmf(NOISE[NOISE > 0], alpha).sum())
+        same(alpha / (1 + alpha), TwoSidedGeometric(alpha).sf(0))
+
+
+@formula("2.8")
+def gradient():
+    """d log P(r | mu) / d mu = E[y | r, mu] / mu - 1"""
+    for alpha, mu in settings():
+        for r in (-20, -1, 0, *POSITIVE):
+            y = np.arange(700)
+
+            def brute(rate, r=r, alpha=alpha, y=y):
+                return special.logsumexp(
+                    special.xlogy(y, rate) - rate - special.gammaln(y + 1) + abs(r - y) * log(alpha)
+                )
+
+            printed = expected_count(alpha, mu)[rows(r)] / mu - 1
+            same(printed, slope(brute, mu, 1e-4 * min(mu, 1.0)), 1e-6, 1e-7)
+
+
+@formula("2.9")
+def ratios():
+    """w(y) / w(y - 1) = mu / (alpha y) if y <= r,   mu alpha / y if y > r"""
+    y = np.arange(1, 50)
+    for alpha, mu in settings():
+        for r in (-4, 0, 5, 40):
+            law = count_law(alpha, mu)[rows(r), :50]
+            seen = law[1:] > 1e-250
+            printed = np.where(y <= r, mu / (alpha * y), mu * alpha / y)
+            same(printed[seen], law[1:][seen] / law[:-1][seen], 1e-9)
+
+
+@formula("2.10")
+def mode():
+    """mode of w = floor(mu / alpha) if mu / alpha < r,   floor(mu alpha) if mu alpha > r,   r otherwise,   r >= 0"""
+    for alpha, mu in settings():
+        for r in REPORTS[REPORTS >= 0]:
+            printed = floor(mu / alpha) if mu / alpha < r else floor(mu * alpha) if mu * alpha > r else r
+            law = count_law(alpha, mu)[rows(r)]
+            same(law[printed], law.max())  # the two greatest may be equal
+
+
+@cache
+def printed_sides(r, alpha, mu):
+    """B and A of (9.1), in many digits: B may be beyond the doubles."""
+    below = [mpf(1)]
+    for j in range(1, r + 1):
+        below.append(below[-1] * (r - j + 1) * mpf(alpha) / mpf(mu))
+    above = [mpf(1)]
+    while above[-1] > mpf(10) ** -40:
+        above.append(above[-1] * mpf(mu) * mpf(alpha) / (r + len(above)))
+    return mpmath.fsum(below[1:]), mpmath.fsum(above[1:])
+
+
+@formula("9.1")
+def sums_on_both_sides():
+    """B = sum over y < r of w(y) / w(r) = sum_{j=1..r} r! / (r - j)! (alpha / mu)^j,
+    A = sum over y > r of w(y) / w(r) = sum_{j>=1} r! / (r + j)! (mu alpha)^j"""
+    for alpha, mu in settings():
+        for r in POSITIVE:
+            terms = log_terms(alpha, mu)[rows(r)]
+            brute = [special.logsumexp(part) - terms[r] for part in (terms[:r], terms[r + 1 :])]
+            same([float(mpmath.log(side)) for side in printed_sides(r, alpha, mu)], brute, 1e-10, 1e-10)
+
+
+@formula("9.2")
+def chance_by_the_sums():
+    """log P(r | mu) = log((1 - alpha) / (1 + alpha)) + r log(mu) - mu - log(r!) + log(B + 1 + A),   r >= 0"""
+    for alpha, mu in settings():
+        for r in (0, *POSITIVE):
+            below, above = printed_sides(r, alpha, mu)
+            at_report = log((1 - alpha) / (1 + alpha)) + r * log(mu) - mu - special.gammaln(r + 1)
+            printed = at_report + float(mpmath.log(below + 1 + above))
+            same(printed, log_chance(alpha, mu)[rows(r)], 1e-10, 1e-10)
+
+
+@formula("9.3")
+def expectation_by_the_sums():
+    """E[y | r, mu] / mu = (B / alpha + alpha (1 + A)) / (B + 1 + A),   r > 0"""
+    for alpha, mu in settings():
+        for r in POSITIVE:
+            below, above = printed_sides(r, alpha, mu)
+            printed = float((below / alpha + alpha * (1 + above)) / (below + 1 + above))
+            same(printed, expected_count(alpha, mu)[rows(r)] / mu, 1e-9)
+            same(printed, cv.expected_true_counts(r, mu, alpha) / mu, 1e-9)
+
+
+@formula("9.4")
+def expectation_at_small_rates():
+    """E[y | r, mu] / mu -> 1 / alpha as mu -> 0,   r > 0"""
+    for alpha, r in product(ALPHAS, POSITIVE):
+        for mu in (1e-6, 1e-12):
+            w = [mpf(mu) ** y / mpmath.factorial(y) * mpf(alpha) ** abs(r - y) for y in range(12)]
+            brute = float(sum(y * each for y, each in enumerate(w)) / sum(w) / mu)
+            same(1 / alpha, brute, 100 * mu / alpha**2)
+            same(cv.expected_true_counts(r, mu, alpha) / mu, brute, 1e-12)

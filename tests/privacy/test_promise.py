@@ -1,0 +1,73 @@
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from countveil.privacy import PrivacyLevel, promise
+from countveil.privacy.promise import HIDES_LITTLE, HIDES_NOTHING
+
+
+def described(epsilon, precision):
+    return promise.describe(Fraction(epsilon), Fraction(precision))
+
+
+def test_describe_says_both_things_in_two_sentences():
+    text = described(1, 2)
+    assert len(re.findall(r"\.(?:\s|$)", text)) == 2
+    for part in ("at most 2 in total", "e^1 (about 2.72) times as likely", "grows by 0.5", "Less protected"):
+        assert part in text
+    assert "e^1000 times" in described(1000, 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "precision", "said"),
+    [
+        ("5", 3, None),
+        ("5.001", "2.5", "little"),
+        (20, 2, "little"),
+        ("20.001", 2, "practically nothing"),
+        (100, 100, "practically nothing"),
+        (5, "0.5", "little"),
+        (5, "0.1", "practically nothing"),
+    ],
+)
+def test_a_weak_level_claims_no_protection(epsilon, precision, said):
+    text = described(epsilon, precision)
+    assert len(re.findall(r"\.(?:\s|$)", text)) == 2
+    assert promise.hides(Fraction(epsilon), Fraction(precision)) == said
+    if said is None:
+        assert text.startswith("Protected: ")
+    else:
+        assert text.startswith(f"This level (N = {precision}) hides {said}: ")
+        assert "hard to tell apart" not in text
+
+
+def test_a_precision_below_one_count_is_described_by_one_count():
+    """No two sets of counts differ by a tenth: that epsilon protects nobody from anything."""
+    text = described("0.4", "0.1")
+    assert "differ by at most 1 (N = 0.1 is less than any difference) in total" in text
+    assert "more than e^4 (about 54.6) times" in text
+    assert "e^0.4" not in text
+    assert len(re.findall(r"\.(?:\s|$)", text)) == 2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "precision", "difference", "exponent"),
+    [(10**9, 10**6, "1", "1000"), (100, 100, "21", "21"), (10, 100, "51", "5.1"), (6, "2.5", "2.5", "6")],
+)
+def test_a_weak_level_names_the_small_difference_that_gives_it_away(epsilon, precision, difference, exponent):
+    """A large N beside a larger epsilon must not read as if differences below N were hidden."""
+    text = described(epsilon, precision)
+    assert f": two sets of counts that differ by {difference} in a single cell can" in text
+    assert f"up to e^{exponent} " in text
+
+
+@pytest.mark.parametrize(("epsilon", "threshold"), [(HIDES_LITTLE, 0.9), (HIDES_NOTHING, 0.9999)])
+@pytest.mark.parametrize("precision", [1, 2, 20])
+def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):
+    """The best guess between two cells that differ by N, from one report, is right this often."""
+    alpha = PrivacyLevel(epsilon, precision).alpha
+    reports = np.arange(-40 * precision, 42 * precision)
+    law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
+    assert np.maximum(*law).sum() / 2 > threshold

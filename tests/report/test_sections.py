@@ -1,0 +1,93 @@
+"""Components on the page: of models that the page does not know, and of several kinds."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.report import load_fit, render
+from countveil.report.sections import block_table, kinds, percent
+from tests.chronicle import Chronicle
+from tests.report.conftest import QUICK, release_of
+from tests.report.test_page import read
+
+
+@pytest.fixture(scope="module")
+def tucker():
+    """(fit, release) of a network over time: communities, topics of actions and regimes."""
+    counts = np.random.default_rng(5).poisson(2.0, (4, 12))
+    columns = [f"{b} | {t}" for b in "abcd" for t in ("2001", "2002", "2003")]
+    release = release_of(pd.DataFrame(counts, index=list("abcd"), columns=columns))
+    model = cv.PoissonFactorization(
+        "ic,jd,tr,cdr->ijt",
+        {"c": 2, "d": 2, "r": 3},
+        shared={"jd": "ic"},
+        dims={"i": "sender", "j": "receiver", "t": "year", "c": "community", "r": "regime"},
+        **QUICK,
+    )
+    return model.fit(cv.PrivatizedCounts.from_release(release).folded()), release
+
+
+def test_a_model_that_the_page_does_not_know_is_shown_by_its_own_words(chronicle, tmp_path):
+    page = read(render(chronicle))
+    assert page.text.startswith("Stories behind private counts")
+    assert "6 documents × 4 words × 3 year, seen through noise. 2 stories." in page.text
+    assert "Each story's share of everything told, the largest first." in page.text
+    assert "The strongest entries of each: share of the story, with 90% intervals." in page.text
+    for axis in ("word", "year"):
+        for row in chronicle.members(axis, 8).itertuples():
+            said = f"{row.member} {percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})"
+            assert said in page.text
+    for row in chronicle.prevalence().itertuples():
+        said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
+        assert f"Story {row.story} {said}" in page.text
+    chronicle.save(tmp_path / "fit.nc")
+    found = load_fit(tmp_path / "fit.nc")
+    assert type(found) is Chronicle
+    assert read(render(found)).text == page.text
+
+
+def test_it_is_compared_with_the_naive_fit_too():
+    release = release_of(np.random.default_rng(8).poisson(3.0, (6, 12)))
+    fit = Chronicle(2, **QUICK).fit(cv.PrivatizedCounts.from_release(release).folded((6, 4, 3)))
+    text = read(render(fit, release, naive=True)).text
+    assert (
+        "Each story beside the naive one that is nearest to it: the strongest entries of word; year" in text
+    )
+    assert re.search(r"Stories that are much the same in both .*: \d of 2\.", text)
+
+
+def test_several_kinds_of_components_have_a_section_each(tucker):
+    fit, release = tucker
+    page = read(render(fit, release, naive=True))
+    assert page.text.startswith("Communities and regimes behind private counts")
+    assert "4 senders × 4 receivers × 3 year, seen through noise. 2 communities, 3 regimes." in page.text
+    assert "Each community's share of all expected counts" in page.text
+    assert "Each regime's share of all expected counts" in page.text
+    assert "Each regime beside the naive one" in page.text
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    links = [attrs["href"][1:] for attrs in page.named("a")]
+    assert set(links) <= set(ids)
+    assert {"parts", "parts-1", "part-1", "part-1-2"} <= set(ids)
+    assert [len(kind.cards) for kind in kinds(fit, 2)] == [2, 3]
+    assert "Who with whom" not in page.text
+
+
+def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
+    dims = {"c": "club", "i": "person"}
+    model = cv.PoissonFactorization(
+        "ic,jd,cd->ij", {"c": 2, "d": 2}, shared={"jd": "ic"}, dims=dims, **QUICK
+    ).fit(network)
+    page = read(render(model, network))
+    assert "8 actors and their directed contacts" in page.text
+    assert "from the club of the row to that of the column" in page.text
+    assert "ordered by club" in page.text
+    assert any("clubs whose members" in attrs["alt"] for attrs in page.named("img"))
+    assert "communit" not in page.text
+    table = block_table(model.network)
+    assert (len(table), len(table[0])) == (2, 2)
+    many = model.network._replace(blocks=np.ones((13, 13)))
+    assert block_table(many) == []

@@ -1,0 +1,78 @@
+"""Every test file stands where what it tests does, or is about more than one file and says of what."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+CROSS_CUTTING = {
+    "test_imports.py": "who imports whom in the library, and how long its files are",
+    "test_journey.py": "from a study file through twenty devices to topics, by commands alone",
+    "test_layout.py": "where test files stand",
+    "docs/test_pages.py": "every page: its code runs, its links lead somewhere, the reference and the site are whole",
+    "estimators/test_labels.py": "labels, from every kind of input to the posterior of every model",
+    "estimators/test_sklearn.py": "scikit-learn's own checks, of every estimator",
+    "estimators/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",
+    "experiments/reproduce/test_cases.py": "every case study at a tiny size, and its verdicts",
+    "inference/test_calibration.py": "simulation-based calibration of both samplers",
+    "inference/test_calibration_of_factorizations.py": "the same for every kind of factorization",
+    "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
+    "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",
+    "inference/test_masks.py": "masked cells, in every method",
+    "inference/test_offsets.py": "known offsets of rows and columns, in every method",
+    "inference/test_posterior_means.py": "posteriors against slow chains and integrals on a grid",
+    "page/test_browser.py": "the page as a participant uses it, in Chromium",
+    "page/test_noise_in_browser.py": "the page's noise in Chromium, by the tests of the Python noise",
+    "privacy/test_alone.py": "the owner's wing on a device with nothing installed",
+    "report/test_browser.py": "the page about a fit, in Chromium",
+}
+"""Test files that mirror no single file, and what each is about."""
+
+
+def mirrored(test: Path, root: Path) -> list[Path]:
+    """The files that a test file may be about, by its path below ``tests``.
+
+    ``a/test_b.py`` is about ``src/countveil/a/b.py``, ``_b.py`` or ``__b__.py``; ``page/test_b_script.py`` about
+    ``b.js`` there; ``docs/test_a_b.py`` about ``docs/a-b.md``; ``benchmarks/test_b.py`` about ``benchmarks/b.py``.
+    """
+    folder, name = test.parent, test.stem.removeprefix("test_")
+    if folder.parts[:1] == ("docs",):
+        return [root / folder / f"{name.replace('_', '-')}.md"]
+    if folder.parts[:1] == ("benchmarks",):
+        return [root / folder / f"{name}.py"]
+    source = root / "src" / "countveil" / folder
+    scripts = [source / f"{name.removesuffix('_script')}.js"] if name.endswith("_script") else []
+    return [*(source / f"{each}.py" for each in (name, f"_{name}", f"__{name}__")), *scripts]
+
+
+def without_mirror(root: Path) -> set[str]:
+    """The test files of a project that mirror nothing, by their paths below ``tests``."""
+    tests = root / "tests"
+    found = (path.relative_to(tests) for path in tests.rglob("test_*.py"))
+    return {path.as_posix() for path in found if not any(each.is_file() for each in mirrored(path, root))}
+
+
+def test_every_test_file_mirrors_a_file_or_is_listed():
+    assert without_mirror(ROOT) == set(CROSS_CUTTING)
+
+
+@pytest.mark.parametrize(
+    ("source", "test"),
+    [
+        ("src/countveil/files.py", "test_files.py"),
+        ("src/countveil/data/tables.py", "data/test_tables.py"),
+        ("src/countveil/privacy/_format.py", "privacy/test_format.py"),
+        ("src/countveil/privacy/__main__.py", "privacy/test_main.py"),
+        ("src/countveil/page/noise.js", "page/test_noise_script.py"),
+        ("docs/bring-your-own.md", "docs/test_bring_your_own.py"),
+        ("benchmarks/billion.py", "benchmarks/test_billion.py"),
+    ],
+)
+def test_a_test_file_elsewhere_is_found(tmp_path, source, test):
+    for path in (tmp_path / source, tmp_path / "tests" / test, tmp_path / "tests" / "elsewhere" / test):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert without_mirror(tmp_path) == {f"elsewhere/{test}"}
+    (tmp_path / source).unlink()
+    assert without_mirror(tmp_path) == {test, f"elsewhere/{test}"}
