@@ -246,8 +246,7 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
     work = [(ROWS, 0), (ROWS, 1), (ROWS, 2), (ROWS, 3), (COLUMNS, phi), (COLUMNS, phi | 1)]
     expected = [(0, START)]
     for sweep in (1, 2):
-        expected += [(sweep, SPLITS), *((sweep, *part) for part in work)]
-        expected += [(sweep, HYPERS), (sweep, PARAMETERS)]
+        expected += [(sweep, SPLITS), *((sweep, *part) for part in work), (sweep, HYPERS)]
     assert streams.asked == expected
 
 

@@ -191,3 +191,13 @@ def test_parts_of_another_likelihood_are_drawn_and_tallied(toy):
         p = reference.chi_square_p_value(found[:, i] // 2, counts[0], law)
         assert p > FALSE_ALARM / len(CASES)
     np.testing.assert_array_equal(tally, 10 * found.sum(axis=0) + found.sum(axis=0) // 2)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-300, float("nan")])
+def test_a_rate_of_nothing_is_the_least_rate(rate):
+    """A sum over counts ends; expectations have their limits, as the closed form has them."""
+    cases = [(1, rate, 0.5), (7, rate, 0.5)]
+    ratios, _ = expectations(GENERAL, cases)
+    if rate == rate:
+        np.testing.assert_allclose(ratios, 2.0, rtol=1e-9)
+    assert np.isfinite(drawn(GENERAL, cases, 3)[0]).all()

@@ -10,7 +10,7 @@ from countveil.kernels import law as stubs
 from countveil.kernels.law import provides
 
 STUBS = ["draw_counts", "expect_counts", "expected_ratio", "report_score", "unseen_score", "unseen_constant",
-         "unseen_exposure"]  # fmt: skip
+         "unseen_exposure", "debiased", "bias", "unbiased"]  # fmt: skip
 
 
 class Halved(NamedTuple):

@@ -156,7 +156,7 @@ def prepare_checkpoint(
     first = chains[0]
     settings = {
         "algorithm": name_of(first.algorithm), "refinement": name_of(first.refinement), "model": first.model,
-        "plan": plan, "seed": seed,
+        "noise": first.observations.noise.mechanism, "plan": plan, "seed": seed,
     }  # fmt: skip
     mark = checkpoint.fingerprint(first.observations, settings)
     if not saving.path.parent.is_dir():

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import (
     draw_counts,
     expect_counts,
@@ -93,6 +94,7 @@ def log_weight(law, report, count, rate, level):
 @njit(cache=True, nogil=True)
 def counts_behind(law, report, rate, level):
     """(first, last, log of the largest weight): the counts whose weights matter."""
+    rate = rate if rate > SMALLEST else SMALLEST  # also of a rate that is no number, whose sum would not end
     least = least_count(law.noise, report, level)
     most = most_count(law.noise, report, level)
     top, count = -math.inf, least
@@ -110,6 +112,7 @@ def counts_behind(law, report, rate, level):
 @njit(cache=True, nogil=True)
 def summed(law, report, rate, level):
     """(log of the largest weight, the sum of all weights over it, the sum of weights times parts over it)."""
+    rate = rate if rate > SMALLEST else SMALLEST
     first, last, top = counts_behind(law, report, rate, level)
     total = moment = 0.0
     for count in range(first, last + 1):
@@ -122,6 +125,7 @@ def summed(law, report, rate, level):
 @njit(cache=True, nogil=True)
 def draw_count(law, report, rate, level, rng):
     """A draw of the count given a stored report: where the running sum of weights passes a uniform part of all."""
+    rate = rate if rate > SMALLEST else SMALLEST
     first, last, top = counts_behind(law, report, rate, level)
     total = 0.0
     for count in range(first, last + 1):
@@ -153,6 +157,7 @@ def expect_counts_generally(law, n, batch):
     _, report_i, rate_i, level_i, ratio_i, _ = batch
     bound = 0.0
     for i in range(n):
+        rate_i[i] = max(rate_i[i], SMALLEST)
         top, total, moment = summed(law, int(report_i[i]), rate_i[i], level_i[i])
         ratio_i[i] = moment / total / rate_i[i]
         bound += top + math.log(total) + rate_i[i]
@@ -163,7 +168,7 @@ def expect_counts_generally(law, n, batch):
 def expected_ratio_generally(law, report, rate, level):
     """The moment divided by the sum and by the rate."""
     _, total, moment = summed(law, report, rate, level)
-    return moment / total / rate
+    return moment / total / max(rate, SMALLEST)
 
 
 @provides(report_score, GeneralLaw)

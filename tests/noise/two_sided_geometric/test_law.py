@@ -67,6 +67,25 @@ def test_a_batch_has_the_sum_of_scores_and_rates():
         assert reference.relative_error(ratio * case[1], reference.expected_count(*case)) < 1e-12
 
 
+@njit
+def of_a_start(noise, report, level):
+    bias = stubs.bias(noise, level)
+    return stubs.debiased(noise, report, level), bias, stubs.unbiased(noise, report, level)
+
+
+@pytest.mark.parametrize("count", [0, 1, 12])
+@pytest.mark.parametrize("alpha", [0.0, *ALPHAS])
+def test_what_starts_take_for_a_report_has_the_right_mean(alpha, count):
+    """Debiased reports of no count have mean zero; what is unbiased has the count for its mean, whatever that is."""
+    tau = np.arange(-1500, 1501)
+    mass = np.power(alpha, np.abs(tau), dtype=float)
+    mass /= mass.sum()
+    debiased, bias, unbiased = np.transpose([of_a_start(KERNEL, report, alpha) for report in count + tau])
+    assert mass @ unbiased == pytest.approx(count, rel=1e-10, abs=1e-10)
+    if count == 0:
+        assert mass @ debiased == pytest.approx(bias[0], rel=1e-10, abs=1e-13)
+
+
 def batch_of(cases):
     batch, n = new_batch(), len(cases)
     batch[1][:n], batch[2][:n], batch[3][:n] = np.array(cases).T
