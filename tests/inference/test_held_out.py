@@ -25,12 +25,12 @@ def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
 
 
 def test_large_data_have_fewer_held_out_cells(monkeypatch):
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 100)
+    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 100)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     assert [fold.rows.size > 45 for fold in held_out.hold_out(observations, np.random.default_rng(2))] == [
         True
     ]
-    monkeypatch.setattr(held_out, "LARGEST_HELD_OUT", 30)
+    monkeypatch.setattr(held_out, "MAX_HELD_OUT", 30)
     folds = held_out.hold_out(observations, np.random.default_rng(2))
     assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
 

@@ -37,7 +37,7 @@ def test_blocks_and_threads_add_up_to_the_same(monkeypatch):
     model = small_model((300, 40), 3)
     found = draw_factors(model, np.random.default_rng(1))[0]
     one = scoring.log_likelihood(found, observations, model, SERIAL)
-    monkeypatch.setattr(blocks, "LEAST_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     many = [
         scoring.log_likelihood(found, observations, model, engine) for engine in (SERIAL, ThreadEngine(3))
     ]
