@@ -1,3 +1,4 @@
+import gc
 import importlib.util
 import subprocess
 import sys
@@ -5,7 +6,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from numba.core.event import trigger_event
+from numba.core.event import end_event, start_event, trigger_event
 
 import countveil as cv
 from countveil.inference import gibbs, svi
@@ -40,6 +41,47 @@ def test_nobody_is_told_who_does_not_watch(show, capsys):
     with compiling_told(show), trigger_event("numba:compile"):
         pass
     assert capsys.readouterr().err == ""
+
+
+def test_no_garbage_is_collected_while_a_function_and_what_it_calls_are_compiled():
+    seen = []
+    with compiling_told(False):
+        with trigger_event("numba:compile"):
+            with trigger_event("numba:compile"):
+                seen.append(gc.isenabled())
+            seen.append(gc.isenabled())
+        seen.append(gc.isenabled())
+    assert seen == [False, False, True]
+
+
+def test_garbage_is_collected_again_after_a_fit_that_ends_within_a_compilation():
+    def interrupted():
+        with compiling_told(False):
+            start_event("numba:compile")
+            assert not gc.isenabled()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert gc.isenabled()
+
+
+def test_a_fit_that_begins_within_another_ones_compilation_waits_for_its_own_to_end():
+    with compiling_told(False):
+        end_event("numba:compile")
+        with trigger_event("numba:compile"):
+            assert not gc.isenabled()
+        assert gc.isenabled()
+
+
+def test_a_collector_that_is_off_stays_off():
+    gc.disable()
+    try:
+        with compiling_told(False), trigger_event("numba:compile"):
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_after_a_fit_nobody_is_told(capsys):

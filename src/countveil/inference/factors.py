@@ -281,8 +281,9 @@ class MeanRule:
     ) -> np.ndarray:
         """The same, actor by actor."""
         new, (shape, rate) = np.array(theta), self.priors[f]
-        self.shapes[f], self.rates[f] = np.array(count, dtype=float), np.array(rate)
-        update_actors(new, self.shapes[f], np.array(shape), self.rates[f], middle, links, False, NO_DRAWS)
+        self.shapes[f], self.rates[f] = np.array(count, dtype=float), np.array(rate, order="C")
+        shape = np.ascontiguousarray(shape)
+        update_actors(new, self.shapes[f], shape, self.rates[f], middle, links, False, NO_DRAWS)
         return new
 
 

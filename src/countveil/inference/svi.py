@@ -167,8 +167,8 @@ def settle_block(
     split_by, mean = start.copy(), start.copy()
     cut = SHARE_TRIMMED if expectation == "trimmed" else 0.0
     kernels.settle_rows(
-        law, block.entries, split_by, mean, phi_geometric, phi, phi_total, prior_shape, prior_rate,
-        expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
+        law, block.entries, split_by, mean, phi_geometric, phi, phi_total, np.ascontiguousarray(prior_shape),
+        np.ascontiguousarray(prior_rate), expectation == "geometric", LOCAL_TOLERANCE, LOCAL_ITERATIONS, cut,
     )  # fmt: skip
     return (split_by, mean), ()
 

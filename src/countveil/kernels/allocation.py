@@ -3,13 +3,14 @@
 Batches of a row's entries are allocated by ``topics``, which computes only the products that it needs.
 """
 
-from numba import njit
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.generator import binomial
 
 LANES = 8
 TOKENS_ONE_BY_ONE = 24
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
     """product_k = theta_dk phi_vk; returns the sum of the products.
 
@@ -47,7 +48,7 @@ def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
     )
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def allocate(count, weight_k, lane_l, total, row_count_k, count_vk, v, rng):
     """Add (count_k) ~ Multinomial(count, weight_k / total) to row_count_k and to count_vk[v].
 
@@ -74,7 +75,7 @@ def allocate(count, weight_k, lane_l, total, row_count_k, count_vk, v, rng):
     left_weight = total
     for k in range(last):
         share = weight_k[k] / left_weight
-        drawn = left_count if share >= 1.0 else rng.binomial(left_count, share)
+        drawn = left_count if share >= 1.0 else binomial(left_count, share, rng)
         row_count_k[k] += drawn
         count_vk[v, k] += drawn
         left_count -= drawn

@@ -7,20 +7,21 @@ are shapes, as in ``gibbs``; every cell of a row is visited, stored or not.
 import math
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.allocation import LANES, allocate, multiply
 from countveil.kernels.bessel import sample_bessel
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED, level_at
+from countveil.kernels.generator import binomial, standard_exponential, standard_gamma
 
 TRIALS_ONE_BY_ONE = 12
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_binomial(trials, chance, rng):
     """Binomial(trials, chance); a few trials are drawn one by one."""
     if trials > TRIALS_ONE_BY_ONE:
-        return rng.binomial(trials, min(chance, 1.0))
+        return binomial(trials, min(chance, 1.0), rng)
     successes = 0
     for _ in range(trials):
         if rng.random() < chance:
@@ -28,7 +29,7 @@ def sample_binomial(trials, chance, rng):
     return successes
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def split_report(r, rate, rate_1, rate_2, rng):
     """(y, g_1, g_2) given y + g_1 - g_2 = r, for Poisson counts of these rates.
 
@@ -42,15 +43,15 @@ def split_report(r, rate, rate_1, rate_2, rng):
     return count, upper - count, upper - r
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_noise_rate(count, alpha, rng):
     """lambda | g ~ Gamma(1 + g, scale alpha): the rate 1/alpha is the prior's rate (1 - alpha)/alpha plus one."""
     if count == 0:
-        return alpha * rng.standard_exponential()
-    return alpha * rng.standard_gamma(1.0 + count)
+        return alpha * standard_exponential(rng)
+    return alpha * standard_gamma(1.0 + count, rng)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def allocate_rows(entries, theta_dk, phi_vk, noise_dv2, new_noise_dv2, count_dk, count_vk, rng):
     """Draw the true counts, noise rates and topics of every cell; add the counts up by row and by column.
 

@@ -1,12 +1,13 @@
 """Space for a batch of entries, on which the vectorised loops of a law work. Suffix i is the entry in its batch."""
 
 import numpy as np
-from numba import njit
+
+from countveil.kernels.compiled import subroutine
 
 BATCH = 128
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_batch():
     """Space for BATCH entries: (column_i, report_i, rate_i, level_i, count_i, inner space)."""
     columns, counts = np.empty(BATCH, dtype=np.uint32), np.empty(BATCH, dtype=np.int64)
@@ -16,7 +17,7 @@ def new_batch():
     return columns, reports, rates, levels, counts, (lower, upper, left, term, total, passed)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_expectations():
     """Space for BATCH entries: (column_i, report_i, rate_i, level_i, ratio_i, inner space)."""
     columns = np.empty(BATCH, dtype=np.uint32)

@@ -11,7 +11,8 @@ otherwise by rejection from a normal with an exponential right tail, nearly alwa
 
 import math
 
-from numba import njit
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.generator import standard_exponential, standard_normal
 
 INVERT_BELOW = 8.0
 SERIES_TOLERANCE = 1e-17
@@ -19,7 +20,7 @@ TAIL_WEIGHT = 1.0 / 128.0
 LOG_TAIL_ODDS = math.log(TAIL_WEIGHT / (1.0 - TAIL_WEIGHT) * 1.5 * math.sqrt(2.0 * math.pi))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def stirling_excess(w):
     """e(w) = w log w - w + log(2 pi)/2 - log Gamma(w + 1/2) for w = 1/2, 3/2, ..., to about 1e-15."""
     if w < 12.0:
@@ -28,7 +29,7 @@ def stirling_excess(w):
     return (1 / 24 - (7 / 2880 - (31 / 40320 - (127 / 215040 - 511 / 608256 * i) * i) * i) * i) / w
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_mass(n, order, x):
     """log P(n) up to a constant, from equation (1); n >= 0, x the real mode."""
     w = n + 0.5
@@ -38,7 +39,7 @@ def log_mass(n, order, x):
     return stirling_excess(w) + stirling_excess(w + order) - bends
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def invert(order, square, rng):
     """A draw by adding up the masses square^n / (n! (order + 1) ... (order + n)) up to a uniform part of their sum."""
     u = rng.random()
@@ -61,7 +62,7 @@ def invert(order, square, rng):
     return int(n)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def hat(order, square):
     """(x, r, lift, c2, c3, c4): the rejection's hat, and the sum of the bends, c2 u^2 - c3 u^3 + c4 u^4 - ...
 
@@ -85,7 +86,7 @@ def hat(order, square):
     return x, r, lift, 0.5 * (i + j), (i * i + j * j) / 6.0, (i * i * i + j * j * j) / 12.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def bracket(u, ratio, c2, c3, c4):
     """Bounds on log P(n) on the scale of (1), from the truncated series of the bends; for ratio = |u|/x <= 1/2.
 
@@ -98,7 +99,7 @@ def bracket(u, ratio, c2, c3, c4):
     return series - 2.0 * rest, series + rest + c2 / 6.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def reject(order, square, rng):
     """A draw by rejection from a normal with an exponential right tail; for a real mode of at least INVERT_BELOW.
 
@@ -110,7 +111,7 @@ def reject(order, square, rng):
     i = 1.0 / x
     while True:
         chance = rng.random()
-        z = rng.standard_normal()
+        z = standard_normal(rng)
         v = width * z
         if chance < TAIL_WEIGHT or v >= 3.0 * r - 0.5:
             n = propose_tail(chance, v, order, x, r, lift, rng)
@@ -134,17 +135,17 @@ def reject(order, square, rng):
             return int(n)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_tail(v, r):
     """log of what the exponential adds to the hat at v >= 3r - 1/2, less lift."""
     return LOG_TAIL_ODDS + math.log((r + 0.25) / r) - (v - 3.0 * r + 0.5) * 1.5 / r
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def propose_tail(chance, v, order, x, r, lift, rng):
     """The rest of a trial in the right tail, v >= 3r - 1/2, where normal and exponential propose; -1 if rejected."""
     if chance < TAIL_WEIGHT:
-        v = 3.0 * r - 0.5 + rng.standard_exponential() * r / 1.5
+        v = 3.0 * r - 0.5 + standard_exponential(rng) * r / 1.5
     above = math.exp(-0.5 * (v / (r + 0.25)) ** 2) + math.exp(log_tail(v, r))
     n = math.floor(x + v)
     if rng.random() * above <= math.exp(log_mass(n, order, x) - lift):
@@ -152,7 +153,7 @@ def propose_tail(chance, v, order, x, r, lift, rng):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_bessel(order, argument, rng):
     """n with P(n) = (argument/2)^(2n + order) / (n! (n + order)! I_order(argument)); order >= 0, argument >= 0.
 
@@ -166,7 +167,7 @@ def sample_bessel(order, argument, rng):
     return reject(nu, square, rng)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def bessel_mode(order, argument):
     """The most probable value, floor((sqrt(argument^2 + order^2) - order) / 2); order, argument >= 0."""
     if argument <= 0.0:
@@ -174,7 +175,7 @@ def bessel_mode(order, argument):
     return int(0.5 * argument * argument / (order + math.sqrt(float(order) * order + argument * argument)))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def bessel_mean(order, argument):
     """(argument/2) I_(order+1)(argument) / I_order(argument), by masses about the mode; in time of the mode's root.
 

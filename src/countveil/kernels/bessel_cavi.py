@@ -7,13 +7,13 @@ noise rates have Q(lambda_l) = Gamma(1 + E[g_l], scale alpha). Suffixes are shap
 import math
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.bessel import bessel_mean, bessel_mode
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED, level_at
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def geometric_mean(shape):
     """exp E log of a Gamma(shape, 1), exp(digamma(shape)), for shape >= 1: recurrence, then the asymptotic series."""
     back = 0.0
@@ -28,7 +28,7 @@ def geometric_mean(shape):
     return x * math.exp(-0.5 / x - tail - back)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def rate_moments(theta_g_dk, theta_m_dk, theta_w_dk, d, phi_g_vk, phi_m_vk, phi_w_vk, v):
     """(sum of the products of geometric means, mean, variance) of the rate mu_dv under Q.
 
@@ -46,7 +46,7 @@ def rate_moments(theta_g_dk, theta_m_dk, theta_w_dk, d, phi_g_vk, phi_m_vk, phi_
     return geometric, mean, variance
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def expected_split(r, geometric, mean, variance, shape_1, shape_2, alpha, use_mean):
     """(E[y], E[g_1], E[g_2]) of a cell whose noise rates have gamma Qs of these shapes and scale alpha.
 
@@ -67,7 +67,7 @@ def expected_split(r, geometric, mean, variance, shape_1, shape_2, alpha, use_me
     return count, upper - count, upper - r
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def expect_rows(entries, theta, phi, noise_dv2, ratio_dk, ratio_vk, use_mean):
     """Expect the true counts of every cell, and update the noise rates' shapes in noise_dv2.
 

@@ -1,12 +1,12 @@
 """Counts split at a contraction out_bmn = sum_k left_bmk right_bnk. Suffixes are shapes, as in ``gibbs``."""
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.allocation import LANES, allocate, multiply
+from countveil.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_counts(count_bmn, left_bmk, right_bnk, rng):
     """(count_bmk, count_bnk): each count split over k in proportion to left_bmk right_bnk, summed over n and over m."""
     n_batches, n_left, n_terms = left_bmk.shape

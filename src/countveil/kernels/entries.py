@@ -9,7 +9,8 @@ entries.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from countveil.kernels.compiled import subroutine
 
 MASKED = -1
 
@@ -35,7 +36,7 @@ class Entries(NamedTuple):
         return len(self.columns)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def level_at(level_d, level_e, d, e):
     """The noise level of stored entry e, which is in row d.
 

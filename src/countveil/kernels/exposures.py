@@ -4,35 +4,34 @@ A row's exposure is its baseline times a sum over all columns, plus a correction
 equation 3.3).
 """
 
-from numba import njit
+import numpy as np
 
+from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import level_at
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, excess_exposure
 
 
-@njit(cache=True, nogil=True)
 def row_exposures(law, entries, phi_vk, phi_total_k, exposure_dk, dense):
     """exposure_dk = sum_v e_dv phi_vk, in place."""
-    exposure_d = entries.exposure_d
-    n_rows, n_topics = exposure_dk.shape
-    for d in range(n_rows):
-        for k in range(n_topics):
-            exposure_dk[d, k] = exposure_d[d] * phi_total_k[k]
+    np.multiply(entries.exposure_d[:, None], phi_total_k, out=exposure_dk)
     add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
 
 
-@njit(cache=True, nogil=True)
 def column_exposures(law, entries, theta_dk, exposure_vk, total_k, dense):
     """Add sum_d (e_dv - baseline_d) theta_dk to exposure_vk, and sum_d baseline_d theta_dk to total_k."""
-    exposure_d = entries.exposure_d
-    n_rows, n_topics = theta_dk.shape
-    for d in range(n_rows):
-        for k in range(n_topics):
-            total_k[k] += exposure_d[d] * theta_dk[d, k]
+    add_baselines(entries.exposure_d, theta_dk, total_k)
     add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def add_baselines(exposure_d, theta_dk, total_k):
+    """total_k += sum_d exposure_d theta_dk, row by row."""
+    for d in range(theta_dk.shape[0]):
+        for k in range(theta_dk.shape[1]):
+            total_k[k] += exposure_d[d] * theta_dk[d, k]
+
+
+@kernel
 def entry_excesses(law, entries, excess_e):
     """excess_e = each stored entry's exposure less its row's baseline, in place."""
     indptr, reports, exposure_d = entries.indptr, entries.reports, entries.exposure_d

@@ -2,18 +2,19 @@
 
 import math
 
-from numba import njit
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.generator import standard_gamma
 
 SMALLEST = 1e-150  # the smallest factor entry or rate: a product of two is still positive
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_gamma(shape, rate, rng):
     """Gamma(shape, rate), kept away from underflow so that a product of two draws stays positive."""
-    return max(rng.standard_gamma(shape) / rate, SMALLEST)
+    return max(standard_gamma(shape, rng) / rate, SMALLEST)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def digamma(x):
     """d log Gamma(x) / dx for x > 0: recurrence up to 10, then the asymptotic series; to about 1e-14."""
     shift = 0.0

@@ -11,8 +11,7 @@ A noise and a likelihood are named tuples. Their modules provide the functions b
 import math
 from typing import Any, NamedTuple
 
-from numba import njit
-
+from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import (
     draw_counts,
@@ -85,13 +84,13 @@ def parts_exposure(likelihood, ratio):
     raise NotImplementedError
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_weight(law, report, count, rate, level):
     """log P(count | rate) P(report | count)."""
     return log_mass(law.likelihood, count, rate) + log_kernel(law.noise, report, count, level)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def counts_behind(law, report, rate, level):
     """(first, last, log of the largest weight): the counts whose weights matter."""
     rate = rate if rate > SMALLEST else SMALLEST  # also of a rate that is no number, whose sum would not end
@@ -109,7 +108,7 @@ def counts_behind(law, report, rate, level):
         count += 1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def summed(law, report, rate, level):
     """(log of the largest weight, the sum of all weights over it, the sum of weights times parts over it)."""
     rate = rate if rate > SMALLEST else SMALLEST
@@ -122,7 +121,7 @@ def summed(law, report, rate, level):
     return top, total, moment
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def draw_count(law, report, rate, level, rng):
     """A draw of the count given a stored report: where the running sum of weights passes a uniform part of all."""
     rate = rate if rate > SMALLEST else SMALLEST

@@ -4,9 +4,9 @@ Suffixes are shapes: d rows of the block, v columns, k components, e stored entr
 """
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.batches import BATCH, new_batch
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED, level_at
 from countveil.kernels.gamma import sample_gamma
 from countveil.kernels.law import draw_counts, report_score, unseen_constant, unseen_score
@@ -14,8 +14,10 @@ from countveil.kernels.tiles import add_column_exposures, add_row_exposures, row
 from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
 from countveil.kernels.uniforms import new_source
 
+NONE = np.empty((0, 0))
 
-@njit(cache=True, nogil=True)
+
+@subroutine
 def inner(theta_dk, d, phi_vk, v):
     """sum_k theta_dk phi_vk, in four interleaved parts, so that the order is the code's and not the compiler's."""
     n_topics = theta_dk.shape[1]
@@ -32,24 +34,63 @@ def inner(theta_dk, d, phi_vk, v):
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True)
-def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, space, source, rng):
-    """Draw true counts and topics of the stored entries of rows first to last; after each row's entries its theta.
+def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, sums, dense, rng):
+    """Draw true counts and topics of every stored entry, then theta_d, row by row.
 
-    factors is (theta_dk, phi_vk, phi_total_k, rates_dv): rates_dv has the rates of these rows; if it is empty, rates
-    are computed one by one. topics_kv is phi as allocation reads it. sums is (count_dk, count_kv, tally), added to.
-    update is (shape_dk, rate_dk, exposure_dk, theta_total_2k); if shape_dk is empty, theta is not drawn. The loop over
-    rows is in here, since unpacking the arrays costs as much as a dozen entries.
+    ``law`` is that of the reports (see ``kernels.law``); theta's prior is Gamma(shape_dk, rate_dk); ``dense`` blocks
+    use matrix products (see ``tiles``). theta_dk is replaced in place. Added up in sums, for the column factors:
+    count_vk = sum_d y_dvk; exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk;
+    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally.
+    """
+    count_vk, exposure_vk, theta_total_2k, tally = sums
+    shape_dk, rate_dk = np.ascontiguousarray(shape_dk), np.ascontiguousarray(rate_dk)
+    count_dk, exposure_dk = np.zeros(theta_dk.shape), np.zeros(theta_dk.shape)
+    add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
+    turned, together = (NONE, NONE), 0
+    if dense:
+        turned = np.ascontiguousarray(phi_vk.T), np.zeros(phi_vk.T.shape)
+        together = rows_of_rates(len(phi_vk))
+    visit_rows(
+        law, entries, (theta_dk, phi_vk, phi_total_k), (count_dk, count_vk, tally), turned, together,
+        (shape_dk, rate_dk, exposure_dk, theta_total_2k), rng,
+    )  # fmt: skip
+    if dense:
+        count_vk += turned[1].T
+    add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+
+
+def allocate_rows(law, entries, theta_dk, phi_vk, phi_total_k, sums, rng):
+    """Draw true counts and topics of every stored entry; sums is (count_dk, count_vk, tally), added to."""
+    none = NONE, NONE, NONE, NONE
+    visit_rows(law, entries, (theta_dk, phi_vk, phi_total_k), sums, (NONE, NONE), 0, none, rng)
+
+
+@kernel
+def visit_rows(law, entries, factors, sums, turned, together, update, rng):
+    """Draw true counts and topics of all stored entries, row by row; after each row's entries its theta.
+
+    factors is (theta_dk, phi_vk, phi_total_k). sums is (count_dk, count_vk, tally), added to. Where ``together`` is
+    positive, the rates of that many rows are computed at once as a matrix product with phi_kv of turned = (phi_kv,
+    count_kv); phi is then read from phi_kv, and counts are added to count_kv instead of count_vk. update is (shape_dk,
+    rate_dk, exposure_dk, theta_total_2k); if shape_dk is empty, theta is not drawn.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    theta_dk, phi_vk, phi_total_k, rates_dv = factors
-    count_dk, count_kv, tally = sums
+    theta_dk, phi_vk, phi_total_k = factors
+    count_dk, count_vk, tally = sums
     shape_dk, rate_dk, exposure_dk, theta_total_2k = update
-    batch, tokens, order = space
+    n_rows, n_topics = theta_dk.shape
+    n_columns = phi_vk.shape[0]
+    phi_kv = turned[0] if together > 0 else phi_vk.T
+    count_kv = turned[1] if together > 0 else count_vk.T
+    source, batch, tokens, order = new_source(rng), new_batch(), new_tokens(), new_order(n_topics)
     column_i, report_i, rate_i, level_i, count_i, _ = batch
     order_j, theta_j, place_h = order
-    for d in range(first, last):
+    rates, first = np.empty(together * n_columns), np.int64(0)
+    for d in range(n_rows):
+        if together > 0 and d % together == 0:
+            first = d
+            fill_rates(theta_dk, first, min(first + together, n_rows), turned[0], rates)
         order_topics(theta_dk, d, phi_total_k, order_j, theta_j, place_h)
         n = 0
         for e in range(indptr[d], indptr[d + 1]):
@@ -60,11 +101,14 @@ def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, spac
                 report_i[n] = report
                 count_i[n] = report
                 level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
-                rate_i[n] = inner(theta_dk, d, phi_vk, v) if rates_dv.size == 0 else rates_dv[d - first, v]
+                if together > 0:
+                    rate_i[n] = rates[(d - first) * n_columns + v]
+                else:
+                    rate_i[n] = inner(theta_dk, d, phi_vk, v)
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
                 draw_counts(law, n, batch, tally, source, rng)
-                give_to_topics(n, batch, tokens, order, topics_kv, count_dk[d], count_kv, source, rng)
+                give_to_topics(n, batch, tokens, order, phi_kv, count_dk[d], count_kv, source, rng)
                 n = 0
         base = exposure_d[d]
         for k in range(shape_dk.shape[1]):
@@ -75,54 +119,15 @@ def visit_rows(law, first, last, entries, factors, topics_kv, sums, update, spac
             theta_total_2k[1, k] += draw
 
 
-@njit(cache=True, nogil=True)
-def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, sums, dense, rng):
-    """Draw true counts and topics of every stored entry, then theta_d, row by row.
-
-    ``law`` is that of the reports (see ``kernels.law``); theta's prior is Gamma(shape_dk, rate_dk); ``dense`` blocks
-    use matrix products (see ``tiles``). theta_dk is replaced in place. Added up in sums, for the column factors:
-    count_vk = sum_d y_dvk; exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk;
-    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally.
-    """
-    count_vk, exposure_vk, theta_total_2k, tally = sums
-    n_rows, n_topics = theta_dk.shape
-    n_columns = phi_vk.shape[0]
-    source, space = new_source(rng), (new_batch(), new_tokens(), new_order(n_topics))
-    count_dk, exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
-    add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
-    update = shape_dk, rate_dk, exposure_dk, theta_total_2k
-    together = min(n_rows, rows_of_rates(n_columns)) if dense else n_rows
-    rates = np.empty(together * n_columns if dense else 0)
-    turned_kv = np.ascontiguousarray(phi_vk.T) if dense else np.empty((0, 0))
-    topics_kv = turned_kv if dense else phi_vk.T
-    count_kv = np.zeros((n_topics, n_columns)) if dense else count_vk.T
-    for first in range(0, n_rows, together):  # a second call with other types would take seconds to compile
-        last = min(first + together, n_rows)
-        rates_dv = np.empty((0, 0))
-        if dense:
-            rates_dv = rates[: (last - first) * n_columns].reshape(last - first, n_columns)
-            np.dot(theta_dk[first:last], turned_kv, rates_dv)
-        factors, counts = (theta_dk, phi_vk, phi_total_k, rates_dv), (count_dk, count_kv, tally)
-        visit_rows(law, first, last, entries, factors, topics_kv, counts, update, space, source, rng)
-    if dense:
-        count_vk += count_kv.T
-    add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+@subroutine
+def fill_rates(theta_dk, first, last, phi_kv, rates):
+    """Fill ``rates`` with the rates of rows first to last, (last - first, V) flattened."""
+    n_columns = phi_kv.shape[1]
+    rates_dv = rates[: (last - first) * n_columns].reshape(last - first, n_columns)
+    np.dot(theta_dk[first:last], phi_kv, rates_dv)
 
 
-@njit(cache=True, nogil=True)
-def allocate_rows(law, entries, theta_dk, phi_vk, phi_total_k, sums, rng):
-    """Draw true counts and topics of every stored entry; sums is (count_dk, count_vk, tally), added to."""
-    count_dk, count_vk, tally = sums
-    n_rows, n_topics = theta_dk.shape
-    source, space = new_source(rng), (new_batch(), new_tokens(), new_order(n_topics))
-    none = np.empty((0, 0))
-    factors, update = (theta_dk, phi_vk, phi_total_k, none), (none, none, none, none)
-    visit_rows(
-        law, 0, n_rows, entries, factors, phi_vk.T, (count_dk, count_vk.T, tally), update, space, source, rng
-    )
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
     """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6)."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
@@ -143,7 +148,7 @@ def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
             v = columns[e]
             rate = inner(theta_dk, d, phi_vk, v)
             level = level_at(level_d, level_e, d, e)
-            report = reports[e]
+            report = np.int64(reports[e])
             total += base * rate
             if report > 0:
                 total += report_score(law, report, rate, level)

@@ -9,10 +9,12 @@ and ``unbiased`` are chosen by the noise's class.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from numba import types
-from numba.extending import overload
+from numba.core.typing.templates import AbstractTemplate, infer_global
+
+from countveil.kernels.compiled import Subroutine, subroutine
 
 
 def draw_counts(law, n, batch, tally, source, rng):
@@ -68,22 +70,46 @@ def unbiased(noise, report, level):
     raise NotImplementedError
 
 
-def provides(
-    function: Callable[..., Any], law_class: type
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that implements a function of this kind for laws of a class; the law is its first argument.
+class Choice(AbstractTemplate):
+    """How Numba finds what one of these functions is for a law: by the type of the first argument.
 
-    The implementation is compiled into every loop that calls it. It should do little more than call compiled functions,
-    which Numba keeps on disk.
+    What ``numba.extending.overload`` finds is compiled again in every process. Here it is a subroutine, kept on disk.
     """
 
-    def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        @overload(function, strict=False, inline="always")
-        def choose(law, *arguments):
-            if isinstance(law, types.BaseNamedTuple) and law.instance_class is law_class:
-                return implementation
-            return None
+    provided: ClassVar[dict[type, Any]]
+    compiled: ClassVar[dict[tuple[Any, ...], Any]]
 
-        return implementation
+    def generic(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The signature of a call; None where the law provides nothing."""
+        law = arguments[0]
+        if not isinstance(law, types.BaseNamedTuple) or law.instance_class not in self.provided:
+            return None
+        chosen = types.Dispatcher(self.provided[law.instance_class])
+        signature = chosen.get_call_type(self.context, arguments, keywords)
+        self.compiled[signature.args] = chosen.get_overload(signature)
+        return signature
+
+    def get_impl_key(self, signature: Any) -> Any:
+        """What is called."""
+        return self.compiled[signature.args]
+
+
+choices: dict[Callable[..., Any], type[Choice]] = {}
+
+
+def provides(function: Callable[..., Any], law_class: type) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that implements a function of this kind for laws of a class; the law is its first argument.
+
+    It makes the implementation a subroutine, unless it is one.
+    """
+    if function not in choices:
+        members = {"key": function, "provided": {}, "compiled": {}}
+        choices[function] = type(f"Choice of {function.__name__}", (Choice,), members)
+        infer_global(function, types.Function(choices[function]))
+
+    def register(implementation: Callable[..., Any]) -> Any:
+        found = implementation if isinstance(implementation, Subroutine) else subroutine(implementation)
+        choices[function].provided[law_class] = found.compiled
+        return found
 
     return register

@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from countveil.kernels.compiled import subroutine
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 SERIES_TOLERANCE = 1e-18
@@ -11,7 +12,7 @@ INVERSION_LIMIT = 48.0
 RECIPROCALS = np.concatenate([[0.0], 1.0 / np.arange(1.0, 513.0)])
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def stirling_error(n):
     """log n! - log(sqrt(2 pi n) (n/e)^n) for n >= 1, to about 1e-15."""
     if n <= 15:
@@ -20,7 +21,7 @@ def stirling_error(n):
     return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - s / 1188) * s) * s) * s) / n
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def poisson_deviance(n, rate):
     """n log(n/rate) + rate - n, without cancellation where n is close to the rate (n > 0, rate > 0)."""
     gap = n - rate
@@ -40,7 +41,7 @@ def poisson_deviance(n, rate):
         j += 2.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def poisson_logpmf(n, rate):
     """log of rate^n e^-rate / n!, by the saddle-point expansion (Loader 2000); n >= 0, rate >= 0."""
     if n == 0:
@@ -53,7 +54,7 @@ def poisson_logpmf(n, rate):
     return -HALF_LOG_TWO_PI - 0.5 * math.log(x) - stirling_error(x) - poisson_deviance(x, rate)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sum_below(r, x):
     """sum_{j=1..r} r (r-1) ... (r-j+1) / x^j: Poisson(x) mass below r over its mass at r. For x >= r."""
     total = 0.0
@@ -69,7 +70,7 @@ def sum_below(r, x):
     return total
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sum_above(r, x):
     """sum_{j>=1} x^j / ((r+1) ... (r+j)): Poisson(x) mass above r over its mass at r. For x <= r + 1."""
     total = 0.0
@@ -83,7 +84,7 @@ def sum_above(r, x):
             return total
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def invert_poisson(mean, rng):
     """A draw of Poisson(mean) by a running sum from zero; for means below INVERSION_LIMIT."""
     while True:

@@ -1,12 +1,12 @@
 """Log-likelihoods of reports in a list of cells."""
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import kernel
 from countveil.kernels.law import report_score, unseen_score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_cells(law, report_i, rate_i, level_i, score_i):
     """score_i = log P(max(report_i, 0) | rate_i), in place."""
     for i in range(report_i.size):

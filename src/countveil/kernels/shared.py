@@ -8,12 +8,13 @@ c components, r rests of a column, e stored entries of a row, f stored entries o
 import math
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST, sample_gamma
+from countveil.kernels.generator import standard_gamma
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_tilted_gamma(shape, rate, square, rng):
     """A draw from x^(shape - 1) exp(-rate x - square x^2), by rejection from a gamma that touches it.
 
@@ -24,12 +25,12 @@ def sample_tilted_gamma(shape, rate, square, rng):
         return sample_gamma(shape, rate, rng)
     touch = 2.0 * shape / (rate + math.sqrt(rate * rate + 8.0 * square * shape))
     while True:
-        x = rng.standard_gamma(shape) / (rate + 2.0 * square * touch)
+        x = standard_gamma(shape, rng) / (rate + 2.0 * square * touch)
         if rng.random() < math.exp(-square * (x - touch) ** 2):
             return max(x, SMALLEST)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, rng):
     """Replace theta, actor by actor, by a draw (or, if not ``sample``, the mean) of Gamma(shape + count, rate + e).
 
@@ -54,11 +55,12 @@ def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, samp
         for c in range(n_components):
             total_c[c] -= theta_ic[i, c]
             weighted_c[c] -= baseline_i[i] * theta_ic[i, c]
-            to_rc[:, c] = baseline_i[i] * total_c[c]
-            from_rc[:, c] = weighted_c[c]
+            exposure_c[c] = 0.0
+            for r in range(n_rests):
+                to_rc[r, c] = baseline_i[i] * total_c[c]
+                from_rc[r, c] = weighted_c[c]
         add_neighbours(out, i, theta_ic, to_rc)
         add_neighbours(into, i, theta_ic, from_rc)
-        exposure_c[:] = 0.0
         for r in range(n_rests):
             for c in range(n_components):
                 for d in range(n_components):
@@ -83,7 +85,7 @@ def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, samp
             weighted_c[c] += baseline_i[i] * theta_ic[i, c]
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def add_neighbours(entries, i, theta_ic, sum_rc):
     """Add excess theta_j over actor i's stored entries to the sums of their rests."""
     indptr, actor_e, rest_e, excess_e = entries

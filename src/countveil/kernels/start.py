@@ -7,15 +7,15 @@ entry's bias. A masked cell of S has fill_d fill_v + bias_d. Dense blocks use ma
 """
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import bias, debiased, unbiased
-from countveil.kernels.tiles import COLUMNS_PER_TILE
+from countveil.kernels.tiles import COLUMNS_PER_TILE, add_to_columns, add_to_rows, new_space
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def entry_of_s(noise, report, level, own_level, filled):
     """S of one stored entry."""
     if report == MASKED:
@@ -23,13 +23,13 @@ def entry_of_s(noise, report, level, own_level, filled):
     return debiased(noise, report, level) - (bias(noise, level) if own_level else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def bias_of_row(noise, level, own_level):
     """bias_d, which is 0 where entries have levels of their own."""
     return 0.0 if own_level else bias(noise, level)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_rows(noise, entries, row_2d, column_2v):
     """Add S, with bias_d in masked cells, to row_2d[0] and column_2v[0]; count these cells in the second rows.
 
@@ -55,12 +55,45 @@ def sum_rows(noise, entries, row_2d, column_2v):
     return total
 
 
-@njit(cache=True, nogil=True)
-def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv):
-    """s_dv = S at columns first to last; place_d, each row's next entry, is advanced."""
+def multiply_rows(noise, entries, fill_d, fill_v, phi_vk, product_dk, dense):
+    """product_dk += S phi_vk."""
+    if dense:
+        space = new_space(entries, phi_vk.shape[1])
+        multiply_by_tiles(noise, entries, fill_d, fill_v, phi_vk, product_dk, space, True)
+    else:
+        multiply_rows_by_entries(noise, entries, fill_d, fill_v, phi_vk, product_dk)
+
+
+def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense):
+    """product_vk += S^T theta_dk."""
+    if dense:
+        space = new_space(entries, theta_dk.shape[1])
+        multiply_by_tiles(noise, entries, fill_d, fill_v, theta_dk, product_vk, space, False)
+    else:
+        multiply_columns_by_entries(noise, entries, fill_d, fill_v, theta_dk, product_vk)
+
+
+@kernel
+def multiply_by_tiles(noise, entries, fill_d, fill_v, factor, product, space, of_rows):
+    """Add S times phi to rows, or S^T times theta to columns, by matrix products over all cells of a tile."""
+    place_d, cells, products = space
+    for first in range(0, fill_v.size, COLUMNS_PER_TILE):
+        last = min(first + COLUMNS_PER_TILE, fill_v.size)
+        fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, cells)
+        if of_rows:
+            add_to_rows(cells, first, last, factor, products, product)
+        else:
+            add_to_columns(cells, first, last, factor, products, product)
+
+
+@subroutine
+def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, cells):
+    """Fill a tile, (D, last - first) flattened, with S; place_d, each row's next entry, is advanced."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    s_dv[:] = 0.0
+    size = last - first
+    for i in range(place_d.size * size):
+        cells[i] = 0.0
     for d in range(place_d.size):
         empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         e, end = place_d[d], indptr[d + 1]
@@ -68,68 +101,44 @@ def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv):
             v = columns[e]
             level = level_d[d] if level_e.size == 0 else level_e[e]
             filled = fill_d[d] * fill_v[v] + empty
-            s_dv[d, v - first] = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
+            cells[d * size + v - first] = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
             e += 1
         place_d[d] = e
 
 
-@njit(cache=True, nogil=True)
-def multiply_rows(noise, entries, fill_d, fill_v, phi_vk, product_dk, dense):
-    """product_dk += S phi_vk."""
+@kernel
+def multiply_rows_by_entries(noise, entries, fill_d, fill_v, phi_vk, product_dk):
+    """``multiply_rows`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    n_rows, n_topics = product_dk.shape
-    if dense:
-        place_d, cells = indptr[:n_rows].copy(), np.empty(n_rows * COLUMNS_PER_TILE)
-        part_dk = np.empty((n_rows, n_topics))
-        for first in range(0, phi_vk.shape[0], COLUMNS_PER_TILE):
-            last = min(first + COLUMNS_PER_TILE, phi_vk.shape[0])
-            s_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv)
-            np.dot(s_dv, phi_vk[first:last], part_dk)
-            product_dk += part_dk
-        return
-    for d in range(n_rows):
+    for d in range(product_dk.shape[0]):
         empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
             level = level_d[d] if level_e.size == 0 else level_e[e]
             filled = fill_d[d] * fill_v[v] + empty
             value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
-            for k in range(n_topics):
+            for k in range(product_dk.shape[1]):
                 product_dk[d, k] += value * phi_vk[v, k]
 
 
-@njit(cache=True, nogil=True)
-def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense):
-    """product_vk += S^T theta_dk."""
+@kernel
+def multiply_columns_by_entries(noise, entries, fill_d, fill_v, theta_dk, product_vk):
+    """``multiply_columns`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    n_rows, n_topics = theta_dk.shape
-    if dense:
-        place_d, cells = indptr[:n_rows].copy(), np.empty(n_rows * COLUMNS_PER_TILE)
-        part = np.empty(COLUMNS_PER_TILE * n_topics)
-        for first in range(0, product_vk.shape[0], COLUMNS_PER_TILE):
-            last = min(first + COLUMNS_PER_TILE, product_vk.shape[0])
-            s_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, s_dv)
-            part_vk = part[: (last - first) * n_topics].reshape(last - first, n_topics)
-            np.dot(s_dv.T, theta_dk, part_vk)
-            columns_vk = product_vk[first:last]  # assigning to a slice would take seconds to compile
-            columns_vk += part_vk
-        return
-    for d in range(n_rows):
+    for d in range(theta_dk.shape[0]):
         empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         for e in range(indptr[d], indptr[d + 1]):
             v = columns[e]
             level = level_d[d] if level_e.size == 0 else level_e[e]
             filled = fill_d[d] * fill_v[v] + empty
             value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
-            for k in range(n_topics):
+            for k in range(theta_dk.shape[1]):
                 product_vk[v, k] += value * theta_dk[d, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(factor_nk, gram_kk, target_nk, sweeps):
     """Replace each row x of a factor by one nearer to the minimum of x G x / 2 - t x over x >= 0.
 
@@ -156,7 +165,7 @@ def descend(factor_nk, gram_kk, target_nk, sweeps):
                             slope_k[k] -= step * gram_kk[j, k]
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def pulls(noise, report, level, own_level, hidden):
     """(T's positive part, its negative part beyond bias_d) of one stored entry; a masked one subtracts ``hidden``."""
     if report == MASKED:
@@ -164,7 +173,7 @@ def pulls(noise, report, level, own_level, hidden):
     return debiased(noise, report, level), bias(noise, level) if own_level else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
     """Add the positive part of T times phi_vk to up_dk; the negative part beyond bias_d, less masked cells, to down_dk.
 
@@ -184,7 +193,7 @@ def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
                 down_dk[d, k] += down * phi_vk[v, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull_columns(noise, entries, theta_dk, phi_vk, up_vk, down_vk):
     """The same times theta_dk, added to up_vk and down_vk."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports

@@ -6,8 +6,8 @@ the machine, so that draws do not depend on the number of threads. Suffixes are 
 """
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
 from countveil.kernels.law import unseen_exposure
 
@@ -18,7 +18,7 @@ LEAST_ROWS_OF_RATES = 8
 DENSE_SHARE = 0.08
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def excess_exposure(law, report, level, base):
     """A stored entry's exposure (1 if positive, the law's if not, 0 if masked) less its row's baseline."""
     if report > 0:
@@ -36,22 +36,59 @@ def is_dense(entries, n_columns):
     return entries.columns.size >= DENSE_SHARE * n_rows * n_columns
 
 
-@njit(cache=True, nogil=True)
 def rows_of_rates(n_columns):
     """How many rows' rates are computed at once: they stay in the processor's cache until they are used."""
     return max(LEAST_ROWS_OF_RATES, min(MOST_ROWS_OF_RATES, CELLS_OF_RATES // n_columns))
 
 
-@njit(cache=True, nogil=True)
-def fill_excess(law, entries, place_d, first, last, excess):
-    """excess (D, last - first) = stored entries' excess exposures at columns first to last, 0 elsewhere.
+def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
+    """exposure_dk += sum over stored entries of (their exposure - exposure_d) phi_vk."""
+    if dense:
+        exposures_by_tiles(law, entries, phi_vk, exposure_dk, new_space(entries, phi_vk.shape[1]), True)
+    else:
+        row_exposures_by_entries(law, entries, phi_vk, exposure_dk)
+
+
+def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
+    """exposure_vk += sum over stored entries of (their exposure - exposure_d) theta_dk."""
+    if dense:
+        exposures_by_tiles(law, entries, theta_dk, exposure_vk, new_space(entries, theta_dk.shape[1]), False)
+    else:
+        column_exposures_by_entries(law, entries, theta_dk, exposure_vk)
+
+
+def new_space(entries, n_topics):
+    """Space to work in: (each row's next entry, a tile's cells, a product with it), the last two flattened."""
+    n_rows = entries.n_rows
+    products = np.empty(max(n_rows, COLUMNS_PER_TILE) * n_topics)
+    return entries.indptr[:n_rows].copy(), np.empty(n_rows * COLUMNS_PER_TILE), products
+
+
+@kernel
+def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
+    """Add to the exposures of rows, given phi, or of columns, given theta, by matrix products over all cells."""
+    place_d, cells, products = space
+    n_columns = factor.shape[0] if of_rows else exposure.shape[0]
+    for first in range(0, n_columns, COLUMNS_PER_TILE):
+        last = min(first + COLUMNS_PER_TILE, n_columns)
+        if fill_excess(law, entries, place_d, first, last, cells):
+            if of_rows:
+                add_to_rows(cells, first, last, factor, products, exposure)
+            else:
+                add_to_columns(cells, first, last, factor, products, exposure)
+
+
+@subroutine
+def fill_excess(law, entries, place_d, first, last, cells):
+    """Fill a tile, (D, last - first) flattened, with stored entries' excess exposures, and with 0 elsewhere.
 
     place_d, each row's next entry, is advanced. Returns whether any excess is not zero.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    found = False
-    excess[:] = 0.0
+    found, size = False, last - first
+    for i in range(place_d.size * size):
+        cells[i] = 0.0
     for d in range(place_d.size):
         base = exposure_d[d]
         e = place_d[d]
@@ -61,65 +98,63 @@ def fill_excess(law, entries, place_d, first, last, excess):
             value = excess_exposure(law, reports[e], level, base)
             if value != 0.0:
                 found = True
-                excess[d, columns[e] - first] = value
+                cells[d * size + columns[e] - first] = value
             e += 1
         place_d[d] = e
     return found
 
 
-@njit(cache=True, nogil=True)
-def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
-    """exposure_dk += sum over stored entries of (their exposure - exposure_d) phi_vk."""
+@subroutine
+def add_to_rows(cells, first, last, phi_vk, products, sum_dk):
+    """sum_dk += a tile (D, last - first) times phi's rows first to last."""
+    n_rows, n_topics = sum_dk.shape
+    tile_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
+    product_dk = products[: n_rows * n_topics].reshape(n_rows, n_topics)
+    np.dot(tile_dv, phi_vk[first:last], product_dk)
+    for d in range(n_rows):  # to add arrays would compile for longer
+        for k in range(n_topics):
+            sum_dk[d, k] += product_dk[d, k]
+
+
+@subroutine
+def add_to_columns(cells, first, last, theta_dk, products, sum_vk):
+    """Rows first to last of sum_vk += a transposed tile (D, last - first) times theta."""
+    n_rows, n_topics = theta_dk.shape
+    tile_dv = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
+    product_vk = products[: (last - first) * n_topics].reshape(last - first, n_topics)
+    np.dot(tile_dv.T, theta_dk, product_vk)
+    for v in range(first, last):
+        for k in range(n_topics):
+            sum_vk[v, k] += product_vk[v - first, k]
+
+
+@kernel
+def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
+    """``add_row_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    n_rows, n_topics = exposure_dk.shape
-    if dense:
-        cells = np.empty(n_rows * COLUMNS_PER_TILE)
-        product_dk = np.empty((n_rows, n_topics))
-        place_d = indptr[:n_rows].copy()
-        for first in range(0, phi_vk.shape[0], COLUMNS_PER_TILE):
-            last = min(first + COLUMNS_PER_TILE, phi_vk.shape[0])
-            excess = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            if fill_excess(law, entries, place_d, first, last, excess):
-                np.dot(excess, phi_vk[first:last], product_dk)
-                exposure_dk += product_dk
-        return
-    for d in range(n_rows):
+    for d in range(exposure_dk.shape[0]):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]
-                for k in range(n_topics):
+                for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
 
 
-@njit(cache=True, nogil=True)
-def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
-    """exposure_vk += sum over stored entries of (their exposure - exposure_d) theta_dk."""
+@kernel
+def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
+    """``add_column_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    n_rows, n_topics = theta_dk.shape
-    if dense:
-        cells = np.empty(n_rows * COLUMNS_PER_TILE)
-        product = np.empty(COLUMNS_PER_TILE * n_topics)
-        place_d = indptr[:n_rows].copy()
-        for first in range(0, exposure_vk.shape[0], COLUMNS_PER_TILE):
-            last = min(first + COLUMNS_PER_TILE, exposure_vk.shape[0])
-            excess = cells[: n_rows * (last - first)].reshape(n_rows, last - first)
-            if fill_excess(law, entries, place_d, first, last, excess):
-                product_vk = product[: (last - first) * n_topics].reshape(last - first, n_topics)
-                np.dot(excess.T, theta_dk, product_vk)
-                part_vk = exposure_vk[first:last]  # assigning to a slice would take seconds to compile
-                part_vk += product_vk
-        return
-    for d in range(n_rows):
+    for d in range(theta_dk.shape[0]):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             excess = excess_exposure(law, reports[e], level, base)
             if excess != 0.0:
                 v = columns[e]
-                for k in range(n_topics):
+                for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

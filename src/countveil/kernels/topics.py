@@ -5,9 +5,10 @@ uniform part of the rate after a few topics, and the other products are never co
 """
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.batches import BATCH
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.generator import binomial
 from countveil.kernels.uniforms import fill_uniforms
 
 FEW = 4
@@ -17,21 +18,24 @@ HALVINGS = 16
 EXPONENT = np.int64(52)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_order(n_topics):
     """Space for ordered topics: (order_j, theta_j), padded to a multiple of AT_ONCE without weight, and place_h."""
     size = -(-n_topics // AT_ONCE) * AT_ONCE
-    return np.zeros(size, dtype=np.uint32), np.zeros(size), np.zeros(HALVINGS + 1, dtype=np.int64)
+    order_j, theta_j = np.empty(size, dtype=np.uint32), np.empty(size)
+    for j in range(size):
+        order_j[j], theta_j[j] = 0, 0.0
+    return order_j, theta_j, np.empty(HALVINGS + 1, dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_tokens():
     """Space for a batch's tokens: (entry and uniform of each token of small counts, uniforms of the others)."""
     size = BATCH * FEW + FEW
     return np.empty(size, dtype=np.uint32), np.empty(size), np.empty(BATCH * SEVERAL)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def order_topics(theta_dk, d, phi_total_k, order_j, theta_j, place_h):
     """order_j = topics by theta_dk phi_total_k, largest first to within a factor of two; theta_j = their theta."""
     n_topics = theta_dk.shape[1]
@@ -50,19 +54,19 @@ def order_topics(theta_dk, d, phi_total_k, order_j, theta_j, place_h):
         place_h[h] += 1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def exponent(weight):
     """The power of two of a weight that is not negative, from its bits; 0 for none."""
     return np.float64(weight).view(np.int64) >> EXPONENT
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def halvings(weight, top):
     """How many factors of two the weight is below one of exponent ``top``, HALVINGS - 1 at most."""
     return min(HALVINGS - 1, top - exponent(weight))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def list_tokens(n, count_i, token_t):
     """List each entry with a small count as often as its count; returns how many tokens are listed."""
     m = 0
@@ -73,7 +77,7 @@ def list_tokens(n, count_i, token_t):
     return m
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def last_with_weight(j, order_j, theta_j, phi_kv, v):
     """The last place up to j whose topic has a positive product."""
     while j > 0 and theta_j[j] * phi_kv[order_j[j], v] <= 0.0:
@@ -81,7 +85,7 @@ def last_with_weight(j, order_j, theta_j, phi_kv, v):
     return j
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_kv, row_count_k, count_kv):
     """Give each token to the topic at which the running sum of theta_j phi passes its uniform part of the rate."""
     for t in range(n_tokens):
@@ -108,7 +112,7 @@ def walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_k
         count_kv[k, v] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def split_several(n, uniform_t, column_i, rate_i, count_i, order_j, theta_j, phi_kv, row_count_k, count_kv):
     """Allocate counts above FEW and up to SEVERAL: all tokens of an entry are compared with its running sums.
 
@@ -145,14 +149,14 @@ def split_several(n, uniform_t, column_i, rate_i, count_i, order_j, theta_j, phi
         first += count
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def add_tokens(count, k, v, row_count_k, count_kv):
     """Add a count to a topic, for its row and for its column."""
     row_count_k[k] += count
     count_kv[k, v] += count
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
     """Allocate a large count by conditional binomials, at a cost that does not grow with the count."""
     order_j, theta_j, _ = order
@@ -161,7 +165,7 @@ def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
     for j in range(last + 1):
         k = order_j[j]
         weight = theta_j[j] * phi_kv[k, v]
-        drawn = count if j == last or weight >= left else rng.binomial(count, weight / left)
+        drawn = count if j == last or weight >= left else binomial(count, weight / left, rng)
         row_count_k[k] += drawn
         count_kv[k, v] += drawn
         count -= drawn
@@ -170,7 +174,7 @@ def split_many(count, rate, order, phi_kv, v, row_count_k, count_kv, rng):
             return
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def give_to_topics(n, batch, tokens, order, phi_kv, row_count_k, count_kv, source, rng):
     """Add (count_k) ~ Multinomial(count_i, theta_dk phi_vk / rate_i) of each entry to both sums of counts."""
     column_i, _, rate_i, _, count_i, _ = batch
@@ -179,7 +183,7 @@ def give_to_topics(n, batch, tokens, order, phi_kv, row_count_k, count_kv, sourc
     n_tokens = list_tokens(n, count_i, token_t)
     fill_uniforms(source, n_tokens, uniform_t)
     walk(n_tokens, token_t, uniform_t, column_i, rate_i, order_j, theta_j, phi_kv, row_count_k, count_kv)
-    several = 0
+    several = np.int64(0)  # a literal would be compiled for as well
     for i in range(n):
         several += count_i[i] if FEW < count_i[i] <= SEVERAL else 0
     if several > 0:

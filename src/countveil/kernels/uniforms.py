@@ -5,14 +5,15 @@ its own from its own stream, so that the draws depend on the stream's key alone.
 """
 
 import numpy as np
-from numba import njit
+
+from countveil.kernels.compiled import subroutine
 
 WORD = np.uint64
 STEP = WORD(0x9E3779B97F4A7C15)
 UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def mixed(word):
     """A one-to-one mix of the word's bits (splitmix64)."""
     word = (word ^ (word >> WORD(30))) * WORD(0xBF58476D1CE4E5B9)
@@ -20,7 +21,7 @@ def mixed(word):
     return word ^ (word >> WORD(31))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_source(rng):
     """(4,) state of a source, from 212 bits of a NumPy generator; never all zero."""
     source = np.empty(4, dtype=WORD)
@@ -29,7 +30,7 @@ def new_source(rng):
     return source
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def fill_uniforms(source, n, uniform_n):
     """Fill the first n of uniform_n with draws from [0, 1), multiples of 2^-53, and advance the source."""
     s0, s1, s2, s3 = source[0], source[1], source[2], source[3]

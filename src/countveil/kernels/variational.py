@@ -8,17 +8,25 @@ maximisation on the marginal likelihood. Suffixes are shapes, as in ``gibbs``.
 import math
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.batches import BATCH, new_expectations
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import level_at
 from countveil.kernels.gamma import SMALLEST, digamma
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import expect_counts, expected_ratio, unseen_constant
-from countveil.kernels.tiles import COLUMNS_PER_TILE, add_column_exposures, add_row_exposures, excess_exposure
+from countveil.kernels.tiles import (
+    COLUMNS_PER_TILE,
+    add_column_exposures,
+    add_row_exposures,
+    add_to_columns,
+    add_to_rows,
+    excess_exposure,
+    new_space,
+)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle_rows(
     law,
     entries,
@@ -61,7 +69,9 @@ def settle_rows(
                 if reports[e] > 0:
                     level = level_at(level_d, level_e, d, e)
                     v = columns[e]
-                    ratio = expected_ratio(law, reports[e], inner(theta_g_dk, d, phi_g_vk, v), level)
+                    ratio = expected_ratio(
+                        law, np.int64(reports[e]), inner(theta_g_dk, d, phi_g_vk, v), level
+                    )
                     for k in range(n_topics):
                         ratio_k[k] += ratio * phi_g_vk[v, k]
             moved = total = 0.0
@@ -78,7 +88,6 @@ def settle_rows(
                 break
 
 
-@njit(cache=True, nogil=True)
 def update_rows(
     law, entries, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense
 ):
@@ -91,17 +100,38 @@ def update_rows(
     sum over stored entries of their excess exposure times the new mean; (sum_d exposure_d m_dk, sum_d m_dk) of the new
     means. Returns the data's part of the evidence lower bound at the old factors.
     """
-    exposure_d = entries.exposure_d
     ratio_vk, exposure_vk, total_2k = sums
-    n_rows, n_topics = theta_g_dk.shape
-    ratio_dk, row_exposure_dk = np.zeros((n_rows, n_topics)), np.zeros((n_rows, n_topics))
-    mean_dk = np.empty((n_rows, n_topics))
+    ratio_dk, exposure_dk, mean_dk = (np.zeros(theta_g_dk.shape) for _ in range(3))
     bound = expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense)
-    add_row_exposures(law, entries, phi_m_vk, row_exposure_dk, dense)
+    add_row_exposures(law, entries, phi_m_vk, exposure_dk, dense)
+    bound = update_theta(
+        bound, entries.exposure_d, theta_g_dk, theta_m_dk, phi_total_k, np.ascontiguousarray(shape_dk),
+        np.ascontiguousarray(rate_dk), ratio_dk, exposure_dk, mean_dk, total_2k,
+    )  # fmt: skip
+    add_column_exposures(law, entries, mean_dk, exposure_vk, dense)
+    return bound
+
+
+@kernel
+def update_theta(
+    bound,
+    exposure_d,
+    theta_g_dk,
+    theta_m_dk,
+    phi_total_k,
+    shape_dk,
+    rate_dk,
+    ratio_dk,
+    exposure_dk,
+    mean_dk,
+    total_2k,
+):
+    """The part of ``update_rows`` that needs no entries: exposure_dk comes without the rows' baselines."""
+    n_rows, n_topics = theta_g_dk.shape
     for d in range(n_rows):
         base = exposure_d[d]
         for k in range(n_topics):
-            exposure = row_exposure_dk[d, k] + base * phi_total_k[k]
+            exposure = exposure_dk[d, k] + base * phi_total_k[k]
             bound -= theta_m_dk[d, k] * exposure
             new_shape = shape_dk[d, k] + theta_g_dk[d, k] * ratio_dk[d, k]
             new_rate = max(rate_dk[d, k] + exposure, SMALLEST)
@@ -111,29 +141,35 @@ def update_rows(
             mean_dk[d, k] = mean
             total_2k[0, k] += base * mean
             total_2k[1, k] += mean
-    add_column_exposures(law, entries, mean_dk, exposure_vk, dense)
     return bound
 
 
-@njit(cache=True, nogil=True)
 def expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense):
     """ratio_dk += sum_v R_dv g_vk and ratio_vk += sum_d R_dv g_dk; returns the reports' part of the bound.
 
     The data's part of the bound is this less the sum of exposures times mean rates.
     """
-    indptr, reports, level_d, level_e = entries.indptr, entries.reports, entries.level_d, entries.level_e
-    bound = 0.0
-    for d in range(theta_g_dk.shape[0]):
-        bound += (phi_g_vk.shape[0] - (indptr[d + 1] - indptr[d])) * unseen_constant(law, level_d[d])
-        for e in range(indptr[d], indptr[d + 1]):
-            if reports[e] == 0:
-                bound += unseen_constant(law, level_at(level_d, level_e, d, e))
+    bound = unseen_constants(law, entries, len(phi_g_vk))
     if dense:
-        return bound + expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
+        space = (*new_space(entries, phi_g_vk.shape[1]), np.empty(len(theta_g_dk) * COLUMNS_PER_TILE))
+        return bound + expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, space)
     return bound + expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def unseen_constants(law, entries, n_columns):
+    """What cells without a positive report add to the bound whatever their rates."""
+    indptr, reports, level_d, level_e = entries.indptr, entries.reports, entries.level_d, entries.level_e
+    bound = 0.0
+    for d in range(level_d.size):
+        bound += (n_columns - (indptr[d + 1] - indptr[d])) * unseen_constant(law, level_d[d])
+        for e in range(indptr[d], indptr[d + 1]):
+            if reports[e] == 0:
+                bound += unseen_constant(law, level_at(level_d, level_e, d, e))
+    return bound
+
+
+@kernel
 def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
     """``expect_rows`` entry by entry, without what reports that are not positive add to the bound."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
@@ -158,7 +194,7 @@ def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
     return bound
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def add_ratio(ratio, d, v, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
     """One cell's part of both sums."""
     for k in range(ratio_dk.shape[1]):
@@ -166,42 +202,41 @@ def add_ratio(ratio, d, v, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
         ratio_vk[v, k] += ratio * theta_g_dk[d, k]
 
 
-@njit(cache=True, nogil=True)
-def expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
+@kernel
+def expect_tiles(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, space):
     """``expect_entries`` by matrix products over all cells of a tile."""
-    indptr, n_columns = entries.indptr, phi_g_vk.shape[0]
-    n_rows, n_topics = theta_g_dk.shape
-    batch, place_d = new_expectations(), indptr[:n_rows].copy()
-    rates, ratios = np.empty(n_rows * COLUMNS_PER_TILE), np.empty(n_rows * COLUMNS_PER_TILE)
-    by_row_dk, by_column = np.empty((n_rows, n_topics)), np.empty(COLUMNS_PER_TILE * n_topics)
+    place_d, ratios, products, rates = space
+    n_columns, batch = phi_g_vk.shape[0], new_expectations()
     bound = 0.0
     for first in range(0, n_columns, COLUMNS_PER_TILE):
         last = min(first + COLUMNS_PER_TILE, n_columns)
-        size = last - first
-        rates_dv = rates[: n_rows * size].reshape(n_rows, size)
-        ratios_dv = ratios[: n_rows * size].reshape(n_rows, size)
-        by_column_vk = by_column[: size * n_topics].reshape(size, n_topics)
-        np.dot(theta_g_dk, phi_g_vk[first:last].T, rates_dv)
-        bound += fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv)
-        np.dot(ratios_dv, phi_g_vk[first:last], by_row_dk)
-        ratio_dk += by_row_dk
-        np.dot(ratios_dv.T, theta_g_dk, by_column_vk)
-        part_vk = ratio_vk[first:last]
-        part_vk += by_column_vk
+        fill_tile_of_rates(theta_g_dk, phi_g_vk, first, last, rates)
+        bound += fill_ratios(law, entries, place_d, first, last, batch, rates, ratios)
+        add_to_rows(ratios, first, last, phi_g_vk, products, ratio_dk)
+        add_to_columns(ratios, first, last, theta_g_dk, products, ratio_vk)
     return bound
 
 
-@njit(cache=True, nogil=True)
-def fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv):
-    """ratios_dv = R at positive reports of columns first to last, 0 elsewhere; returns their part of the bound.
+@subroutine
+def fill_tile_of_rates(theta_dk, phi_vk, first, last, rates):
+    """Fill a tile with the rates of all rows in columns first to last."""
+    n_rows = theta_dk.shape[0]
+    rates_dv = rates[: n_rows * (last - first)].reshape(n_rows, last - first)
+    np.dot(theta_dk, phi_vk[first:last].T, rates_dv)
+
+
+@subroutine
+def fill_ratios(law, entries, place_d, first, last, batch, rates, ratios):
+    """Fill a tile with R at positive reports of columns first to last, 0 elsewhere; returns their part of the bound.
 
     place_d, each row's next entry, is advanced.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
     column_i, report_i, rate_i, level_i, ratio_i, _ = batch
-    bound = 0.0
-    ratios_dv[:] = 0.0
+    bound, size = 0.0, last - first
+    for i in range(place_d.size * size):
+        ratios[i] = 0.0
     for d in range(place_d.size):
         n = 0
         e, end = place_d[d], indptr[d + 1]
@@ -210,13 +245,13 @@ def fill_ratios(law, entries, place_d, first, last, batch, rates_dv, ratios_dv):
                 column_i[n] = columns[e] - first
                 report_i[n] = reports[e]
                 level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
-                rate_i[n] = rates_dv[d, columns[e] - first]
+                rate_i[n] = rates[d * size + columns[e] - first]
                 n += 1
             e += 1
             if n == BATCH or (n > 0 and (e == end or columns[e] >= last)):
                 bound += expect_counts(law, n, batch)
                 for i in range(n):
-                    ratios_dv[d, column_i[i]] = ratio_i[i]
+                    ratios[d * size + column_i[i]] = ratio_i[i]
                 n = 0
         place_d[d] = e
     return bound

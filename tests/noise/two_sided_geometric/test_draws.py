@@ -7,7 +7,7 @@ from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.uniforms import new_source
 from countveil.noise.two_sided_geometric import draws as kernels
 from tests import reference
-from tests.joint import FALSE_ALARM
+from tests.joint import FALSE_ALARM, LAW
 
 REPEATS = 6000
 REPORTS = (1, 2, 3, kernels.MOST - 1, kernels.MOST, kernels.MOST + 1, 40)
@@ -24,7 +24,7 @@ def drawn(cases, repeats, seed=1):
     n, found = len(cases), np.empty((repeats, len(cases)), dtype=np.int64)
     report_i[:n], rate_i[:n], alpha_i[:n] = np.array(cases).T
     for row in found:
-        kernels.draw_counts(n, batch, source, rng)
+        kernels.draw_counts(LAW, n, batch, np.empty(0), source, rng)
         row[:] = count_i[:n]
     return found
 

@@ -9,6 +9,7 @@ from countveil.kernels.poisson import poisson_logpmf
 from countveil.noise.two_sided_geometric import expectations as kernels
 from countveil.noise.two_sided_geometric import poisson as laws
 from tests import reference
+from tests.joint import LAW
 
 REPORTS = (1, 2, 5, kernels.MOST, kernels.MOST + 1, 60)
 RATES = (1e-200, 1e-9, 0.3, 1.4, 2.5, 6.0, 30.0, 400.0)
@@ -20,7 +21,7 @@ def expected(cases):
     batch, n = new_expectations(), len(cases)
     _, report_i, rate_i, alpha_i, ratio_i, _ = batch
     report_i[:n], rate_i[:n], alpha_i[:n] = np.array(cases).T
-    return kernels.expect_counts(n, batch), ratio_i[:n].copy()
+    return kernels.expect_counts(LAW, n, batch), ratio_i[:n].copy()
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

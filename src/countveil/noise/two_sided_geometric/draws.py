@@ -7,8 +7,8 @@ large reports or very large rates) are drawn one by one. Suffix i is the entry i
 """
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import subroutine
 from countveil.kernels.uniforms import fill_uniforms
 from countveil.noise.two_sided_geometric.poisson import sample_count_given_positive
 
@@ -17,7 +17,7 @@ LARGEST_UPPER = 0.75 * (MOST + 1)
 LARGEST_LOWER = 1e20
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def next_weights(n, j, report_i, lower_i, upper_i, term_i, total_i):
     """term_i = w(j)/w(0) from w(j-1)/w(0), added to total_i."""
     share = 1.0 / j
@@ -28,7 +28,7 @@ def next_weights(n, j, report_i, lower_i, upper_i, term_i, total_i):
         total_i[i] = total_i[i] + weight
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def restart(n, term_i, total_i):
     """Set both to w(0)/w(0) = 1."""
     for i in range(n):
@@ -37,14 +37,14 @@ def restart(n, term_i, total_i):
         total_i[i] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def count_passed(n, total_i, left_i, passed_i):
     """Add one where left_i is not below total_i."""
     for i in range(n):
         passed_i[i] += np.float64(left_i[i] >= total_i[i])
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def draw_beyond(upper, rng):
     """A count beyond MOST by rejection from the geometric tail; -1 if it is rejected."""
     ratio = upper / (MOST + 1)
@@ -56,18 +56,23 @@ def draw_beyond(upper, rng):
     return y if rng.random() < taken else -1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def any_noise(n, batch):
     """Whether any of the first n entries has noise."""
-    alpha_i, found = batch[3], False
-    for i in range(n):
-        found |= alpha_i[i] > 0.0
-    return found
+    alpha_i, i = batch[3], 0
+    while i < n and alpha_i[i] <= 0.0:
+        i += 1
+    return i < n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def draw_counts(n, batch, source, rng):
-    """count_i ~ w(y) at report_i > 0, rate_i and alpha_i (mathematics, equation 2.1) of the first n entries."""
+@subroutine(error_model="numpy")
+def draw_counts(law, n, batch, tally, source, rng):
+    """count_i ~ w(y) at report_i > 0, rate_i and alpha_i (mathematics, equation 2.1) of the first n entries.
+
+    Where none of them is noisy, all stay as they are.
+    """
+    if not any_noise(n, batch):
+        return
     _, report_i, rate_i, alpha_i, count_i, (lower_i, upper_i, left_i, term_i, total_i, passed_i) = batch
     for i in range(n):
         lower_i[i] = rate_i[i] / alpha_i[i]

@@ -8,8 +8,8 @@ converge within MOST + BEYOND terms, are computed one by one. Suffix i is the en
 import math
 
 import numpy as np
-from numba import njit
 
+from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.poisson import poisson_logpmf
 from countveil.noise.two_sided_geometric.formulas import log_normaliser
@@ -23,7 +23,7 @@ LARGEST_PRODUCT = 1e200
 LOG_FACTORIALS = np.array([math.lgamma(n + 1.0) for n in range(256)])
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def score_and_ratio(r, rate, alpha):
     """(log P(r | rate), E[y | r, rate] / rate) of a positive report, from one evaluation of its sums."""
     rate = max(rate, SMALLEST)
@@ -35,14 +35,14 @@ def score_and_ratio(r, rate, alpha):
     return score, (below / alpha + alpha * (at + above)) / total
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def ratio_only(r, rate, alpha):
     """E[y | r, rate] / rate of a positive report."""
     rate = max(rate, SMALLEST)
     return r / rate if alpha <= 0.0 else expected_count_ratio(r, rate, alpha)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def next_weights(n, j, report_i, lower_i, upper_i, term_i):
     """term_i = w(j)/w(0) from w(j-1)/w(0)."""
     share = 1.0 / j
@@ -51,7 +51,7 @@ def next_weights(n, j, report_i, lower_i, upper_i, term_i):
         term_i[i] = term_i[i] * ((lower if j <= report_i[i] else upper) * share)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def next_weights_above(n, j, upper_i, term_i):
     """The same where j is above every report."""
     share = 1.0 / j
@@ -59,7 +59,7 @@ def next_weights_above(n, j, upper_i, term_i):
         term_i[i] = term_i[i] * (upper_i[i] * share)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def add_up(n, j, term_i, total_i, moment_i):
     """Add the weights to their totals, and j times them to their moments."""
     for i in range(n):
@@ -67,8 +67,8 @@ def add_up(n, j, term_i, total_i, moment_i):
         moment_i[i] += j * term_i[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def expect_counts(n, batch):
+@subroutine(error_model="numpy")
+def expect_counts(law, n, batch):
     """ratio_i = E[y | report_i, rate_i] / rate_i; returns the sum of log P(report_i | rate_i) + rate_i."""
     _, report_i, rate_i, alpha_i, ratio_i, (lower_i, upper_i, term_i, total_i, moment_i) = batch
     for i in range(n):
@@ -89,7 +89,7 @@ def expect_counts(n, batch):
     return finish(n, report_i, rate_i, alpha_i, ratio_i, lower_i, term_i, total_i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@subroutine(error_model="numpy")
 def finish(n, report_i, rate_i, alpha_i, ratio_i, lower_i, term_i, total_i):
     """The batch's sum of scores and rates; entries that the sums do not fit are computed here, one by one.
 

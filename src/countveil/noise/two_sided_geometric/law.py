@@ -20,17 +20,8 @@ class TwoSidedGeometricKernel(NamedTuple):
     parameters: tuple[()] = ()
 
 
-@provides(law.draw_counts, TwoSidedGeometricPoisson)
-def draw_poisson_counts(law, n, batch, tally, source, rng):
-    """All of the batch together; without noise they are the reports."""
-    if draws.any_noise(n, batch):
-        draws.draw_counts(n, batch, source, rng)
-
-
-@provides(law.expect_counts, TwoSidedGeometricPoisson)
-def expect_poisson_counts(law, n, batch):
-    """All of the batch together."""
-    return expectations.expect_counts(n, batch)
+provides(law.draw_counts, TwoSidedGeometricPoisson)(draws.draw_counts)
+provides(law.expect_counts, TwoSidedGeometricPoisson)(expectations.expect_counts)
 
 
 @provides(law.expected_ratio, TwoSidedGeometricPoisson)

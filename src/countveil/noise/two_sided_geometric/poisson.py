@@ -7,8 +7,7 @@ of them overflows (see ``weight_sums``). Zero and negative reports need no sums:
 
 import math
 
-from numba import njit
-
+from countveil.kernels.compiled import subroutine
 from countveil.kernels.poisson import (
     INVERSION_LIMIT,
     RECIPROCALS,
@@ -24,7 +23,7 @@ STEEPEST = 0.75
 LARGEST_MODE = 2.0**62
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def weight_sums(r, rate, alpha):
     """(log scale, below, at, above): the sums of w(y) over y < r, y = r, y > r are e^(log scale) times these.
 
@@ -48,7 +47,7 @@ def weight_sums(r, rate, alpha):
     return poisson_logpmf(r, rate), sum_below(r, lower), 1.0, sum_above(r, upper)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def report_logpmf(r, rate, alpha):
     """log P(r | rate, alpha): a Poisson count plus two-sided geometric noise (mathematics, equation 2.2)."""
     if alpha <= 0.0:
@@ -60,13 +59,13 @@ def report_logpmf(r, rate, alpha):
     return log_constant + scale + math.log(below + at + above)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def censored_logpmf(rate, alpha):
     """log P(r <= 0 | rate, alpha) = -(1 - alpha) rate - log(1 + alpha): the score of a truncated report (2.6)."""
     return -exposure(alpha) * rate - math.log1p(alpha)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def expected_count_ratio(r, rate, alpha):
     """E[y | r, rate] / rate, r > 0, 0 < alpha < 1 (mathematics, equations 2.3, 9.3); its limit at rate 0 is 1/alpha."""
     if rate <= 0.0:
@@ -75,7 +74,7 @@ def expected_count_ratio(r, rate, alpha):
     return (below / alpha + alpha * (at + above)) / (below + at + above)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def expected_count(r, rate, alpha):
     """E[y | r, rate, alpha] for any report."""
     if alpha <= 0.0:
@@ -85,7 +84,7 @@ def expected_count(r, rate, alpha):
     return rate * expected_count_ratio(r, rate, alpha)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def reject_from_poisson(r, mean, below, alpha, rng):
     """A draw of y by rejection from the Poisson law that w(y) follows on one side of r, ``below`` r or above it.
 
@@ -99,7 +98,7 @@ def reject_from_poisson(r, mean, below, alpha, rng):
             return y
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def reject_from_tails(r, left_ratio, right_ratio, rng):
     """A draw of y by rejection from r with a geometric tail on each side; for weights that are largest at r.
 
@@ -134,7 +133,7 @@ def reject_from_tails(r, left_ratio, right_ratio, rng):
                 return r + steps
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def invert_from_report(r, lower, upper, u):
     """The count at which the sum of w(y) over r, r - 1, ..., 0, r + 1, r + 2, ... passes u of its total; lower >= r."""
     below = sum_below(r, lower)
@@ -166,25 +165,25 @@ def invert_from_report(r, lower, upper, u):
     return max(y, r + 1)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_weight(y, r, rate, log_alpha):
     """log w(y) up to a constant, accurate at any size."""
     return poisson_logpmf(y, rate) + abs(r - y) * log_alpha
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_step(y, r, rate, log_alpha):
     """log w(y) - log w(y-1) for y >= 1."""
     return math.log(rate) - math.log(y) + (-log_alpha if y <= r else log_alpha)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def reach(slope, mode):
     """How far from the mode a log-concave law with this slope there and Poisson curvature drops by about one."""
     return max(1, int(2.0 / (abs(slope) + math.sqrt(slope * slope + 2.0 / (mode + 1.0)))))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def reject_log_concave(r, rate, alpha, rng):
     """A draw of y by rejection from a flat middle and two geometric tails, which bound any log-concave law.
 
@@ -235,7 +234,7 @@ def reject_log_concave(r, rate, alpha, rng):
             return y
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_count_given_positive(r, rate, alpha, rng):
     """A draw of the true count given a positive report (mathematics, equation 2.1)."""
     if alpha <= 0.0:
@@ -245,10 +244,9 @@ def sample_count_given_positive(r, rate, alpha, rng):
     lower = rate / alpha
     upper = rate * alpha
     if r < INVERSION_LIMIT and upper < INVERSION_LIMIT:
-        if lower < r:
-            return reject_from_poisson(r, lower, True, alpha, rng)
-        if upper > r + 1:
-            return reject_from_poisson(r, upper, False, alpha, rng)
+        below = lower < r
+        if below or upper > r + 1:
+            return reject_from_poisson(r, lower if below else upper, below, alpha, rng)
         left_ratio, right_ratio = r / lower, upper / (r + 1)
         if left_ratio < STEEPEST and right_ratio < STEEPEST:
             return reject_from_tails(r, left_ratio, right_ratio, rng)
@@ -256,7 +254,7 @@ def sample_count_given_positive(r, rate, alpha, rng):
     return reject_log_concave(r, rate, alpha, rng)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def sample_count(r, rate, alpha, rng):
     """A draw of the true count given any report: Poisson(alpha rate) where the report is not positive (2.4)."""
     if r > 0 or alpha <= 0.0:
@@ -270,7 +268,7 @@ def sample_count(r, rate, alpha, rng):
 # P(y > k), so what is subtracted is never more than half of what it is taken from.
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def log_sum(log_a, log_b, factor):
     """log(a + factor b), for a sum known to be positive."""
     top = max(log_a, log_b)
@@ -279,7 +277,7 @@ def log_sum(log_a, log_b, factor):
     return top + math.log(math.exp(log_a - top) + factor * math.exp(log_b - top))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def lower_tail(k, rate, alpha):
     """log P(r <= k), for k below the rate."""
     if alpha > 0.0 and k <= 0:
@@ -293,7 +291,7 @@ def lower_tail(k, rate, alpha):
     return log_sum(log_count, scale, (above - alpha * (below + at)) / (1.0 + alpha))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def upper_tail(k, rate, alpha):
     """log P(r > k), for k >= 0 above the rate less one."""
     log_count = poisson_logpmf(k + 1, rate) + math.log1p(sum_above(k + 1, rate))

@@ -12,13 +12,15 @@ Suffixes are shapes, as in ``gibbs``; t is a token.
 import math
 
 import numpy as np
-from numba import njit
 
 from countveil.kernels.batches import BATCH, new_batch
+from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gibbs import inner
+from countveil.kernels.law import draw_counts
 from countveil.kernels.uniforms import fill_uniforms, new_source
-from countveil.noise.two_sided_geometric.draws import draw_counts
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
+LAW = TwoSidedGeometricPoisson()
 NOT_POSITIVE = np.int32(2**31 - 1)
 LARGEST_SEARCHED = 12.0
 TOKENS_AT_ONCE = 1024
@@ -26,7 +28,7 @@ ROWS_AT_ONCE = 256  # a topic's table stays in the cache while it serves them
 HALF, LOWER, PARTS = np.uint64(32), np.uint64(2**32 - 1), 2.0**32  # of a table's word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_aliases(weight_kv, alias_kv):
     """Alias tables, for draws of a column v in proportion to weight_kv[k] in time that does not grow with n_columns.
 
@@ -68,7 +70,7 @@ def fill_aliases(weight_kv, alias_kv):
             alias_kv[k, v] = np.uint64(other_v[v]) << HALF | chance
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def poisson(rate, uniform, rng):
     """A Poisson draw: by search from zero with the uniform where the rate is small, else by the generator."""
     if rate > LARGEST_SEARCHED:
@@ -82,7 +84,7 @@ def poisson(rate, uniform, rng):
     return y
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def list_positive(entries, d, report_v):
     """report_v = row d's stored reports, which are positive, and NOT_POSITIVE elsewhere."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
@@ -91,7 +93,7 @@ def list_positive(entries, d, report_v):
         report_v[columns[e]] = min(np.int64(reports[e]), np.int64(NOT_POSITIVE) - 1)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def draw_numbers(rate_k, factor, source, uniform_t, number_k, rng):
     """number_k ~ Poisson(factor rate_k); returns their sum."""
     fill_uniforms(source, rate_k.size, uniform_t)
@@ -102,7 +104,7 @@ def draw_numbers(rate_k, factor, source, uniform_t, number_k, rng):
     return total
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def column_of(uniform, k, alias_kv):
     """A column in proportion to topic k's weights, without branches that the processor could mispredict."""
     place = uniform * alias_kv.shape[1]
@@ -112,7 +114,7 @@ def column_of(uniform, k, alias_kv):
     return v + goes * ((word >> HALF) - v)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def draw_columns(number_ik, alias_kv, source, uniform_t, column_s, next_k):
     """Columns of the tokens of all rows i, topic by topic; next_k is where the first row's begin in column_s."""
     first = 0
@@ -127,13 +129,13 @@ def draw_columns(number_ik, alias_kv, source, uniform_t, column_s, next_k):
             first += n
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def new_tokens(size):
     """Space for tokens: (column_t, topic_t, uniform_t)."""
     return np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.uint32), np.empty(size)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def list_tokens(number_k, column_s, next_k, chance, report_v, tokens):
     """List a row's tokens, all on positive reports and others with probability ``chance``; returns how many.
 
@@ -152,7 +154,7 @@ def list_tokens(number_k, column_s, next_k, chance, report_v, tokens):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def propose_rows(entries, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of all cells to both sums, given theta and phi. All stored reports are positive."""
     alpha_d = entries.level_d
@@ -188,7 +190,7 @@ def propose_rows(entries, theta_dk, phi_vk, phi_total_k, alias_kv, count_dk, cou
             keep(n, tokens, d, cells, counts)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
     """For each cell with more tokens than its report, keep them all at random or draw the count anew.
 
@@ -220,12 +222,12 @@ def settle(n, tokens, alpha, factors, cells, counts, batch, source, rng):
     draw_anew(m, batch, factors, cells, counts, source, rng)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def draw_anew(n, batch, factors, cells, counts, source, rng):
     """Draw the counts of a batch of cells from their own laws. Tokens that a cell lacks are drawn and counted here."""
     report_v, seen_v = cells
-    column_i, _, rate_i, _, count_i, _ = batch
-    draw_counts(n, batch, source, rng)
+    column_i, report_i, rate_i, _, count_i, _ = batch
+    draw_counts(LAW, n, batch, report_i[:0], source, rng)
     for i in range(n):
         v = column_i[i]
         seen = np.int64(seen_v[v])
@@ -234,7 +236,7 @@ def draw_anew(n, batch, factors, cells, counts, source, rng):
             give(factors, v, rng.random() * rate_i[i], counts)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def give(factors, v, left, counts):
     """Count a token of the topic at which the running sum of theta_dk phi_vk passes ``left``."""
     theta_dk, d, phi_vk = factors
@@ -251,7 +253,7 @@ def give(factors, v, left, counts):
     count_vk[v, chosen] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def keep(n, tokens, d, cells, counts):
     """Count the tokens: all of a cell's, or a random subset of the size to keep. seen_v is zero afterwards."""
     column_t, topic_t, uniform_t = tokens
@@ -269,7 +271,7 @@ def keep(n, tokens, d, cells, counts):
         count_vk[v, k] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def propose_rest(entries, theta_dk, phi_total_k, alias_kv, count_dk, count_vk, rng):
     """Add the true counts of only the cells that are not stored, given theta and phi."""
     alpha_d = entries.level_d

@@ -1,0 +1,155 @@
+"""Kernels and subroutines: what calls what, what is kept on disk, and in which forms they are compiled."""
+
+import importlib.util
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+from numba.core.event import Listener, install_listener
+
+from countveil.kernels import law as stubs
+from countveil.kernels.compiled import kernel, subroutine
+from countveil.kernels.law import provides
+
+SOURCE = """
+from countveil.kernels import law as stubs
+from countveil.kernels.compiled import kernel, subroutine
+from countveil.kernels.law import provides
+from tests.kernels.test_compiled import Law
+
+
+@subroutine
+def square(x):
+    return x * x
+
+
+@provides(stubs.unseen_exposure, Law)
+def exposure(law, level):
+    return square(level) + 1.0
+
+
+@kernel
+def total(law, values):
+    total = 0.0
+    for value in values:
+        total += stubs.unseen_exposure(law, value)
+    return total
+
+
+@kernel
+def last(law, values):
+    return stubs.unseen_exposure(law, values[-1])
+"""
+
+
+@subroutine
+def divided(x, y):
+    """x / y."""
+    return x / y
+
+
+@subroutine(error_model="numpy")
+def divided_as_numpy_does(x, y):
+    """The same without an error."""
+    return x / y
+
+
+@kernel
+def divide_all(values, y, found):
+    """Each value over y."""
+    for i in range(values.size):
+        found[i] = divided(values[i], y)
+
+
+class Law(NamedTuple):
+    parameters: tuple[()] = ()
+
+
+class Names(Listener):
+    """The names of what is compiled."""
+
+    def __init__(self):
+        self.found = []
+
+    def on_start(self, event):
+        self.found.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+def compiled_by(path, name):
+    """What is compiled for a call of a kernel in a module that is loaded from its file, as in another process."""
+    spec = importlib.util.spec_from_file_location("compiled_alone", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with install_listener("numba:compile", Names()) as names:
+        getattr(module, name)(Law(), np.array([1.0, 2.0]))
+    return names.found
+
+
+def test_a_kernel_calls_a_subroutine():
+    found = np.empty(3)
+    divide_all(np.array([1.0, 2.0, 3.0]), 2.0, found)
+    assert found.tolist() == [0.5, 1.0, 1.5]
+
+
+def test_python_calls_a_subroutine_with_any_types():
+    assert (divided(1, 2), divided(1.0, 4.0), divided(np.float32(1.0), 2)) == (0.5, 0.25, 0.5)
+    assert divided.__name__ == "divided"
+    assert divided.__doc__ == "x / y."
+
+
+def test_a_subroutine_takes_options():
+    assert divided_as_numpy_does(1.0, 0.0) == np.inf
+    with pytest.raises(ZeroDivisionError):
+        divided(1.0, 0.0)
+
+
+def test_types_that_do_not_fit_are_refused():
+    with pytest.raises(TypingError):
+        divided("one", 2.0)
+
+
+def test_only_kernels_are_compiled_for_python_and_nothing_is_for_c(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        numba.config, "CACHE_DIR", str(tmp_path)
+    )  # code from disk does not say what it defines
+    again = kernel(divide_all.py_func)
+    again(np.ones(2), 2.0, np.empty(2))
+    assert forms_of(again) == (True, False)
+    part = subroutine(divided.py_func)
+    part(1.0, 2.0)
+    assert forms_of(part.compiled) == (False, False)
+
+
+def forms_of(dispatcher):
+    """Whether a function that was compiled once has a form for Python, and one for C."""
+    (code,) = dispatcher.overloads.values()
+    defined = {function.name for function in code.library.get_defined_functions()}
+    return code.fndesc.llvm_cpython_wrapper_name in defined, code.fndesc.llvm_cfunc_wrapper_name in defined
+
+
+def test_a_process_compiles_what_no_other_has_left_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "compiled_alone.py"
+    path.write_text(SOURCE)
+    assert compiled_by(path, "total") == ["total", "exposure", "square"]
+    assert compiled_by(path, "total") == []
+    assert compiled_by(path, "last") == ["last"]
+
+
+def test_a_law_may_provide_a_subroutine_as_it_is():
+    @subroutine
+    def half(law, level):
+        return 0.5 * level
+
+    assert provides(stubs.unseen_constant, Law)(half) is half
+
+    @numba.njit
+    def call(law):
+        return stubs.unseen_constant(law, 3.0)
+
+    assert call(Law()) == 1.5
