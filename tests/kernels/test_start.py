@@ -105,7 +105,7 @@ def test_pulls_are_those_of_stored_cells(kind):
     found = [np.ones((ROWS, K)), np.ones((ROWS, K)), np.ones((7, K)), np.ones((7, K))]
     for rows in row_blocks(ROWS, 4):
         block = observations.block(rows)
-        kernels.pull_rows(NOISE, block, theta[rows], phi, found[0][rows], found[1][rows])
-        kernels.pull_columns(NOISE, block, theta[rows], phi, found[2], found[3])
+        kernels.pull(NOISE, block, theta[rows], phi, found[0][rows], found[1][rows], True)
+        kernels.pull(NOISE, block, theta[rows], phi, found[2], found[3], False)
     for values, exact in zip(found, (up @ phi, down @ phi, up.T @ theta, down.T @ theta), strict=True):
         np.testing.assert_allclose(values, 1.0 + exact, rtol=1e-12, atol=1e-12)

@@ -28,7 +28,7 @@ class Draws(NamedTuple):
     factors: tuple[np.ndarray, ...]  # (C, S, *factor's shape), float32
     hypers: tuple[np.ndarray, ...]  # (C, S, *shape of the prior's hyperparameters), one per factor
     parameters: tuple[np.ndarray, ...]  # (C, S, *shape), of the likelihood itself
-    log_likelihood: np.ndarray  # (C, S)
+    log_likelihood: np.ndarray  # (C, S); NaN where draws are not scored
     total_rate: np.ndarray  # (C, S)
 
     @classmethod

@@ -202,9 +202,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     hypers = tuple(
         factor.prior.estimate(factor, values) for factor, values in zip(model.factors, factors, strict=True)
     )
-    draws.of_chain(0).keep(0, Point(factors, hypers), 0.0, 0.0)
-    with settings.opened_engine() as engine:
-        optimising.add_scores(draws, data, model, engine)
+    draws.of_chain(0).keep(0, Point(factors, hypers), np.nan, total_rate(model, factors))
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
         ascent.objective, search.converged, factors,

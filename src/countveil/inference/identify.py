@@ -13,22 +13,25 @@ from countveil.models.layout import absorber, latent_groups, normalised
 SMALLEST = np.finfo(np.float32).tiny
 
 
-def identify(draws: Draws, model: Factorization) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def identify(
+    draws: Draws, model: Factorization, matched: bool = False
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(factors, prior rates) by name, each (C, S, ...); the rates belong to the rescaled factors, where there are any.
 
-    Factors keep their own order of axes; a rate has its factor's latent axes.
+    Factors keep their own order of axes; a rate has its factor's latent axes. The draws' factors are replaced in place,
+    since a copy of them may be too large for the memory. Draws whose components are ``matched``
+    already, such as draws from one Q, are only ordered by size.
     """
-    factors = [
-        np.maximum(values, SMALLEST) if f in model.free else np.array(values)
-        for f, values in enumerate(draws.factors)
-    ]
+    factors = list(draws.factors)
+    for f in model.free:
+        np.maximum(factors[f], SMALLEST, out=factors[f])
     rates: list[np.ndarray | None] = [latent_rates(model, f, values) for f, values in enumerate(draws.hypers)]
     taker = absorber(model)
     for f in normalised(model):
         assert taker is not None
         move_size(model, factors, rates, f, taker)
     for group in set(latent_groups(model).values()):
-        order = order_of(model, factors, group)
+        order = order_of(model, factors, group, matched)
         if order is not None:
             reorder(model, factors, rates, group, order)
     names = model.spec.names
@@ -59,11 +62,11 @@ def observed_axes(model: Factorization, f: int) -> list[int]:
 def move_size(
     model: Factorization, factors: list[np.ndarray], rates: list[np.ndarray | None], f: int, taker: int
 ) -> None:
-    """Make factor f's components sum to one; the taker is multiplied by the old sums, once for every use."""
+    """Make factor f's components sum to one; the taker is multiplied by the old sums, once for every use; in place."""
     seen = tuple(2 + i for i in observed_axes(model, f))
     size = factors[f].sum(axis=seen, dtype=np.float64)
-    spread = np.expand_dims(size, seen).astype(np.float32)
-    factors[f] = np.maximum(factors[f] / spread, SMALLEST)
+    factors[f] /= np.expand_dims(size, seen).astype(np.float32)
+    np.maximum(factors[f], SMALLEST, out=factors[f])
     if rates[f] is not None:
         rates[f] = rates[f] * size
     taker_axes = model.factors[taker].axes
@@ -74,7 +77,8 @@ def move_size(
             place = [latent.index(a) for a in taker_axes if a in latent]
             shape = [model.factors[taker].shape[i] if a in latent else 1 for i, a in enumerate(taker_axes)]
             scale = size.transpose(0, 1, *(2 + i for i in place)).reshape(*size.shape[:2], *shape)
-            factors[taker] = np.maximum(factors[taker] * scale.astype(np.float32), SMALLEST)
+            factors[taker] *= scale.astype(np.float32)
+            np.maximum(factors[taker], SMALLEST, out=factors[taker])
             rate = rates[taker]
             if rate is not None and taker_has_observed:
                 rates[taker] = rate / np.squeeze(
@@ -84,7 +88,7 @@ def move_size(
         rates[taker] = None
 
 
-def order_of(model: Factorization, factors: list[np.ndarray], group: str) -> np.ndarray | None:
+def order_of(model: Factorization, factors: list[np.ndarray], group: str, matched: bool) -> np.ndarray | None:
     """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them."""
     groups = latent_groups(model)
     for factor in model.factors:
@@ -94,7 +98,11 @@ def order_of(model: Factorization, factors: list[np.ndarray], group: str) -> np.
         axes = model.factors[f].axes
         latent = [i for i, a in enumerate(axes) if a in groups]
         if observed_axes(model, f) and len(latent) == 1 and groups[axes[latent[0]]] == group:
-            return by_size(model, factors, group, align_draws(distributions(factors[f], latent[0])))
+            k = factors[f].shape[2 + latent[0]]
+            order = np.broadcast_to(np.arange(k), (*factors[f].shape[:2], k))
+            if not matched:
+                order = align_draws(distributions(factors[f], latent[0]))
+            return by_size(model, factors, group, order)
     return None
 
 
@@ -131,17 +139,15 @@ def reorder(
         latent = [a for a in factor.axes if a in groups]
         for i, a in enumerate(factor.axes):
             if groups.get(a) == group:
-                factors[f] = take(factors[f], order, 2 + i)
+                take(factors[f], order, 2 + i)
         rate = rates[f]
         if rate is not None and rate.ndim == 2 + len(latent):
             for i, a in enumerate(latent):
                 if groups[a] == group:
-                    rate = take(rate, order, 2 + i)
-            rates[f] = rate
+                    take(rate, order, 2 + i)
 
 
-def take(values: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
-    """values (C, S, ...) with each draw's ``axis`` in its own order (C, S, K)."""
-    shape = [*order.shape[:2]] + [1] * (values.ndim - 2)
-    shape[axis] = order.shape[2]
-    return np.take_along_axis(values, order.reshape(shape), axis=axis)
+def take(values: np.ndarray, order: np.ndarray, axis: int) -> None:
+    """Put each draw's ``axis`` of values (C, S, ...) into its own order (C, S, K), in place."""
+    for place in np.ndindex(*order.shape[:2]):
+        values[place] = values[place].take(order[place], axis=axis - 2)

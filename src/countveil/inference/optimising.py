@@ -24,7 +24,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     algorithm = with_options(method, settings)
     ascent = climb(data, model, algorithm, settings, run.relative_change(settings.options["tolerance"]))
     with settings.opened_engine() as engine:
-        draws = draws_from_gammas(ascent.state, data, model, settings, engine)
+        draws = draws_from_gammas(ascent.state, model, settings, engine)
     return Fitted(
         draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
     )
@@ -53,16 +53,19 @@ def climb(
     )  # fmt: skip
 
 
-def draws_from_gammas(q: Any, data: Data, model: Factorization, settings: Settings, engine: Engine) -> Draws:
-    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain."""
-    rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
+def draws_from_gammas(q: Any, model: Factorization, settings: Settings, engine: Engine) -> Draws:
+    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain; they are not scored."""
+    streams = Streams.of_chain(settings.seed, Q_CHAIN)
     plan = settings.plan._replace(chains=1)
     draws = Draws.empty(plan, model)
-    hypers = tuple(hyper[0] / hyper[1] for hyper in q.hypers)
-    for s in range(plan.draws):
+    chain, hypers = draws.of_chain(0), tuple(hyper[0] / hyper[1] for hyper in q.hypers)
+
+    def draw(s: int) -> None:
+        rng = streams.generator(s, START)
         factors = tuple(draw_factor(q, model, f, rng) for f in range(len(model.factors)))
-        draws.of_chain(0).keep(s, Point(factors, hypers), 0.0, 0.0)
-    add_scores(draws, data, model, engine)
+        chain.keep(s, Point(factors, hypers), np.nan, scoring.total_rate(model, factors))
+
+    list(engine.map(draw, range(plan.draws)))
     return draws
 
 
@@ -73,19 +76,3 @@ def draw_factor(q: Any, model: Factorization, f: int, rng: np.random.Generator) 
         return factor.fixed
     draw = np.maximum(rng.standard_gamma(q.shapes[f]) / q.rates[f], SMALLEST_DRAW)
     return np.triu(draw) + np.triu(draw, 1).T if factor.symmetric else draw
-
-
-def add_scores(draws: Draws, data: Data, model: Factorization, engine: Engine) -> None:
-    """Set the log-likelihood and total rate of every draw of the only chain, part by part of the data."""
-    draws.log_likelihood[0] = 0.0
-    for first, observations in data.parts():
-        rows = slice(first, first + observations.shape[0])
-        part = model if observations.shape[0] == data.shape[0] else model.with_rows(observations.shape[0])
-        for s in range(draws.log_likelihood.shape[1]):
-            factors = [values[0, s].astype(np.float64) for values in draws.factors]
-            if part is not model and model.row_factor is not None:
-                factors[model.row_factor] = factors[model.row_factor][rows]
-            draws.log_likelihood[0, s] += scoring.log_likelihood(factors, observations, part, engine)
-    for s in range(draws.log_likelihood.shape[1]):
-        factors = [values[0, s].astype(np.float64) for values in draws.factors]
-        draws.total_rate[0, s] = scoring.total_rate(model, factors)

@@ -28,9 +28,9 @@ def data_tree(
 ) -> xr.DataTree:
     """The draws in ArviZ's layout: groups posterior, sample_stats, constant_data.
 
-    labels name the entries of each output axis. An optimiser adds the group optimisation: its objective before
-    each iteration, whether it converged, and the exact means of its factors, which give the rate (with components
-    in no particular order).
+    labels name the entries of each output axis. An optimiser's draws have no log-likelihood: scoring them would take
+    longer than the fit. It adds the group optimisation: its objective before each iteration, whether it converged, and
+    the exact means of its factors, which give the rate (with components in no particular order).
     """
     draws, spec = found.draws, model.spec
     lead = ("chain", "draw")
@@ -45,7 +45,7 @@ def data_tree(
             coordinates[layout.aliases[layout.dims[axis]]] = coordinates[layout.dims[axis]]
     for axis in spec.latent:
         coordinates[layout.dims[axis]] = np.arange(sizes[axis])
-    factors, rates = identify(draws, model)
+    factors, rates = identify(draws, model, matched=found.means is not None)
     variables: dict[str, Any] = {}
     for factor in model.factors:
         wanted = layout.axes[factor.name]
@@ -58,10 +58,10 @@ def data_tree(
             kept = latent if rates[factor.name].ndim == 2 + len(latent) else []
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
     posterior = xr.Dataset(variables, coords=coordinates)
-    stats = xr.Dataset(
-        {"log_likelihood": (lead, draws.log_likelihood), "total_rate": (lead, draws.total_rate)},
-        coords={name: coordinates[name] for name in lead},
-    )
+    scores = {"total_rate": (lead, draws.total_rate)}
+    if found.means is None:
+        scores["log_likelihood"] = (lead, draws.log_likelihood)
+    stats = xr.Dataset(scores, coords={name: coordinates[name] for name in lead})
     tree = xr.DataTree.from_dict(
         {
             "posterior": posterior,

@@ -299,9 +299,9 @@ def pull_block(
     sums: Arrays = ()
     if by_row:
         rows = np.zeros_like(theta), theta @ gram + np.outer(bias_d, phi.sum(axis=0))
-        kernels.pull_rows(noise, block.entries, theta, phi, *rows)
+        kernels.pull(noise, block.entries, theta, phi, *rows, True)
     if by_column:
         sums = np.zeros_like(phi), np.zeros_like(phi)
-        kernels.pull_columns(noise, block.entries, theta, phi, *sums)
+        kernels.pull(noise, block.entries, theta, phi, *sums, False)
         sums = *sums, theta.T @ theta, (bias_d[:, None] * theta).sum(axis=0)
     return rows, sums

@@ -282,7 +282,7 @@ def learn_rows(
         bar.update(task, description="finishing")
         fits = (fit_rows(state, part, model, engine, expectation) for _, part in data.parts())
         q = whole(state, model, fits)
-        draws = optimising.draws_from_gammas(q, data, model, settings, engine)
+        draws = optimising.draws_from_gammas(q, model, settings, engine)
     seconds = time.perf_counter() - started
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 

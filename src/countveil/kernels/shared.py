@@ -30,7 +30,6 @@ def sample_tilted_gamma(shape, rate, square, rng):
             return max(x, SMALLEST)
 
 
-@kernel
 def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, rng):
     """Replace theta, actor by actor, by a draw (or, if not ``sample``, the mean) of Gamma(shape + count, rate + e).
 
@@ -39,18 +38,22 @@ def update_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, samp
     each row; the same for each actor's columns; exposures of the cells (i, i, r), which the others leave out. A draw
     with self-loops has the density of equation 6.5.
     """
+    sums = np.zeros((3, theta_ic.shape[1])), np.empty((2, *middle_rcd.shape[:2]))
+    visit_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, sums, rng)
+
+
+@kernel
+def visit_actors(theta_ic, count_ic, shape_ic, rate_ic, middle_rcd, links, sample, sums, rng):
+    """``update_actors``, with space for running sums; arrays made in here would take longer to compile."""
     baseline_i, out, into, loop_ir = links
     n_actors, n_components = theta_ic.shape
     n_rests = middle_rcd.shape[0]
-    total_c = np.zeros(n_components)
-    weighted_c = np.zeros(n_components)
+    total_c, weighted_c, exposure_c = sums[0][0], sums[0][1], sums[0][2]
+    to_rc, from_rc = sums[1][0], sums[1][1]
     for i in range(n_actors):
         for c in range(n_components):
             total_c[c] += theta_ic[i, c]
             weighted_c[c] += baseline_i[i] * theta_ic[i, c]
-    to_rc = np.empty((n_rests, n_components))
-    from_rc = np.empty((n_rests, n_components))
-    exposure_c = np.empty(n_components)
     for i in range(n_actors):
         for c in range(n_components):
             total_c[c] -= theta_ic[i, c]

@@ -174,10 +174,10 @@ def pulls(noise, report, level, own_level, hidden):
 
 
 @kernel
-def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
-    """Add the positive part of T times phi_vk to up_dk; the negative part beyond bias_d, less masked cells, to down_dk.
+def pull(noise, entries, theta_dk, phi_vk, up_nk, down_nk, of_rows):
+    """Add the positive part of T times phi (T^T times theta, unless ``of_rows``) to up, and to down the negative part.
 
-    For a masked cell, its rate and bias_d are subtracted.
+    Of the negative part only what lies beyond bias_d is added; for a masked cell, its rate and bias_d are subtracted.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
@@ -188,23 +188,8 @@ def pull_rows(noise, entries, theta_dk, phi_vk, up_dk, down_dk):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             hidden = empty + inner(theta_dk, d, phi_vk, v) if reports[e] == MASKED else 0.0
             up, down = pulls(noise, reports[e], level, level_e.size > 0, hidden)
-            for k in range(up_dk.shape[1]):
-                up_dk[d, k] += up * phi_vk[v, k]
-                down_dk[d, k] += down * phi_vk[v, k]
-
-
-@kernel
-def pull_columns(noise, entries, theta_dk, phi_vk, up_vk, down_vk):
-    """The same times theta_dk, added to up_vk and down_vk."""
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e = entries.level_d, entries.level_e
-    for d in range(level_d.size):
-        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
-        for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            level = level_d[d] if level_e.size == 0 else level_e[e]
-            hidden = empty + inner(theta_dk, d, phi_vk, v) if reports[e] == MASKED else 0.0
-            up, down = pulls(noise, reports[e], level, level_e.size > 0, hidden)
-            for k in range(up_vk.shape[1]):
-                up_vk[v, k] += up * theta_dk[d, k]
-                down_vk[v, k] += down * theta_dk[d, k]
+            n = d if of_rows else v
+            for k in range(up_nk.shape[1]):
+                other = phi_vk[v, k] if of_rows else theta_dk[d, k]
+                up_nk[n, k] += up * other
+                down_nk[n, k] += down * other

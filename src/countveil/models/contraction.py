@@ -102,15 +102,19 @@ def contract(left_axes: str, left: np.ndarray, right_axes: str, right: np.ndarra
     if groups is None:
         return np.einsum(f"{left_axes},{right_axes}->{axes}", left, right)
     batch, rows, columns, summed = groups
-    sizes = dict(zip(left_axes + right_axes, left.shape + right.shape, strict=True))
+    left = transposed(left, left_axes, batch + rows + summed)
+    right = transposed(right, right_axes, batch + summed + columns)
+    first, left_end, right_end = len(batch), len(batch + rows), len(batch + summed)
+    product = matrices(left, first, left_end) @ matrices(right, first, right_end)
+    shape = left.shape[:left_end] + right.shape[right_end:]
+    return transposed(product.reshape(shape), batch + rows + columns, axes)
 
-    def flat(array: np.ndarray, held: str, first: str, second: str) -> np.ndarray:
-        shape = [math.prod(sizes[a] for a in group) for group in (batch, first, second)]
-        return transposed(array, held, batch + first + second).reshape(shape if batch else shape[1:])
 
-    product = flat(left, left_axes, rows, summed) @ flat(right, right_axes, summed, columns)
-    order = batch + rows + columns
-    return transposed(product.reshape([sizes[a] for a in order]), order, axes)
+def matrices(array: np.ndarray, first: int, end: int) -> np.ndarray:
+    """A stack of matrices: axes before ``first`` are flattened to the stack, those before ``end`` to rows."""
+    shape = array.shape
+    matrix = math.prod(shape[first:end]), math.prod(shape[end:])
+    return array.reshape((math.prod(shape[:first]), *matrix) if first else matrix)
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +132,13 @@ def matrix_product(left_axes: str, right_axes: str, axes: str) -> tuple[str, str
 
 def transposed(array: np.ndarray, axes: str, wanted: str) -> np.ndarray:
     """The array with its axes in another order."""
-    return array.transpose([axes.index(a) for a in wanted])
+    return array.transpose(order(axes, wanted))
+
+
+@lru_cache(maxsize=1024)
+def order(axes: str, wanted: str) -> tuple[int, ...]:
+    """Where each wanted axis is."""
+    return tuple(axes.index(a) for a in wanted)
 
 
 def plan(

@@ -103,7 +103,7 @@ def laws_of_cells(
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
-    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["log_likelihood"].size / MAX_DRAWS)))
+    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["total_rate"].size / MAX_DRAWS)))
     rates = [
         (theta[rows] * phi[columns]).sum(axis=1)
         for s, (theta, phi) in enumerate(fit.matrix_draws())

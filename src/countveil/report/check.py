@@ -89,7 +89,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     chosen = selected(data)
     reports, visible, level = dense(data.take(chosen))
     n = int(np.clip(SIMULATED_CELLS // reports.size, MIN_RELEASES, MAX_RELEASES))
-    draws = fit.posterior["sample_stats"]["log_likelihood"].size
+    draws = fit.posterior["sample_stats"]["total_rate"].size
     times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
     top = int(reports.max()) if reports.size else 0
     edges = np.arange(min(top, 12) + 1)
@@ -162,7 +162,7 @@ def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
     n_rows, n_columns = fit.matrix_shape
     if len(rows) == n_rows:
         return fit.as_matrix(fit.rate())
-    kept = set(evenly(fit.posterior["sample_stats"]["log_likelihood"].size, DRAWS_FOR_MEANS).tolist())
+    kept = set(evenly(fit.posterior["sample_stats"]["total_rate"].size, DRAWS_FOR_MEANS).tolist())
     total = np.zeros((len(rows), n_columns))
     for s, (theta, phi) in enumerate(fit.matrix_draws()):
         if s in kept:
