@@ -90,4 +90,4 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     table = block_table(model.network, intervals=True)
     assert (len(table), len(table[0])) == (2, 2)
     many = model.network._replace(blocks=np.ones((13, 13)))
-    assert block_table(many) == []
+    assert block_table(many, intervals=True) == []
