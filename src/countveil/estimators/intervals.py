@@ -10,7 +10,7 @@ from countveil.inference.methods import METHODS
 ENDS = {"lower": "uncalibrated_lower", "upper": "uncalibrated_upper"}
 
 
-def why_none(facts: Mapping[str, Any]) -> str:
+def why_none(facts: Mapping[Any, Any]) -> str:
     """Why a fit with these facts, which its file keeps, has no intervals; empty if it has calibrated ones."""
     if facts.get("observations") == "naive":
         return "those of a naive fit do not hold the truth"
