@@ -198,7 +198,7 @@ def theta(_: Path) -> None:
             cover = ((low <= true) & (true <= high)).mean()
             print(
                 f"p = {p}, {label}: mean error {np.abs(mean - true).mean():.2f} of a mean of {true.mean():.1f}; "
-                f"90% intervals cover {cover:.3f}"
+                f"the middle 90% of draws hold {cover:.3f} of the true values"
             )
             axes.plot(true.ravel(), mean.ravel(), ".", color=colour, markersize=3, label=label, alpha=0.6)
         axes.plot([0, true.max()], [0, true.max()], color="black", linewidth=0.8)

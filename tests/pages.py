@@ -63,8 +63,8 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil report", ": ", "the same command is run on README.md"),
     ],
     "regression.md": [
-        Instead("pip install 'countveil[numpyro]'", ":", INSTALLS),
-        Instead("pip install 'countveil[pymc]'", ":", INSTALLS),
+        Instead("pip install '.[numpyro]'", ":", INSTALLS),
+        Instead("pip install '.[pymc]'", ":", INSTALLS),
     ],
     "tutorial.md": [
         Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo]'\n", "", INSTALLS),
@@ -73,7 +73,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
     "cluster.md": [
-        Instead("pip install 'countveil[dask]'", ":", INSTALLS),
+        Instead("pip install '.[dask]'", ":", INSTALLS),
         Instead("dask scheduler", ": dask scheduler", "a server: runs until stopped"),
         Instead("dask worker", ": dask worker", "a server: runs until stopped"),
         Instead("countveil fit", ": countveil fit", "needs the scheduler; tests/engines run it with one of their own"),
@@ -84,8 +84,8 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--total 60 --topics 5", "--total 60 --topics 2 --rows 8 --replicates 2 --method em", SMALL),
     ],
     "participants-page.md": [
-        Instead("pip install 'countveil[receive]'", ":", INSTALLS),
-        Instead("pip install 'countveil[postgres]'", ":", INSTALLS),
+        Instead("pip install '.[receive]'", ":", INSTALLS),
+        Instead("pip install '.[postgres]'", ":", INSTALLS),
         Instead("countveil receive study.json --db postgresql", ": ", "a server, and a database that is not here"),
         Instead("countveil collect study.json postgresql", ": ", "a database that is not here"),
         Instead("study.json --title", "study.json --force --title", "the page is about another study by now"),

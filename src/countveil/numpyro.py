@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from countveil.distributions._checks import check_alpha
+from countveil.extras import install
 from countveil.noise.two_sided_geometric import formulas
 from countveil.noise.two_sided_geometric.formulas import exposure
 
@@ -29,7 +30,7 @@ try:
     from numpyro.distributions.util import promote_shapes, validate_sample
     from numpyro.util import is_prng_key
 except ImportError as missing:
-    raise ImportError("countveil.numpyro needs NumPyro: pip install 'countveil[numpyro]'") from missing
+    raise ImportError(f"countveil.numpyro needs NumPyro: {install('numpyro')}") from missing
 
 __all__ = ["PrivatizedPoisson"]
 

@@ -15,6 +15,7 @@ from typing import Any
 from numba import njit, vectorize
 
 from countveil.distributions._checks import check_alpha
+from countveil.extras import install
 from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.noise.two_sided_geometric.formulas import censored_log_probability, exposure
 
@@ -27,7 +28,7 @@ try:
     from pytensor.scalar.basic import ScalarOp, upgrade_to_float
     from pytensor.tensor.elemwise import Elemwise
 except ImportError as missing:
-    raise ImportError("countveil.pymc needs PyMC: pip install 'countveil[pymc]'") from missing
+    raise ImportError(f"countveil.pymc needs PyMC: {install('pymc')}") from missing
 
 __all__ = ["PrivatizedPoisson"]
 

@@ -52,6 +52,15 @@ def test_topics_are_printed_before_a_save_that_fails(here, monkeypatch):
     assert "Wrote" not in found.stdout
 
 
+def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
+    privatized()
+    found = run("fit", "topics", "r.npz", "-o", "f.nc", "--topics", "2", "--seed", "1", "--method", "em")
+    assert "most probable words: probability in % " in words(found.stdout)
+    assert "No intervals: those of method 'em' are not calibrated." in found.stdout
+    assert "90%" not in found.stdout
+    assert not re.search(r"\d to \d", found.stdout)
+
+
 def test_checkpoints_are_handed_on(here, monkeypatch):
     privatized()
     seen = {}

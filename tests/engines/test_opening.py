@@ -49,7 +49,7 @@ def test_threads_are_nothing_to_open(engine):
 
 def test_without_dask_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[dask\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[dask\]'"):
         cv.TopicModel(2, engine="dask").fit(cv.ExactCounts([[1, 2]]))
 
 

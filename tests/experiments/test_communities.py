@@ -83,5 +83,5 @@ def test_the_command_writes_its_files(tmp_path, monkeypatch):
 
 def test_without_networkx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[demo\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[demo\]'"):
         communities.load_les_miserables()

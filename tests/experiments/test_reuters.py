@@ -30,5 +30,5 @@ def test_as_many_words_as_there_are(n_words):
 
 def test_without_lda_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lda", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[demo\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[demo\]'"):
         load_reuters()

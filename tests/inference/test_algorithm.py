@@ -29,7 +29,9 @@ def test_a_method_reads_its_own_options_alone():
 
 def test_records_are_cautious_where_they_say_nothing():
     plain = Method("slow", "Does nothing.", None, None)
-    assert not any((plain.samples, plain.self_loops, plain.batches, plain.any_prior, plain.options))
+    assert not any(
+        (plain.samples, plain.calibrated, plain.self_loops, plain.batches, plain.any_prior, plain.options)
+    )
     assert plain.likelihoods == ("poisson",)
 
 

@@ -123,5 +123,5 @@ def test_components_that_cannot_be_listed_are_not_drawn():
 
 def test_without_matplotlib_the_error_says_what_to_install(topic_fit, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[plots\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plots\]'"):
         plotting.topics(topic_fit)

@@ -48,7 +48,8 @@ def test_without_networkx_the_circle_is_drawn_and_the_spring_says_what_to_instal
     monkeypatch.setattr("countveil.plotting.networks.has_networkx", lambda: False)
     plotting.network(block_fit)
     with pytest.raises(
-        ModuleNotFoundError, match="pip install 'countveil\\[plots\\]', or use layout 'circle'"
+        ModuleNotFoundError,
+        match=r"pip install '\.\[plots\]' in a clone of countveil, or use layout 'circle'",
     ):
         plotting.network(block_fit, layout="spring")
 

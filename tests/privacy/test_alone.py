@@ -1,5 +1,6 @@
 """The owner's wing on a device with nothing installed."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -95,3 +96,19 @@ def test_importing_the_wing_imports_no_numpy():
         "import sys, countveil.privacy; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy', 'pandas')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_with_p_no_module_of_the_current_folder_is_imported(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of the folder')")
+
+    def ran(*options):
+        command = [sys.executable, *options, "-m", "countveil.privacy", "--help"]
+        surroundings = os.environ | {"PYTHONPATH": str(SOURCE)}
+        return subprocess.run(
+            command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False
+        )
+
+    assert "a module of the folder" in ran().stderr
+    found = ran("-P")
+    assert found.returncode == 0, found.stderr
+    assert "usage" in found.stdout

@@ -209,5 +209,5 @@ def test_no_time_and_no_address_is_in_it(server):
 def test_without_the_extra_it_says_what_is_missing(monkeypatch):
     monkeypatch.delattr("countveil.receive.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "countveil.receive.postgres", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[postgres\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[postgres\]'"):
         store.size("postgresql://a/b")

@@ -35,6 +35,7 @@ METHOD = Method(
     chains.fit,
     sys.modules[__name__],
     samples=True,
+    calibrated=True,
     self_loops=True,
     any_prior=True,
 )

@@ -220,5 +220,5 @@ def test_files_that_are_no_fits_are_refused(tmp_path):
 
 def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'countveil\[report\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[report\]'"):
         render(topic_fit)

@@ -87,7 +87,7 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     assert "ordered by club" in page.text
     assert any("clubs whose members" in attrs["alt"] for attrs in page.named("img"))
     assert "communit" not in page.text
-    table = block_table(model.network)
+    table = block_table(model.network, intervals=True)
     assert (len(table), len(table[0])) == (2, 2)
     many = model.network._replace(blocks=np.ones((13, 13)))
-    assert block_table(many) == []
+    assert block_table(many, intervals=True) == []

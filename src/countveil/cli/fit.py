@@ -91,9 +91,9 @@ def fit_topics(
 ) -> None:
     """Sample the topics behind a release and write the fit.
 
-    Prints every topic's share of all expected words and its most probable words with 90% intervals, and says
-    whether the chains agree. Ctrl-C stops early: the draws so far are kept and written, and tuning is lost
-    without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
+    Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
+    calibrated, and says whether the chains agree. Ctrl-C stops early: the draws so far are kept and written, and tuning
+    is lost without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
     draws as without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
@@ -127,8 +127,9 @@ def fit_blocks(
 ) -> None:
     """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
 
-    Prints every community's share of all expected messages and its strongest actors with 90% intervals, and says
-    whether the chains agree. Ctrl-C, `--checkpoint` and `--resume`: as for `countveil fit topics`.
+    Prints every community's share of all expected messages and its strongest actors, with 90% intervals if the method's
+    are calibrated, and says whether the chains agree. Ctrl-C, `--checkpoint` and `--resume`: as for
+    `countveil fit topics`.
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
@@ -166,8 +167,8 @@ def fit_tensor(
     """Sample the components (CP) behind a release of a tensor, and write the fit.
 
     A release is a matrix: its columns are the cells along all axes but the first. Prints every component's share of all
-    expected counts and its largest entries along each mode with 90% intervals, and says whether the chains agree.
-    Ctrl-C, `--checkpoint` and `--resume`: as for `countveil fit topics`.
+    expected counts and its largest entries along each mode, with 90% intervals if the method's are calibrated, and says
+    whether the chains agree. Ctrl-C, `--checkpoint` and `--resume`: as for `countveil fit topics`.
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
@@ -240,10 +241,12 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"
             print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
+    if model.parts and model.why_no_intervals:
+        typer.echo(f"No intervals: {model.why_no_intervals}.")
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
-    """One row per component: its share of everything, and its largest members with 90% intervals."""
+    """One row per component: its share of everything, and its largest members, with intervals if the table has any."""
     from rich.table import Table
 
     from countveil.console import console
@@ -251,13 +254,13 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
     table = Table(title=title, title_justify="left", header_style="")
     table.add_column(part.one, justify="right")
     table.add_column("share", justify="right")
-    table.add_column(f"{part.heading} in % (90% interval)")
+    intervals = "lower" in members
+    table.add_column(f"{part.heading} in %{' (90% interval)' if intervals else ''}")
     for number, rows in members.groupby("component"):
         listed = ", ".join(
-            f"{name} {100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})"
-            for name, p, low, high in zip(
-                rows["member"], rows["probability"], rows["lower"], rows["upper"], strict=True
-            )
+            f"{row.member} {100 * row.probability:.1f}"
+            + (f" ({100 * row.lower:.1f} to {100 * row.upper:.1f})" if intervals else "")
+            for row in rows.itertuples()
         )
         table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", listed)
     console().print(table)

@@ -70,7 +70,7 @@ def plan_study(
     """How much noise can a study bear, and how many participants does it need? By simulation.
 
     Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of
-    the rates, recovery of the topics, width of the intervals, where the naive way would mislead. Without a pilot
+    the rates, recovery of the topics, width of the draws, where the naive way would mislead. Without a pilot
     the truth is drawn from the model's prior, whose words are more even than those of real text: a pilot is
     better. Nothing is released: the pilot is fitted without noise, so it must be public or your own.
 

@@ -60,8 +60,10 @@ def receive_reports(
 
         from countveil.receive.app import Limits, application
     except ModuleNotFoundError as error:
+        from countveil.extras import install
+
         raise ModuleNotFoundError(
-            f"countveil receive needs the extra receive: pip install 'countveil[receive]' ({error})"
+            f"countveil receive needs the extra receive: {install('receive')} ({error})"
         ) from None
     from countveil.receive import path_of
     from countveil.receive.store import Store, name_of

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from countveil.engines.blocks import Engine
+from countveil.extras import install
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,9 +58,7 @@ def opened(engine: str | None, client: "Client | None", threads: int) -> Iterato
 
         from countveil.engines.dask import DaskEngine
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"engine 'dask' needs {error.name}: pip install 'countveil[dask]'"
-        ) from error
+        raise ModuleNotFoundError(f"engine 'dask' needs {error.name}: {install('dask')}") from error
     with ExitStack() as stack:
         stack.enter_context(
             dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_GRAPH})

@@ -134,13 +134,13 @@ class BlockModel(FactorizationEstimator):
         self.memberships_ = draws["theta"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
         self.blocks_ = draws["pi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
 
-    def top_actors(self, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, largest community first, with intervals.
 
         Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
-        probability, lower, upper.
+        probability, lower, upper. Where intervals are not calibrated: as in ``members``.
         """
-        found = self.members("actor", n, interval)
+        found = self.members("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
@@ -41,11 +42,17 @@ class HasParts(Readable):
         """Every axis along which the members of components can be listed, including those that no report lists."""
         return tuple(self._listed())
 
-    def members(self, axis: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    def members(
+        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
         """The n largest entries of each component along an axis, with equal-tailed intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, member, probability (the member's share
         of the component's expected counts along the axis), lower, upper.
+
+        A fit whose intervals are not calibrated (``why_no_intervals`` says why) has no lower and upper. With
+        ``uncalibrated`` it has uncalibrated_lower and uncalibrated_upper: quantiles of its draws, which hold the truth
+        far less often than ``interval``.
 
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
@@ -59,18 +66,21 @@ class HasParts(Readable):
             shares = draws / draws.sum(axis).clip(min=np.finfo(np.float32).tiny)
             tree = xr.DataTree.from_dict({"posterior": xr.Dataset({name: shares})})
         sizes = self._sizes(each.group)
-        return posteriors.top_entries(tree, name, each.component, n, interval, sizes).set_axis(
-            COLUMNS, axis=1
-        )
+        found = posteriors.top_entries(tree, name, each.component, n, interval, sizes)
+        return as_calibrated(found.set_axis(COLUMNS, axis=1), self.why_no_intervals, uncalibrated)
 
-    def prevalence(self, interval: float = 0.9, *, axis: str | None = None) -> pd.DataFrame:
+    def prevalence(
+        self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
+    ) -> pd.DataFrame:
         """Each component's share of all expected counts, with equal-tailed intervals.
 
-        Columns: the components' name (topic, community, component), prevalence, lower, upper.
+        Columns: the components' name (topic, community, component), prevalence, lower, upper; without intervals as in
+        ``members``.
 
         Args:
             interval: probability of the intervals.
             axis: with several kinds of components, an axis of the kind that is meant; the first kind by default.
+            uncalibrated: as in ``members``.
 
         Raises:
             ValueError: an interval out of range; an axis along which nothing can be listed; a model without
@@ -83,7 +93,8 @@ class HasParts(Readable):
                 f"the model must have components whose members can be listed, got {self.model_.spec.text!r}"
             )
         group = next(iter(parts)) if axis is None else self._listed_along(axis).group
-        return posteriors.shares_table(self._sizes(group), parts[group].one, interval)
+        found = posteriors.shares_table(self._sizes(group), parts[group].one, interval)
+        return as_calibrated(found, self.why_no_intervals, uncalibrated)
 
     def member_means(self, axis: str) -> np.ndarray:
         """(K, n) posterior mean of each component over the entries of an axis, as shares that sum to one.

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.estimators.intervals import why_none
 from countveil.inference import posterior as posteriors
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -40,6 +41,11 @@ class Readable:
                 f"this {type(self).__name__} is not fitted yet; call fit with a release first"
             )
         return self.posterior_
+
+    @property
+    def why_no_intervals(self) -> str:
+        """Why tables, figures and pages of this fit have no intervals; empty where their intervals are calibrated."""
+        return why_none(self.posterior.attrs)
 
     def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
         """The posterior, and what its variables are."""

@@ -71,15 +71,19 @@ class TensorModel(RowProjection, FactorizationEstimator):
         dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
 
-    def top_entries(self, mode: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    def top_entries(
+        self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
         """The n largest entries of each component along one mode, largest component first, with intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
+        Where intervals are not calibrated: as in ``members``.
         """
         modes = list(self.axes)
         if mode not in modes:
             raise ValueError(f"mode must be one of {modes}, got {mode!r}")
-        return self.members(mode, n, interval).rename(columns={"member": mode})
+        found = self.members(mode, n, interval, uncalibrated=uncalibrated)
+        return found.rename(columns={"member": mode})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""

@@ -66,12 +66,14 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         draws = tree["posterior"].dataset
         self.components_ = draws["phi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
 
-    def top_words(self, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    def top_words(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n most probable words of each topic, most prevalent topic first, with equal-tailed intervals.
 
         Columns: topic, prevalence (its share of all expected words), rank, word, probability, lower, upper.
+        Where intervals are not calibrated: as in ``members``.
         """
-        return self.members("word", n, interval).rename(columns={"component": "topic", "member": "word"})
+        found = self.members("word", n, interval, uncalibrated=uncalibrated)
+        return found.rename(columns={"component": "topic", "member": "word"})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

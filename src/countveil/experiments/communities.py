@@ -23,6 +23,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import BlockModel
 from countveil.estimators.base import check_whole
 from countveil.experiments.heatmaps import save_heatmaps
+from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.start import least_squares
 from countveil.privacy import PrivacyLevel, Release
@@ -66,9 +67,7 @@ def load_les_miserables() -> Any:
     try:
         import networkx
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "this demo needs networkx, which is missing: pip install 'countveil[demo]'"
-        ) from error
+        raise ModuleNotFoundError(f"this demo needs networkx, which is missing: {install('demo')}") from error
     return networkx.les_miserables_graph()
 
 

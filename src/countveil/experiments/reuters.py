@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.extras import install
+
 N_WORDS = 1000
 N_DROPPED = 20
 
@@ -31,7 +33,7 @@ def load_reuters(n_words: int = N_WORDS, n_dropped: int = N_DROPPED) -> Corpus:
         from lda import datasets
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "the Reuters corpus comes with the lda package, which is missing: pip install 'countveil[demo]'"
+            f"the Reuters corpus comes with the lda package, which is missing: {install('demo')}"
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # lda leaves its files to be closed later

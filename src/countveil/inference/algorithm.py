@@ -85,6 +85,8 @@ class Method(NamedTuple):
         fit: (method, data, model, settings) -> ``Fitted``.
         algorithm: what it iterates.
         samples: whether it runs Markov chains, which are tuned, compared, and saved at checkpoints.
+        calibrated: whether its intervals hold the truth about as often as they say, by the calibration tests. Tables,
+            figures and pages of other methods' fits have no intervals.
         options: parameters of estimators that it reads besides those of every method: {name: allowed values, or None
             where the estimators' own rule is enough}; the first allowed value is the default.
         self_loops: whether it accepts cells that use the same entry of a shared factor twice.
@@ -101,6 +103,7 @@ class Method(NamedTuple):
     fit: Callable[["Method", Any, Factorization, Settings], Fitted]
     algorithm: Any
     samples: bool = False
+    calibrated: bool = False
     options: Mapping[str, tuple[Any, ...] | None] = {}
     self_loops: bool = False
     batches: bool = False

@@ -14,7 +14,7 @@ ERRORS = 2.0
 SMALL = 0.05
 """Relative differences up to this are not reported."""
 LOW_COVERAGE = 0.75
-"""A coverage of 90% intervals below this is reported; short chains alone bring it somewhat below 0.9."""
+"""A coverage of the middle 90% of draws below this is reported; short chains alone bring it somewhat below 0.9."""
 GOALS = ("mae", "mae_of_rates", "log_score", "topic_error", "topic_cosine", "interval_width", "share_width")
 
 
@@ -126,7 +126,7 @@ def _verdict(here: pd.DataFrame) -> str:
         said.append(f"it sees {off:.2g} times the true number of counts")
     if naive["coverage"] < LOW_COVERAGE:
         said.append(
-            f"its 90% intervals hold the true rate in {naive['coverage']:.0%} of cells (ours in "
+            f"the middle 90% of its draws holds the true rate in {naive['coverage']:.0%} of cells (ours in "
             f"{ours['coverage']:.0%})"
         )
     if _worse(naive, squares, measure):

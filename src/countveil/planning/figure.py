@@ -16,7 +16,7 @@ PANELS = {
     "mae": "error against true counts per cell\n(lower is better)",
     "log_score": "log score per token\n(higher is better)",
     "topic_error": "topic error\n(lower is better)",
-    "interval_width": "width of 90% intervals\nof the rates",
+    "interval_width": "width of the middle 90%\nof a rate's draws",
 }
 SHOWN = (OURS.name, LEAST_SQUARES.name, NAIVE.name)
 

@@ -23,7 +23,7 @@ HEADINGS = {
     "mae_of_rates": "MAE to\nrates",
     "log_score": "log score\nper token",
     "topic_error": "topic\nerror",
-    "interval_width": "width of\n90% of rate",
+    "interval_width": "width of\ndraws",
     "coverage": "holds\nrate",
     "total": "total\n/ true",
 }
@@ -51,8 +51,9 @@ def present(
     screen.print(plan_table(found))
     screen.print(
         "MAE: mean absolute error per cell. Topic error: total variation distance to the "
-        "true topics, matched. Holds rate: share of cells whose true rate is in its 90% interval; intervals "
-        "and this share are of short chains, and somewhat too narrow. Total / true: the sum of a "
+        "true topics, matched. Width of draws: of the range that holds the middle 90% of a rate's draws. Holds rate: "
+        "share of cells whose true rate is in that range; it would be 90% if the range were a calibrated interval. "
+        "Total / true: the sum of a "
         "method's rates over that of the true counts. Rates of zero are scored as 0.001. Least squares "
         "is given signed reports, which a study that cuts reports at zero does not have. Predicting zero everywhere "
         f"would have an MAE to counts of {found.loc[found['method'] == ZERO.name, 'mae'].mean():.3f}.\n",

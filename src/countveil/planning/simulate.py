@@ -35,7 +35,7 @@ NO_NOISE = "no noise"
 FLOOR = 1e-3
 """Rates of zero are raised to this before they are scored: else a positive count would have probability zero."""
 SETTINGS: dict[str, Any] = {"method": "gibbs", "chains": 2, "tune": 40, "draws": 40}
-"""Short chains, since a plan makes many fits; their intervals are somewhat too narrow."""
+"""Short chains, since a plan makes many fits; quantiles of their draws are no calibrated intervals."""
 MEASURES = {
     "mae": False,
     "mae_of_rates": False,
@@ -162,8 +162,8 @@ def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict
     mae, mae_of_rates: mean over cells of |rate - true count|, and of |rate - true rate|. log_score: Poisson
     log-likelihood of the true counts per token, rates of zero raised to FLOOR. topic_error, topic_cosine: total
     variation distance to, and cosine with, the true topics after matching, means over topics. interval_width,
-    coverage: of 90% intervals of the rates, mean width, and the share that holds the true rate, over CELLS_SEEN
-    cells at random. share_width: mean width of 90% intervals of the topics' shares of all expected counts.
+    coverage: of the middle 90% of a rate's draws, mean width, and the share that holds the true rate, over CELLS_SEEN
+    cells at random. share_width: mean width of the middle 90% of draws of the topics' shares of all expected counts.
     total: the sum of all rates over the sum of all true counts.
     """
     rate = estimate.rate

@@ -15,7 +15,7 @@ NAMES = {
     "mae_of_rates": "error of the rates per cell",
     "npmi": "NPMI of topic words (higher is better)",
     "topic_error": "topic error",
-    "interval_width": "width of 90% intervals of the rates",
+    "interval_width": "width of the middle 90% of a rate's draws",
 }
 
 

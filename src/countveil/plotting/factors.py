@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.plotting import style
@@ -19,6 +20,8 @@ def topics(
     ax: Any = None,
 ) -> Any:
     """The n strongest members of topics (communities, components), ranked, with their intervals; returns the axes.
+
+    A fit whose intervals are not calibrated is drawn without any, and the label of the axis says why.
 
     Args:
         fit: any fitted model whose components can be listed.
@@ -50,9 +53,8 @@ def topics(
         ax.text(0.0, place, f"{name} {k}: {share:.1%} of all", transform=ax.get_yaxis_transform(), weight="bold",
                 va="center", fontsize=9)  # fmt: skip
         middle = part["probability"].to_numpy()
-        ends = [np.maximum(middle - part["lower"], 0.0), np.maximum(part["upper"] - middle, 0.0)]
         ax.errorbar(
-            middle, y, xerr=ends, color=style.CYCLE[i % len(style.CYCLE)], marker=style.MARKERS[i % 8],
+            middle, y, xerr=ends_of(part, middle), color=style.CYCLE[i % len(style.CYCLE)], marker=style.MARKERS[i % 8],
             linestyle="none", markersize=4.5, capsize=2, linewidth=1.4,
         )  # fmt: skip
         ticks += y.tolist()
@@ -61,7 +63,7 @@ def topics(
     ax.set_yticks(ticks, labels, fontsize=8)
     ax.set_ylim(place - 0.8, -0.8)
     ax.set_xlim(left=0.0)
-    ax.set_xlabel(f"probability, with {100 * interval:g}% intervals")
+    ax.set_xlabel(f"probability{said_of_intervals(fit, interval)}")
     style.tidy(ax, "x")
     return ax
 
@@ -71,6 +73,7 @@ def prevalence(
 ) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
+    A fit whose intervals are not calibrated is drawn without any, and the label of the axis says why.
     With several kinds of components, ``mode`` is an axis of the kind that is meant; the first kind by default.
 
     Raises:
@@ -81,18 +84,33 @@ def prevalence(
     found = fit.prevalence(interval, axis=mode)
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
-    ends = [np.maximum(middle - found["lower"], 0.0), np.maximum(found["upper"] - middle, 0.0)]
+    ends = ends_of(found, middle)
     ax.barh(y, middle, color=style.SKY, height=0.7)
-    ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
+    if ends is not None:
+        ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
     name = found.columns[0]
     step = max(1, len(found) // 40)
     ax.set_yticks(y[::step], [f"{name} {k}" for k in found[name]][::step], fontsize=8)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlim(left=0.0)
     ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
-    ax.set_xlabel(f"share of all expected counts, with {100 * interval:g}% intervals")
+    ax.set_xlabel(f"share of all expected counts{said_of_intervals(fit, interval)}")
     style.tidy(ax, "x")
     return ax
+
+
+def ends_of(table: pd.DataFrame, middle: np.ndarray) -> list[np.ndarray] | None:
+    """How far the intervals of a table reach below and above these values; None for a table without intervals."""
+    if "lower" not in table:
+        return None
+    return [np.maximum(middle - table["lower"], 0.0), np.maximum(table["upper"] - middle, 0.0)]
+
+
+def said_of_intervals(fit: FactorizationEstimator, interval: float) -> str:
+    """The end of an axis' label: what the intervals are, or on a line of its own why there are none."""
+    if fit.why_no_intervals:
+        return f"\n(no intervals: {fit.why_no_intervals})"
+    return f", with {100 * interval:g}% intervals"
 
 
 def listed_axis(fit: Any, mode: str | None) -> str:

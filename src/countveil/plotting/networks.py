@@ -6,6 +6,7 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.networks import Network
+from countveil.extras import install
 from countveil.plotting import style
 
 LAYOUTS = ("spring", "circle")
@@ -204,7 +205,7 @@ def spring(both: np.ndarray) -> np.ndarray:
         import networkx as nx
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "layout 'spring' needs networkx, which is missing: pip install 'countveil[plots]', or use layout 'circle'"
+            f"layout 'spring' needs networkx, which is missing: {install('plots')}, or use layout 'circle'"
         ) from error
     graph = nx.from_numpy_array(np.sqrt(both))
     found = nx.spring_layout(graph, seed=1, k=2.2 / np.sqrt(len(both)), iterations=200)

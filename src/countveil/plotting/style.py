@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from countveil.extras import install
+
 BLUE, ORANGE, VERMILION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
 PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#999999", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY, BLACK)
@@ -70,6 +72,4 @@ def plain(label: object, most: int = 28) -> str:
 
 def missing() -> ModuleNotFoundError:
     """What to say where matplotlib is missing."""
-    return ModuleNotFoundError(
-        "the figure needs matplotlib, which is missing: pip install 'countveil[plots]'"
-    )
+    return ModuleNotFoundError(f"the figure needs matplotlib, which is missing: {install('plots')}")

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
+from countveil.extras import install
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
 from countveil.receive import sqlite
@@ -116,7 +117,7 @@ def _postgres(url: str) -> ModuleType:
         from countveil.receive import postgres
     except ImportError as error:
         raise ModuleNotFoundError(
-            f"a PostgreSQL database needs the extra postgres: pip install 'countveil[postgres]' ({error})"
+            f"a PostgreSQL database needs the extra postgres: {install('postgres')} ({error})"
         ) from None
     return postgres
 

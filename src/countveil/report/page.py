@@ -12,6 +12,7 @@ import pandas as pd
 from countveil import __version__
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
+from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
 from countveil.inference.posterior import noise_of
@@ -72,7 +73,7 @@ def render(
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "the report needs Jinja2, which is missing: pip install 'countveil[report]'"
+            f"the report needs Jinja2, which is missing: {install('report')}"
         ) from error
     environment = Environment(
         loader=PackageLoader("countveil.report"), autoescape=True, undefined=StrictUndefined,
@@ -104,7 +105,8 @@ def gathered(
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
         "pictures": [] if network is None else network_pictures(fit, network),
-        "block_table": [] if network is None else block_table(network),
+        "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
+        "why_no_intervals": fit.why_no_intervals,
         "verdict": diagnostics.verdict,
         "trust": trust(diagnostics.table),
         "diagnostics": diagnostic_rows(diagnostics.table),

@@ -15,14 +15,14 @@ NAMES_IN_OVERVIEW = 4
 
 
 class Bar(NamedTuple):
-    """A number with its interval, and where they are on a scale from 0 to 100."""
+    """A number with its interval, and where they are on a scale from 0 to 100; no interval is empty."""
 
     label: str
     said: str
     interval: str
     middle: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class Listing(NamedTuple):
@@ -72,7 +72,7 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
     """
     tables = {axis: fit.members(axis, n) for axis in part.axes}
     shares = fit.prevalence(axis=part.axes[0])
-    most = float(shares["upper"].max())
+    most = largest(shares, "prevalence")
     found = []
     for row in shares.sort_values("prevalence", ascending=False, kind="stable").itertuples(index=False):
         k = row[0]
@@ -80,7 +80,7 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
             listing(axis, table[table["component"] == k], is_numbered(fit, axis))
             for axis, table in tables.items()
         ]
-        share = bar(f"{part.one.capitalize()} {k}", row.prevalence, row.lower, row.upper, most)
+        share = bar(f"{part.one.capitalize()} {k}", row.prevalence, row, most)
         best = [b.label for b in lists[0].bars[:NAMES_IN_OVERVIEW]]
         if len(lists) > 1:
             best = [each.bars[0].label for each in lists]
@@ -95,25 +95,26 @@ def is_numbered(fit: FactorizationEstimator, axis: str) -> bool:
 
 def listing(axis: str, table: pd.DataFrame, numbered: bool) -> Listing:
     """A component's members along one axis, on a scale of their own."""
-    most = float(max(table["upper"].max(), table["probability"].max()))
+    most = largest(table, "probability")
     bars = [
-        bar(
-            f"{axis} {row.member}" if numbered else str(row.member),
-            row.probability,
-            row.lower,
-            row.upper,
-            most,
-        )
+        bar(f"{axis} {row.member}" if numbered else str(row.member), row.probability, row, most)
         for row in table.itertuples(index=False)
     ]
     return Listing(axis, numbered, bars)
 
 
-def bar(label: str, middle: Any, low: Any, high: Any, most: float) -> Bar:
-    """A share in per cent."""
+def largest(table: pd.DataFrame, column: str) -> float:
+    """The largest value of a column or upper end of its intervals: the end of the scale."""
+    return float(table[[column, "upper"] if "upper" in table else [column]].max(axis=None))
+
+
+def bar(label: str, middle: Any, row: Any, most: float) -> Bar:
+    """A share in per cent, with the interval of its row where the table has any."""
     scale = 100.0 / most if most > 0.0 else 0.0
-    places = [round(float(np.clip(value * scale, 0.0, 100.0)), 1) for value in (middle, low, high)]
-    return Bar(label, percent(middle), f"{percent(low)} to {percent(high)}", *places)
+    ends = (row.lower, row.upper) if hasattr(row, "lower") else ()
+    place, *places = (round(float(np.clip(value * scale, 0.0, 100.0)), 1) for value in (middle, *ends))
+    low, high = places or (None, None)
+    return Bar(label, percent(middle), " to ".join(percent(end) for end in ends), place, low, high)
 
 
 def percent(value: Any) -> str:
@@ -132,8 +133,11 @@ def number(value: Any) -> str:
     return f"{size:,.0f}" if size >= 99.5 else f"{size:.3g}"
 
 
-def block_table(network: Network) -> list[list[tuple[str, str, int]]]:
-    """Expected counts between communities: (mean, interval, shade in per cent) by row and column; empty if too many."""
+def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, int]]]:
+    """Expected counts between communities: (mean, interval, shade in per cent) by row and column; empty if too many.
+
+    Without ``intervals``, those are empty.
+    """
     mean = network.blocks
     if len(mean) > MAX_BLOCKS:
         return []
@@ -141,7 +145,11 @@ def block_table(network: Network) -> list[list[tuple[str, str, int]]]:
     shade = np.round(DARKEST * np.sqrt(mean / max(float(mean.max()), 1e-300))).astype(int)
     return [
         [
-            (number(mean[c, d]), f"{number(low[c, d])} to {number(high[c, d])}", int(shade[c, d]))
+            (
+                number(mean[c, d]),
+                f"{number(low[c, d])} to {number(high[c, d])}" if intervals else "",
+                int(shade[c, d]),
+            )
             for d in range(len(mean))
         ]
         for c in range(len(mean))

@@ -1,0 +1,62 @@
+"""The figures and statements of the page about what is protected."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from tests.pages import DOCS
+
+TEXT = " ".join((DOCS / "explanation.md").read_text(encoding="utf-8").split())
+LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Totals of a text",
+        "Repeated releases",
+        "A choice among several reports",
+        "The level",
+        "The order of rows",
+    ],
+)
+def test_what_is_not_covered_has_a_paragraph(subject):
+    assert TEXT.count(f"**{subject}.**") == 1
+
+
+def test_replacing_a_word_costs_two():
+    before, after = np.array([5, 0]), np.array([0, 5])
+    assert np.abs(before - after).sum() == 2 * 5
+    assert cv.PrivacyLevel(epsilon=1, precision=10).epsilon_at(10) == 1
+    assert "replacing a word by another costs 2" in TEXT
+    assert 'To hide that "budget" was written five times in place of "party" takes N = 10.' in TEXT
+
+
+def test_the_noise_on_the_length_of_a_text():
+    one = LEVEL.mechanism.standard_deviation
+    assert (
+        f"a standard deviation of {one:.1f}; on the sum of 1,000 counts it has one of {one * 1000**0.5:.0f}."
+        in TEXT
+    )
+    assert (900 - 300) / (one * 1000**0.5) > 10  # told apart nearly always
+    assert 50 / (one * 1000**0.5) < 1.2  # hard to see
+    assert LEVEL.epsilon_at(600) == 600
+
+
+def test_the_chance_of_a_count_that_comes_out_unchanged():
+    unchanged = (1 - LEVEL.alpha) / (1 + LEVEL.alpha)
+    assert f"unchanged in {unchanged:.0%} of all draws" in TEXT
+    assert f"in {1 - (1 - unchanged) ** 10:.1%} of all tens of draws" in TEXT
+
+
+def test_guesses_between_two_sets_of_counts():
+    chances = [np.exp(e) / (1 + np.exp(e)) for e in (1, 2, 3, 5)]
+    one, *others = (f"{chance:.0%}" for chance in chances)
+    assert "{} for epsilon = 1, {} for 2, {} for 3, {} for 5".format(one, *others) in TEXT
+
+
+def test_privatize_keeps_the_order_of_rows():
+    counts = np.diag([10**6, 2 * 10**6, 3 * 10**6])
+    reports = np.asarray(cv.privatize(counts, LEVEL).reports)
+    assert reports.argmax(axis=1).tolist() == [0, 1, 2]
+    assert (np.diff(reports.max(axis=1)) > 0).all()
