@@ -41,8 +41,9 @@ def test_whom_a_request_counts_for(host, address):
 
 def test_places_are_few_for_one_address_and_bounded_for_all():
     room = Room(1 << 23, 3)
-    assert (room.most, room.at_once) == (8, 1)  # large reports: one address has an eighth of the places
-    assert (Room(100, 3).at_once, Room(100, 0).at_once) == (3, 256)
+    assert (room.most, room.at_once) == (8, 1)
+    assert [Room(100, at_once).at_once for at_once in (0, 3, 100)] == [256, 3, 100]
+    assert [Room(1 << 21, at_once).at_once for at_once in (0, 3, 100)] == [32, 1, 12]
 
     async def check():
         with room.place("a"), pytest.raises(ShareError), room.place("a"):

@@ -17,7 +17,6 @@ SPARED_SECONDS = 2.0
 _ADDRESSES = 10_000
 _MEMORY = 1 << 26
 _FEWEST, _MOST = 8, 256
-_SHARE = 8
 
 
 class Limits(NamedTuple):
@@ -72,7 +71,9 @@ class Rates:
 
 
 class Room:
-    """Requests in flight whose bodies may have up to ``largest`` bytes: a bounded number, and fewer of one address.
+    """Requests in flight with bodies of up to ``largest`` bytes: a bounded number, and ``at_once`` of one address.
+
+    There are fewer places where bodies are large, and one address has the same share of them.
 
     Where there is no room for one more, the sender who has been sending longest is given up, if that took more than
     SPARED_SECONDS: so slow senders do not starve others.
@@ -80,7 +81,7 @@ class Room:
 
     def __init__(self, largest: int, at_once: int) -> None:
         self.most = max(_FEWEST, min(_MOST, _MEMORY // largest))
-        self.at_once = min(at_once, self.most // _SHARE) if at_once else self.most
+        self.at_once = max(1, at_once * self.most // _MOST) if at_once else self.most
         self._in_flight: Counter[str] = Counter()
         self._total = 0
         self._reading: dict[asyncio.Timeout, float] = {}
