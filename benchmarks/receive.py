@@ -45,7 +45,7 @@ def main() -> None:
     asked = study.new("Load", "To measure.", "a@b.org", [LEVEL], [("word", words)])
     bodies = [made(n, asked) for n in range(options.seconds * options.per_second)]
     with tempfile.TemporaryDirectory() as folder:
-        process, port = started(Path(folder), asked, options.db)
+        process, port = started(Path(folder), asked, options.db, "--at-once", "0")
         where = options.db if is_url(options.db) else Path(folder) / options.db
         try:
             post(port, bodies[0])
@@ -68,13 +68,13 @@ def made(number: int, asked: study.Study) -> bytes:
     return report.encode(report.Report(f"{number:032x}", LEVEL, values), asked)
 
 
-def started(folder: Path, asked: study.Study, where: str) -> tuple[subprocess.Popen, int]:
+def started(folder: Path, asked: study.Study, where: str, *more: str) -> tuple[subprocess.Popen, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (folder / "study.json").write_text(asked.to_json())
-    more = ["--db", where, "--port", str(port), "--per-minute", "0"]
-    process = subprocess.Popen([sys.executable, "-c", COMMAND, "receive", "study.json", *more], cwd=folder)
+    told = ["--db", where, "--port", str(port), "--per-minute", "0", *more]
+    process = subprocess.Popen([sys.executable, "-c", COMMAND, "receive", "study.json", *told], cwd=folder)
     for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()

@@ -14,6 +14,7 @@ import numpy as np
 
 from countveil.files import replacing
 from countveil.privacy import PrivacyLevel, _archive, _format, _npy, report
+from countveil.privacy import study as study_file
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
@@ -22,6 +23,7 @@ COLUMNS = ("file", "outcome", "participant", "epsilon", "precision", "field", "r
 ACCEPTED, REFUSED = "accepted", "refused"
 
 _PIECE = 1 << 20
+_BEGINNING = 4096
 
 
 class Held(NamedTuple):
@@ -122,6 +124,17 @@ def report_files(paths: Iterable[Path]) -> list[str]:
         else:
             found.append(os.fspath(path))
     return found
+
+
+def is_description(file: str) -> bool:
+    """Whether a file is the description of a study, which is no report; its format is named near its beginning."""
+    if not os.path.isfile(file):
+        return False
+    try:
+        with open(file, "rb") as opened:
+            return f'"{study_file.FORMAT}"'.encode() in opened.read(_BEGINNING)
+    except OSError:
+        return False
 
 
 class Rows:

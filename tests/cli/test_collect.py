@@ -64,6 +64,23 @@ def changed(here):
     return "changed.json"
 
 
+def test_a_study_file_among_the_reports_is_named(here):
+    (here / "reports" / "0.json").write_bytes(made(0))
+    (here / "reports" / "study.json").write_text(STUDY.to_json())
+    (here / "reports" / "short.json").write_text(json.dumps(json.loads(STUDY.to_json()), sort_keys=True))
+    (here / "reports" / "other.json").write_bytes(b'{"format":"countveil-other"}')
+    (here / "reports" / "folder").mkdir()
+    said = run("collect", "study.json", "reports", "study.json", "-o", "r.npz").stdout.splitlines()
+    words = "it is the description of a study, not a report."
+    assert said[:4] == [
+        f"Skipped reports/short.json: {words}",
+        f"Skipped reports/study.json: {words}",
+        f"Skipped study.json: {words}",
+        "Accepted 1 of 3 reports.",
+    ]
+    assert "study.json" not in (here / "r.csv").read_text()
+
+
 def test_files_and_stores_together(here):
     (here / "one.json").write_bytes(made(1))
     kept = Store(here / "reports.sqlite", STUDY)

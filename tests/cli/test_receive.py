@@ -15,6 +15,9 @@ def test_what_cannot_be_done_is_refused_in_one_line(tmp_path, monkeypatch):
     assert "no directory" in fails("receive", "s.json", "--db", "nowhere/r.sqlite")
     (tmp_path / "text").write_text("no database " * 50)
     assert "must be a store of reports" in fails("receive", "s.json", "--db", "text")
+    assert "trusted-proxy must be an IP address or a network such as 10.0.0.0/8, got 'web'" in fails(
+        "receive", "s.json", "--db", "r.sqlite", "--trusted-proxy", "10.0.0.1", "--trusted-proxy", "web"
+    )
     assert "TLS" in run("receive", "--help").stdout
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from countveil.page import page
-from countveil.privacy import PrivacyLevel, study
+from countveil.privacy import PrivacyLevel, report, study
+from countveil.receive.store import Store
 from tests.commands import ASKED, fails, run
 
 
@@ -66,3 +67,27 @@ def test_the_page_of_a_study(here):
     run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
     assert (here / "s.html").read_text(encoding="utf-8") == page(made)
     assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")
+
+
+def test_how_many_reports_there_are(here):
+    run("study", "new", "word.txt", "-o", "s.json", *ASKED)
+    made = study.load("s.json")
+    kept = Store("reports.sqlite", made)  # as a receiver has it open
+    said = run("study", "status", "s.json", "--db", "reports.sqlite").stdout
+    assert said == f"Study {made.id}: 0 reports in reports.sqlite.\n"
+    for number in range(3):
+        noisy = report.privatized([0] * 4, made, made.levels[0], f"{number:032x}")
+        kept.put(noisy.participant, report.encode(noisy, made)).result(10)
+    said = run("study", "status", "s.json", "--db", "reports.sqlite", "--target", "4").stdout
+    assert said == f"Study {made.id}: 3 of 4 reports (75%) in reports.sqlite.\n"
+    kept.close()
+
+
+def test_the_reports_of_another_study_or_of_none_are_not_counted(here):
+    run("study", "new", "word.txt", "-o", "s.json", *ASKED)
+    run("study", "new", "word.txt", "-o", "t.json", *ASKED, "--signed")
+    Store("reports.sqlite", study.load("s.json")).close()
+    assert "got the store of another" in fails("study", "status", "t.json", "--db", "reports.sqlite")
+    assert "must be a store of reports" in fails("study", "status", "s.json", "--db", "word.txt")
+    assert "db must be a file that" in fails("study", "status", "s.json", "--db", "none.sqlite")
+    assert not (here / "none.sqlite").exists()

@@ -229,3 +229,13 @@ def test_mutated_studies_are_refused_or_mean_the_same(edits):
 def test_any_bytes_are_refused(content):
     assert not refused_or_same(lambda c: report.decode(c, CUT, "f"), None, content)
     assert not refused_or_same(lambda c: study.read(c, "f"), None, content)
+
+
+def test_the_size_of_a_report_is_that_of_its_noisy_counts_alone():
+    noisy = [(3, 0, 41), (41, 0, 3), (9, 10, 1), (0, 99, 0)]  # four digits each
+    sizes = {
+        len(report.encode(Report(f"{number:032x}", LEVELS[0], list(values)), CUT))
+        for number, values in enumerate(noisy)
+    }
+    longer = len(report.encode(made((123, 4567, 0)), CUT))
+    assert sizes == {longer - 4}

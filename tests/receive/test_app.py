@@ -2,7 +2,9 @@
 
 import os
 import random
+import resource
 import signal
+import socket
 import threading
 import time
 from http.client import HTTPException
@@ -11,10 +13,11 @@ import pytest
 from starlette import testclient
 
 from countveil.privacy import PrivacyLevel, report, study
-from countveil.receive import app, path_of, store
+from countveil.receive import app, path_of, store, tally
+from countveil.receive.limits import Limits
 from countveil.receive.store import Store
 from tests.commands import run
-from tests.receive.running import Running
+from tests.receive.running import Running, Serving, everything, head, until
 
 LEVEL = PrivacyLevel(1, 10)
 
@@ -38,7 +41,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def client(path):
-    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), app.Limits(0))) as opened:
+    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), Limits(0))) as opened:
         yield opened
 
 
@@ -132,22 +135,8 @@ def test_mutated_reports_are_refused_or_the_same(client, path):
     assert {content for _, content in store.contents(path)} <= {good}
 
 
-def test_the_rate_of_one_address():
-    now = 0.0
-    rates = app.Rates(6, lambda: now)
-    assert [rates.take("a") for _ in range(8)] == [True] * 6 + [False] * 2
-    assert rates.take("b")
-    now = 10.0
-    assert [rates.take("a") for _ in range(2)] == [True, False]
-    now = 1e6
-    assert [rates.take("a") for _ in range(7)] == [True] * 6 + [False]
-    for number in range(30_000):
-        rates.take(str(number))
-    assert len(rates._buckets) == 10_000
-
-
 def test_too_many_requests_are_told_to_come_later(path):
-    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), app.Limits(2))) as client:
+    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), Limits(2))) as client:
         answers = [client.post("/reports", content=made(n)) for n in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert answers[2].headers["retry-after"]
@@ -156,7 +145,7 @@ def test_too_many_requests_are_told_to_come_later(path):
 
 def test_where_nothing_can_be_stored_nothing_is_accepted(path):
     kept = Store(path, STUDY)
-    with testclient.TestClient(app.application(STUDY, kept, app.Limits(0))) as client:
+    with testclient.TestClient(app.application(STUDY, kept, Limits(0))) as client:
         kept.database._connection.execute("PRAGMA query_only = 1")
         assert client.post("/reports", content=made(1)).status_code == 503
         kept.database._connection.execute("PRAGMA query_only = 0")
@@ -201,3 +190,123 @@ def test_what_was_answered_survives_a_kill_and_collects(tmp_path, where):
     assert f"Accepted {len(kept)} of {len(kept)} reports." in said
     again.end(signal.SIGTERM)
     assert store.size(where) == len(kept)
+
+
+def test_an_address_has_few_requests_in_flight_and_others_are_not_starved(path):
+    with Serving(STUDY, path, Limits(0, 2)) as serving:
+        slow = [serving.open(head(500, X_Forwarded_For="10.9.9.9"), b"{") for _ in range(2)]
+        until(lambda: serving.post(made(1), "10.9.9.9") == 429)
+        assert serving.post(made(2), "10.9.9.8") == 200
+        for each in slow:
+            each.close()
+        until(lambda: serving.post(made(3), "10.9.9.9") == 200)
+        assert serving.counts.refused[tally.MANY] >= 1
+        assert serving.counts.refused[tally.SLOW] == 2
+
+
+def test_where_there_is_no_room_all_are_told_to_come_later(path):
+    with Serving(STUDY, path, Limits(0, 0), most=300) as serving:
+        held = [serving.open(head(500), b"{") for _ in range(256)]
+        until(lambda: serving.post(made(1)) == 503)
+        assert serving.counts.refused[tally.BUSY] >= 1
+        for each in held:
+            each.close()
+        until(lambda: serving.post(made(1)) == 200)
+
+
+def test_only_a_proxy_that_is_trusted_says_where_a_request_is_from(path):
+    with Serving(STUDY, path, Limits(1)) as serving:
+        assert [serving.post(made(n), f"10.0.0.{n}") for n in range(5)] == [200] * 5
+        assert serving.post(made(9), "10.0.0.1, 10.0.0.77") == 200  # the last is what the proxy added
+        assert serving.post(made(9), "10.0.0.78, 10.0.0.77") == 429
+    with Serving(STUDY, path, Limits(1), proxies=["10.1.1.1"]) as serving:
+        assert [serving.post(made(n), f"10.0.0.{n}") for n in range(3)] == [200, 429, 429]
+
+
+def test_a_proxy_that_does_not_pass_addresses_on_is_noticed(path, caplog):
+    with Serving(STUDY, path, Limits(1)) as serving:
+        for _ in range(3):
+            serving.post(made(1), "10.0.0.1")
+        assert not caplog.records
+        for _ in range(3):
+            everything(serving.open(head(0, Connection="close")))
+        assert "without X-Forwarded-For" in caplog.records[0].getMessage()
+
+
+def test_every_answer_is_counted_and_replays_are_not(path):
+    counts = tally.Tally()
+    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), Limits(0), counts)) as client:
+        for content in (made(1), made(1), made(1, (9, 9, 9)), b"{}", made(2), b"x" * 9999):
+            client.post("/reports", content=content)
+        client.post("/reports", content=made(1, under=planned(truncated=False)))
+        client.get("/")
+        assert client.post("/reports/", content=made(3), follow_redirects=False).status_code == 404
+    assert counts.reports == 2
+    assert {reason: times for reason, times in counts.refused.items() if times} == {
+        tally.AGAIN: 1,
+        tally.INVALID: 1,
+        tally.LARGE: 1,
+        tally.OTHER_STUDY: 1,
+        tally.ELSEWHERE: 2,
+    }
+
+
+def test_an_error_of_the_receiver_is_answered_and_counted(path, monkeypatch, caplog):
+    counts = tally.Tally()
+    with testclient.TestClient(app.application(STUDY, Store(path, STUDY), Limits(0), counts)) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(report, "decode", lambda *_: 1 / 0)
+            answer = client.post("/reports", content=made(1))
+        assert (answer.status_code, answer.json()["outcome"]) == (500, "refused")
+        assert client.post("/reports", content=made(1)).status_code == 200
+    assert counts.refused[tally.FAILED] == 1
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_full_disk_refuses_and_nothing_is_lost(path):
+    kept = Store(path, STUDY)
+    pages = kept.database._connection.execute("PRAGMA page_count").fetchone()[0]
+    stored = []
+    with testclient.TestClient(app.application(STUDY, kept, Limits(0))) as client:
+        kept.database._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        for number in range(60):
+            status = client.post("/reports", content=made(number)).status_code
+            assert status in (200, 503)
+            stored += [number] if status == 200 else []
+        assert 0 < len(stored) < 60
+        kept.database._connection.execute("PRAGMA max_page_count = 100000")
+        assert client.post("/reports", content=made(99)).status_code == 200
+    assert [name.rpartition("#")[2] for name, _ in store.contents(path)] == [
+        f"{number:032x}" for number in [*stored, 99]
+    ]
+
+
+def test_one_slow_client_and_many_idle_connections_starve_nobody(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with Running(tmp_path, STUDY) as running:
+            open_ones = [socket.create_connection(("127.0.0.1", running.port), 10) for _ in range(1001)]
+            open_ones.append(socket.create_connection(("127.0.0.1", running.port), 10))
+            open_ones[-1].sendall(head(500) + b"{")
+            for number in range(50):
+                assert running.post(made(number)) == "accepted"
+            for each in open_ones:
+                each.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert store.size(tmp_path / "reports.sqlite") == 50
+
+
+def test_refusals_get_no_line_each_and_the_last_line_has_all_counts(tmp_path):
+    with Running(tmp_path, STUDY, more=("--per-minute", "0", "--target", "10")) as running:
+        running.post(made(1))
+        for _ in range(200):
+            with socket.create_connection(("127.0.0.1", running.port), 10) as refused:
+                refused.sendall(b"GARBAGE\r\n\r\n")
+                refused.recv(1000)
+    assert (tmp_path / "err").read_text() == ""
+    assert running.process.returncode == 0
+    first, last = (tmp_path / "out").read_text().splitlines()
+    assert "listening at" in first
+    assert last == "1 of 10 reports (10%); 200 refused: 200 not HTTP"

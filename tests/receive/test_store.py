@@ -37,7 +37,9 @@ def test_each_participant_once(opened, where):
     assert outcomes == [NEW, NEW, SAME, OTHER, SAME]
     name = store.name_of(where)
     assert list(store.contents(where)) == [(f"{name}#a", b"2"), (f"{name}#b", b"1")]
-    assert store.size(where) == 2
+    assert store.size(where) == store.size(where, planned()) == 2
+    with pytest.raises(RefusedError, match="got the store of another"):
+        store.size(where, planned("Post"))
 
 
 def test_in_one_batch_the_first_of_a_participant_counts(opened, where):

@@ -35,11 +35,11 @@ def collect_reports(
 
     Files that are not reports of this study, were changed, hold impossible values or come from a participant whose
     report was accepted before are refused one by one; the table says why. Rows keep their own noise level and are
-    labelled with the participants' random tokens.
+    labelled with the participants' random tokens. A study file among the reports is skipped, and named.
 
     Example: `countveil collect study.json reports/ -o release.npz`
     """
-    from countveil.collect import Held, collect, report_files
+    from countveil.collect import Held, collect, is_description, report_files
     from countveil.receive import store
     from countveil.receive.database import is_url
 
@@ -50,7 +50,12 @@ def collect_reports(
     check_outside(output, paths)
     check_outside(table, paths)
     stores = [where for where in reports if store.is_store(where)]
-    found = report_files(path for path in paths if not store.is_store(path))
+    found = []
+    for file in report_files(path for path in paths if not store.is_store(path)):
+        if is_description(file):
+            typer.echo(f"Skipped {file}: it is the description of a study, not a report.")
+        else:
+            found.append(file)
     held = starmap(Held, chain.from_iterable(map(store.contents, stores)))
     expected = len(found) + sum(map(store.size, stores))
     done = collect(load(study), counted(chain(found, held), expected), output, table)

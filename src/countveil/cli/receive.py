@@ -1,5 +1,7 @@
 """``countveil receive``: the receiving end of a study."""
 
+import ipaddress
+import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +28,18 @@ def receive_reports(
     per_minute: Annotated[
         int, typer.Option(min=0, help="Requests per minute that one address may make; 0: any number.")
     ] = 60,
+    at_once: Annotated[
+        int, typer.Option(min=0, help="Requests in flight that one address may have; 0: any number.")
+    ] = 8,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A web server, or a network of them, whose X-Forwarded-For is believed "
+            "[default: 127.0.0.1 and ::1]. Repeatable.",
+        ),
+    ] = None,
+    target: Annotated[int | None, typer.Option(min=1, help="How many reports are wanted, to show.")] = None,
 ) -> None:
     """Receive reports of a study by POST, and store each participant's once.
 
@@ -41,8 +55,12 @@ def receive_reports(
     password in a command: leave it to ~/.pgpass, PGPASSWORD or a service file. The user may create tables the
     first time; later INSERT and SELECT are enough. A server that does not wait for its disk (fsync off) is refused.
 
+    While it runs it shows how many reports there are and how many requests it refused for which reason: in one line
+    on a terminal, otherwise in a new line where that changed, at most every 30 seconds. No refusal gets a line of
+    its own. `countveil study status` counts the reports without a receiver.
+
     TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate in
-    front of it that passes on X-Forwarded-For, so that the rate limit is per participant. With Caddy, which gets the
+    front of it that passes on X-Forwarded-For, so that the limits are per participant. With Caddy, which gets the
     certificate itself:
 
     caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
@@ -58,7 +76,8 @@ def receive_reports(
     try:
         import uvicorn
 
-        from countveil.receive.app import Limits, application
+        from countveil.receive.app import application
+        from countveil.receive.connections import configured
     except ModuleNotFoundError as error:
         from countveil.extras import install
 
@@ -66,24 +85,38 @@ def receive_reports(
             f"countveil receive needs the extra receive: {install('receive')} ({error})"
         ) from None
     from countveil.receive import path_of
-    from countveil.receive.store import Store, name_of
+    from countveil.receive.limits import Limits
+    from countveil.receive.live import log_sparingly, shown
+    from countveil.receive.store import Store, name_of, size
+    from countveil.receive.tally import Tally
 
+    proxies = read_proxies(trusted_proxy)
     asked = load(study)
-    made = application(asked, Store(database, asked), Limits(per_minute))
-    config = uvicorn.Config(
-        made,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-        limit_concurrency=1000,
-    )
+    store = Store(database, asked)
+    counts = Tally(size(database), target)
+    made = application(asked, store, Limits(per_minute, at_once), counts)
+    server = uvicorn.Server(configured(made, counts, proxies))
     with taken(host, port) as place:
         typer.echo(
             f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
         )
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[place])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with its last line
+        with suppress(KeyboardInterrupt), shown(counts.line):
+            log_sparingly()
+            server.run(sockets=[place])
+
+
+def read_proxies(given: list[str] | None) -> list[str]:
+    """The addresses and networks whose X-Forwarded-For is believed; raises ValueError."""
+    proxies = given or ["127.0.0.1", "::1"]
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
+            raise ValueError(
+                f"trusted-proxy must be an IP address or a network such as 10.0.0.0/8, got {proxy!r}"
+            ) from None
+    return proxies
 
 
 def taken(host: str, port: int) -> socket.socket:

@@ -81,6 +81,35 @@ def show_study(file: StudyFile) -> None:
     typer.echo(study.load(file).describe())
 
 
+@study_app.command("status")
+@plain_errors
+def study_status(
+    file: StudyFile,
+    database: Annotated[
+        str, typer.Option("--db", help="What `receive` stores reports in: the SQLite file, or a URL.")
+    ],
+    target: Annotated[int | None, typer.Option(min=1, help="How many reports are wanted.")] = None,
+) -> None:
+    """Count the reports that `countveil receive` has accepted so far; it may be running or not.
+
+    There is no count per day, since times are not stored. Refusals are not stored either: the receiver shows them
+    while it runs, and in its last line.
+
+    Example: `countveil study status study.json --db reports.sqlite --target 1000`
+    """
+    from countveil.receive import store
+    from countveil.receive.database import is_url
+    from countveil.receive.tally import progress
+
+    made = study.load(file)
+    if not is_url(database) and not Path(database).is_file():
+        raise FileNotFoundError(
+            f"db must be a file that `countveil receive` has made, or a URL, got {database}"
+        )
+    accepted = store.size(database, made)
+    typer.echo(f"Study {made.id}: {progress(accepted, target)} in {store.name_of(database)}.")
+
+
 @study_app.command("page")
 @plain_errors
 def study_page(

@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.study import Study
+
 NEW, SAME, OTHER = "new", "same", "other"
 """What became of a report: stored, already there byte for byte, or refused since its participant has another."""
 
@@ -38,3 +41,9 @@ def is_postgres(where: str) -> bool:
 def is_url(where: str) -> bool:
     """Whether this is a URL, not a file; "host=... password=..." is taken for one, to be refused as such."""
     return _URL.match(where) is not None or _SETTINGS.search(where) is not None
+
+
+def check_study(name: str, found: str, study: Study) -> None:
+    """Refuses the store of another study."""
+    if found != study.id:
+        raise RefusedError(name, "study", f"must be {study.id}, got the store of another, {found}")

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
-from countveil.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError
+from countveil.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError, check_study
 
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
@@ -152,9 +152,7 @@ def _prepare(connection: psycopg.Connection, study: Study, name: str) -> None:
         settings = [("version", str(VERSION)), ("study", study.id)]
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO countveil_settings VALUES (%s, %s)", settings)
-    found = _study_of(connection, name)
-    if found != study.id:
-        raise RefusedError(name, "study", f"must be {study.id}, got the store of another, {found}")
+    check_study(name, _study_of(connection, name), study)
 
 
 def _one(connection: psycopg.Connection, query: LiteralString) -> Any:
@@ -178,22 +176,24 @@ def _no_store(name: str, error: Exception) -> RefusedError:
     return RefusedError(name, "the store", f"must be a store of reports, got: {_first_line(error)}")
 
 
-def _reading(url: str) -> psycopg.Connection:
+def _reading(url: str, study: Study | None = None) -> psycopg.Connection:
     connection = _connected(url)
     try:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        _study_of(connection, name_of(url))
+        found = _study_of(connection, name_of(url))
+        if study is not None:
+            check_study(name_of(url), found, study)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def size(url: str) -> int:
-    """How many reports a database holds; raises RefusedError if it is not a store."""
+def size(url: str, study: Study | None = None) -> int:
+    """How many reports a database holds; raises RefusedError if it is not a store, or not of this study."""
     try:
-        with _reading(url) as connection:
+        with _reading(url, study) as connection:
             return _one(connection, "SELECT count(*) FROM countveil_reports")
     except psycopg.Error as error:
         raise _no_store(name_of(url), error) from None

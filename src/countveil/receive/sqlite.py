@@ -7,7 +7,7 @@ from pathlib import Path
 
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
-from countveil.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError
+from countveil.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError, check_study
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x56454C32
@@ -52,8 +52,7 @@ class SQLite:
             self._connection.execute(f"PRAGMA user_version = {VERSION}")
         found = _study_of(self._connection, name)
         self._connection.execute("COMMIT")
-        if found != study.id:
-            raise RefusedError(name, "study", f"must be {study.id}, got the store of another, {found}")
+        check_study(name, found, study)
 
     def put(self, batch: Batch) -> list[str]:
         """NEW, SAME or OTHER for each, once all is on disk; raises StoreError."""
@@ -105,10 +104,12 @@ def is_file(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def _reading(path: Path) -> sqlite3.Connection:
+def _reading(path: Path, study: Study | None = None) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
     try:
-        _study_of(connection, str(path))
+        found = _study_of(connection, str(path))
+        if study is not None:
+            check_study(str(path), found, study)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise _no_store(path, error) from None
@@ -118,9 +119,9 @@ def _reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def size(path: Path) -> int:
-    """How many reports a file holds; raises RefusedError if it is not a store."""
-    with closing(_reading(path)) as connection:
+def size(path: Path, study: Study | None = None) -> int:
+    """How many reports a file holds; raises RefusedError if it is not a store, or not of this study."""
+    with closing(_reading(path, study)) as connection:
         return connection.execute("SELECT count(*) FROM reports").fetchone()[0]
 
 

@@ -132,9 +132,11 @@ def name_of(where: str | Path) -> str:
     return _postgres(str(where)).name_of(str(where)) if is_url(str(where)) else str(where)
 
 
-def size(where: str | Path) -> int:
-    """How many reports a store holds; raises RefusedError if it is not one."""
-    return _postgres(str(where)).size(str(where)) if is_url(str(where)) else sqlite.size(Path(where))
+def size(where: str | Path, study: Study | None = None) -> int:
+    """How many reports a store holds; raises RefusedError if it is not one, or not of this study."""
+    if is_url(str(where)):
+        return _postgres(str(where)).size(str(where), study)
+    return sqlite.size(Path(where), study)
 
 
 def contents(where: str | Path) -> Iterator[tuple[str, bytes]]:
