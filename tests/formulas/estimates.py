@@ -9,7 +9,7 @@ from scipy import stats
 import countveil as cv
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 from countveil.inference.streams import Streams
 from countveil.kernels.start import multiply_rows
 from countveil.models.priors import GammaPrior, typical_prior, typical_scale
