@@ -10,8 +10,9 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import least_squares_start
-from countveil.inference.starts.multiplicative import multiplicative_start
 from countveil.inference.starts.embedding import embeds, spectral_start
+from countveil.inference.starts.multiplicative import multiplicative_start
+from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization
 
 Start = Callable[[Observations, Factorization, np.random.Generator, Engine], Arrays]
@@ -31,7 +32,8 @@ def least_squares(
     """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors."""
     row = model.row_factor
     if row is None or not model.columns.single or len(model.free) < len(model.factors):
-        return multiplicative_start(observations, model, rng, engine)
+        start = tensor_start if alternates(model) else multiplicative_start
+        return start(observations, model, rng, engine)
     theta, phi = least_squares_start(observations, model.n_components, rng, engine)
     factors = [np.empty(0)] * 2
     factors[row] = model.as_row_factor(theta)
