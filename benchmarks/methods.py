@@ -25,7 +25,7 @@ from countveil.evaluation.errors import log_score, mean_absolute_error
 from countveil.evaluation.topics import npmi, relevant_words
 from countveil.inference import bessel_cavi, cavi, em, svi
 from countveil.inference.facts import facts_of
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 from countveil.inference.streams import Streams
 
 SAMPLING = {"chains": 2, "tune": 100, "draws": 100, "threads": 2}

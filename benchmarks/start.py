@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.facts import find_facts
-from countveil.inference.start import fit_reports
+from countveil.inference.starts.alternating import fit_reports
 from engines import ALPHA, truncated_reports
 
 MOST_SECONDS, LEAST_RATIO = 12.0, 1.7

@@ -222,7 +222,7 @@ def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]
 def fit_settings(draws: int = 1, **changes: Any) -> Settings:
     """Short settings for one fit; options of methods by name."""
     options: dict[str, Any] = {
-        "start": "least-squares", "max_iter": 200, "tolerance": 1e-5, "expectation": None, "center": "mode",
+        "max_iter": 200, "tolerance": 1e-5, "expectation": None, "center": "mode",
         "passes": 1, "batch_rows": 64, "total_rows": None,
     }  # fmt: skip
     return Settings(Schedule(draws, 0, 1, 1), options | changes, seed=3, threads=1, progress=False)

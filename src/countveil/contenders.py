@@ -15,7 +15,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 from countveil.evaluation import log_score, mean_absolute_error
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 from countveil.privacy import Release
 
 LEAST_SQUARES_ITERATIONS = 100

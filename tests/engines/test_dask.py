@@ -33,7 +33,7 @@ from countveil.engines.opening import started
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.facts import facts_of
-from countveil.inference.start import least_squares_start
+from countveil.inference.starts.alternating import least_squares_start
 from tests.engines.passes import (
     dies_once,
     multiplied_elsewhere,

@@ -7,7 +7,7 @@ import pytest
 
 import countveil as cv
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference import start
+from countveil.inference import starts
 
 SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2, "max_iter": 3}
 NETWORK_TEXT = "ic,jd,cd->ij"
@@ -46,7 +46,7 @@ def arrays(fit):
 )
 @pytest.mark.parametrize("name", estimators())
 def test_what_is_not_seen_changes_nothing(name, method, each, monkeypatch):
-    monkeypatch.setattr(start, "multiplicative_start", partial(start.multiplicative_start, iterations=3))
+    monkeypatch.setattr(starts, "multiplicative_start", partial(starts.multiplicative_start, iterations=3))
     model, shape, uncounted = estimators()[name]
     rng = np.random.default_rng(11)
     alpha = rng.choice([0.0, 0.3, 0.6], shape) if each else np.resize([0.0, 0.3, 0.6], shape[0])

@@ -9,7 +9,8 @@ from scipy import stats
 import countveil as cv
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
+from countveil.inference.starts.embedding import explained_by
 from countveil.inference.streams import Streams
 from countveil.kernels.start import multiply_rows
 from countveil.models.priors import GammaPrior, typical_prior, typical_scale
@@ -77,6 +78,20 @@ def column_update():
     for k in range(2):  # where the library ends, an update changes nothing
         step = (target - theta @ phi.T) @ phi[:, k] / (phi[:, k] ** 2).sum()
         same(np.maximum(0, theta[:, k] + step), theta[:, k], 1e-6, 1e-6)
+
+
+@formula("10.4")
+def error_of_blocks():
+    """|B|^2 - sum_cd (theta_c^T B theta_d)^2 / (|theta_c|^2 |theta_d|^2)"""
+    rng = np.random.default_rng(4)
+    between, theta = rng.random((6, 6)), np.eye(2)[[0, 0, 1, 1, 1, 0]] * rng.random((6, 1))
+    basis = np.einsum("ic,jd->ijcd", theta, theta).reshape(36, 4)
+    brute = np.linalg.lstsq(basis, between.ravel(), rcond=None)[1].sum()
+    square = (theta**2).sum(axis=0)
+    printed = (between**2).sum() - ((theta.T @ between @ theta) ** 2 / np.outer(square, square)).sum()
+    same(printed, brute, 1e-9, 1e-9)
+    explained = explained_by(lambda x, y: (between @ x, between.T @ y), theta, True)
+    same((between**2).sum() - explained, brute, 1e-9, 1e-9)
 
 
 @formula("11.1")

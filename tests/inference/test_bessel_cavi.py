@@ -12,7 +12,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.estimators import TensorModel
 from countveil.inference import bessel_cavi, cavi
 from countveil.inference.facts import facts_of
-from countveil.inference.start import least_squares_start
+from countveil.inference.starts.alternating import least_squares_start
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
 from tests.joint import (

@@ -3,26 +3,28 @@
 import pytest
 
 import countveil as cv
-from countveil.inference import augmented_gibbs, chains, em, gibbs, run
+from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts
 from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 
 
 def test_starts_go_by_the_names_that_users_write():
-    assert {"least-squares": None, "em": em.refined} == chains.STARTS
+    assert {
+        "auto": starts.automatic, "least-squares": starts.least_squares, "spectral": starts.spectral, "em": em.refined,
+    } == chains.STARTS  # fmt: skip
 
 
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
-@pytest.mark.parametrize("start", chains.STARTS)
+@pytest.mark.parametrize("start", [starts.least_squares, em.refined])
 def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(3, 2, 2, 1)
-    settings = fit_settings(start=start)._replace(plan=plan, seed=4)
+    settings = fit_settings()._replace(plan=plan, seed=4, start=start)
     found = chains.fit(algorithm.METHOD, observations, model, settings)
     own = run.sample(
         observations, model, plan, seed=4, threads=1, progress=False, algorithm=algorithm,
-        refinement=chains.STARTS[start],
+        start=start,
     )  # fmt: skip
     assert_same_bits(tuple(found.draws), tuple(own.draws))
     assert not found.interrupted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from countveil.engines import blocks
-from countveil.inference import augmented_gibbs, cavi, factors, gibbs, run, start
+from countveil.inference import augmented_gibbs, cavi, factors, gibbs, run, starts
 from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
@@ -53,8 +53,8 @@ def test_threads_do_not_change_a_bit(name, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def short_starts(monkeypatch):
-    few = partial(start.multiplicative_start, iterations=3)
-    monkeypatch.setattr(start, "multiplicative_start", few)
+    few = partial(starts.multiplicative_start, iterations=3)
+    monkeypatch.setattr(starts, "multiplicative_start", few)
 
 
 class DiedError(Exception):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
@@ -22,6 +22,7 @@ from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.parts import HasParts
 from countveil.estimators.results import Results
+from countveil.estimators.starting import portable, start_of
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
@@ -133,7 +134,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
         given = self._given(X)
         self._settle_seed()
-        settings = self._settings(saving)
+        settings = self._settings(saving, given)
         with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
             found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
@@ -185,8 +186,8 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
 
-    def _settings(self, saving: Checkpoint | None) -> Settings:
-        names = {"start"}.union(*(method.options for method in METHODS.values()))
+    def _settings(self, saving: Checkpoint | None, given: Given) -> Settings:
+        names = {name for method in METHODS.values() for name in method.options}
         return Settings(
             Schedule(self.draws, self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
@@ -194,6 +195,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
             threads=self._n_threads(),
             progress=self.progress,
             saving=saving,
+            start=start_of(self.start, given.model, self._layout(given.model.spec), given.labels),
         )
 
     def _adopt(self, tree: xr.DataTree) -> None:
@@ -223,7 +225,16 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
 
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
-        return {**self.get_params(deep=False), "engine": None}  # where a fit was computed is no part of it
+        parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
+        return {**parameters, "engine": None, "start": portable(self.start)}
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy that is not fitted; a fit that it starts at stays as it is."""
+        parameters = {
+            name: value if name == "start" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**parameters)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""

@@ -4,10 +4,11 @@ A new one is one entry here: it reaches the signature, ``help``, scikit-learn's 
 ``clone``, the check of its values, and the reference of every model that takes these options.
 """
 
-from typing import Annotated, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
 
-from countveil.estimators.parameters import OneOf, Option, Positive, Whole
-from countveil.inference.chains import STARTS
+from countveil.estimators.parameters import Option, Positive, Whole
+from countveil.estimators.starting import Beginning
 from countveil.inference.methods import in_words
 
 
@@ -22,8 +23,10 @@ class Options(TypedDict, total=False):
     chains: Annotated[int, Option(4, Whole(1), "chains, each from its own start (samplers).")]
     thin: Annotated[int, Option(1, Whole(1),
         "keep every thin-th draw only; memory grows with draws * chains * size of the factors.")]
-    start: Annotated[str, Option("least-squares", OneOf(tuple(STARTS)),
-        'where chains begin: "least-squares", or "em" (ten iterations on from there).')]
+    start: Annotated[str | Mapping[str, Any] | Any, Option("auto", Beginning(),
+        'where fits begin: "spectral" (communities of actors), "least-squares", "em" (ten iterations on from "auto"), '
+        '"auto" (the first for models of communities, the second for others), an earlier fit, also one of fewer '
+        "components, or a mapping from names of the posterior's factors to arrays.")]
     max_iter: Annotated[int, Option(500, Whole(1), 'iterations at most ("cavi", "bessel-cavi", "em").')]
     tolerance: Annotated[float, Option(2e-3, Positive(),
         "stop once an iteration changes the objective by at most this share of its range over all iterations so far "

@@ -54,7 +54,7 @@ class RowStream:
         total_rows = rows_seen if self.total_rows is None else self.total_rows
         with compiling_told(self.progress):
             earlier = None if before is None else (before.state, before.total_rows)
-            found = svi.go_on(given.data, given.model, self._settings(None), earlier, total_rows)
+            found = svi.go_on(given.data, given.model, self._settings(None, given), earlier, total_rows)
         self._adopt_fit(found, given, rows_seen, total_rows)
         return self
 

@@ -25,7 +25,7 @@ from countveil.estimators.base import check_whole
 from countveil.experiments.heatmaps import save_heatmaps
 from countveil.extras import install
 from countveil.files import replacing
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 from countveil.privacy import PrivacyLevel, Release
 from countveil.watcher import ProgressWatcher
 

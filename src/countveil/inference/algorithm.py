@@ -12,6 +12,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.draws import Draws, Schedule
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 
@@ -29,8 +30,15 @@ class Algorithm(Protocol):
 
     State: Any  # the class of its states
 
-    def init(self, data: Observations, model: Factorization, streams: Streams, engine: Engine) -> Any:
-        """The state to begin with."""
+    def init(
+        self,
+        data: Observations,
+        model: Factorization,
+        streams: Streams,
+        engine: Engine,
+        start: Start = automatic,
+    ) -> Any:
+        """The state to begin with, at the factors of a start."""
         ...
 
     def step(
@@ -57,6 +65,7 @@ class Settings(NamedTuple):
     threads: int
     progress: bool | None
     saving: Checkpoint | None = None
+    start: Start = automatic
     engine: Engine | None = None  # without one, every part of a fit starts threads of its own
 
     def opened_engine(self) -> AbstractContextManager[Engine]:

@@ -32,7 +32,7 @@ from countveil.inference.allocation import expected_counts
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, update_after_allocation
 from countveil.inference.scoring import log_likelihood
-from countveil.inference.start import start_factors
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
 from countveil.likelihoods.laws import law_of
@@ -70,12 +70,13 @@ def init(
     model: Factorization,
     streams: Streams,
     engine: Engine,
+    start: Start = automatic,
     *,
     center: Center = "mode",
 ) -> State:
-    """Q after one update from the least-squares start, with noise rates at their prior's mean."""
-    start = start_factors(observations, model, streams.generator(0, START), engine)
-    return from_point(start, observations, model, engine, center=center)
+    """Q after one update from a start, with noise rates at their prior's mean."""
+    factors = start(observations, model, streams.generator(0, START), engine)
+    return from_point(factors, observations, model, engine, center=center)
 
 
 def from_point(

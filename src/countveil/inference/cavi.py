@@ -21,7 +21,7 @@ from countveil.inference import optimising
 from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
-from countveil.inference.start import start_factors
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
@@ -54,10 +54,16 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """Q after one update from the least-squares start."""
-    start = start_factors(observations, model, streams.generator(0, START), engine)
-    return from_point(start, observations, model, engine)
+def init(
+    observations: Observations,
+    model: Factorization,
+    streams: Streams,
+    engine: Engine,
+    start: Start = automatic,
+) -> State:
+    """Q after one update from a start."""
+    factors = start(observations, model, streams.generator(0, START), engine)
+    return from_point(factors, observations, model, engine)
 
 
 def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:

@@ -4,10 +4,16 @@ from countveil.data.observations import Observations
 from countveil.inference import run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
+from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.models.factorization import Factorization
 
-STARTS: dict[str, run.Refinement | None] = {"least-squares": None, "em": refined}
-"""How the least-squares start is refined before a chain begins, by name."""
+STARTS: dict[str, Start] = {
+    "auto": automatic,
+    "least-squares": least_squares,
+    "spectral": spectral,
+    "em": refined,
+}
+"""Where fits begin, by the names that users write."""
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
@@ -15,7 +21,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     assert isinstance(data, Observations)
     found = run.sample(
         data, model, settings.plan, seed=settings.seed, threads=settings.threads, progress=settings.progress,
-        algorithm=method.algorithm, refinement=STARTS[settings.options["start"]], saving=settings.saving,
+        algorithm=method.algorithm, start=settings.start, saving=settings.saving,
         engine=settings.engine,
     )  # fmt: skip
     return Fitted(*found)

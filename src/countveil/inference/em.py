@@ -8,7 +8,7 @@ Seung. Under strong noise it overfits if it runs long: ``HeldTotal`` keeps the r
 """
 
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -24,7 +24,7 @@ from countveil.inference.factors import MeanRule, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.scoring import total_rate
-from countveil.inference.start import start_factors
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gamma import SMALLEST
@@ -49,9 +49,15 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """The least-squares start."""
-    return State(start_factors(observations, model, streams.generator(0, START), engine), 0)
+def init(
+    observations: Observations,
+    model: Factorization,
+    streams: Streams,
+    engine: Engine,
+    start: Start = automatic,
+) -> State:
+    """The factors of a start."""
+    return State(start(observations, model, streams.generator(0, START), engine), 0)
 
 
 def from_point(
@@ -68,11 +74,12 @@ def from_point(
     return state
 
 
-def refined(state: Any, observations: Observations, model: Factorization, engine: Engine) -> Any:
-    """A chain's state with its factors improved by a few iterations."""
-    return state._replace(
-        factors=from_point(state.factors, observations, model, engine, REFINING_ITERATIONS).factors
-    )
+def refined(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> tuple[np.ndarray, ...]:
+    """A start: a few iterations from the automatic one."""
+    factors = automatic(observations, model, rng, engine)
+    return from_point(factors, observations, model, engine, REFINING_ITERATIONS).factors
 
 
 def step(
@@ -161,10 +168,15 @@ class HeldTotal:
         return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
 
     def init(
-        self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+        self,
+        observations: Observations,
+        model: Factorization,
+        streams: Streams,
+        engine: Engine,
+        start: Start = automatic,
     ) -> State:
-        """The least-squares start, scaled down where its rates add up to too much."""
-        state = init(observations, model, streams, engine)
+        """The factors of a start, scaled down where their rates add up to too much."""
+        state = init(observations, model, streams, engine, start)
         if not self.noisy:
             return state
         excess, row = total_rate(model, state.factors) / self.target(state), model.row_factor

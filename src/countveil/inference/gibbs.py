@@ -27,7 +27,7 @@ from countveil.inference.factors import (
     update_side,
 )
 from countveil.inference.scoring import total_rate
-from countveil.inference.start import start_factors
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
@@ -60,9 +60,15 @@ class Drawn(NamedTuple):
     tally: np.ndarray  # what the likelihood's own parameters are drawn from
 
 
-def init(observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> State:
-    """The least-squares start, from random factors of the chain's own."""
-    factors = start_factors(observations, model, streams.generator(0, START), engine)
+def init(
+    observations: Observations,
+    model: Factorization,
+    streams: Streams,
+    engine: Engine,
+    start: Start = automatic,
+) -> State:
+    """The factors of a start with random numbers of the chain's own."""
+    factors = start(observations, model, streams.generator(0, START), engine)
     return State(factors, model.initial_hypers(), 0, model.initial_parameters())
 
 

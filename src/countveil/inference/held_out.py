@@ -8,6 +8,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference.scoring import report_scores
+from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
@@ -54,11 +55,18 @@ class Folds:
         self.best_iteration, self.best = 0, -np.inf
 
     def init(
-        self, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+        self,
+        observations: Observations,
+        model: Factorization,
+        streams: Streams,
+        engine: Engine,
+        start: Start = automatic,
     ) -> tuple[Any, ...]:
-        """The start of each fold."""
+        """The initial state of each fold."""
         pairs = zip(self.algorithms, self.folds, strict=True)
-        return tuple(algorithm.init(fold.training, model, streams, engine) for algorithm, fold in pairs)
+        return tuple(
+            algorithm.init(fold.training, model, streams, engine, start) for algorithm, fold in pairs
+        )
 
     def step(
         self,

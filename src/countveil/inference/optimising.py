@@ -49,7 +49,7 @@ def climb(
     most = settings.options["max_iter"] if max_iter is None else max_iter
     return run.ascend(
         observations, model, algorithm, rule, max_iter=most, seed=settings.seed, threads=settings.threads,
-        progress=settings.progress, engine=settings.engine,
+        progress=settings.progress, start=settings.start, engine=settings.engine,
     )  # fmt: skip
 
 

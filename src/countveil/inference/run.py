@@ -15,13 +15,13 @@ from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
 from countveil.inference.draws import Draws, Schedule
 from countveil.inference.progress import progress_bar
+from countveil.inference.starts import Start, automatic
+from countveil.inference.starts.given import Given
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
 
 SCORE_EVERY = 10  # sweeps between log-likelihoods for the progress display, since one costs half a sweep
 ROUNDING = 1e-12  # share of an objective that is rounding alone
-
-Refinement = Callable[[Any, Observations, Factorization, Engine], Any]  # improves an initial state
 
 
 class Run(NamedTuple):
@@ -43,10 +43,10 @@ class Chain:
         model: Factorization,
         draws: Draws,
         algorithm: Algorithm,
-        refinement: Refinement | None = None,
+        start: Start = automatic,
     ) -> None:
         self.number, self.observations, self.model = number, observations, model
-        self.algorithm, self.refinement = algorithm, refinement
+        self.algorithm, self.start = algorithm, start
         self.streams = Streams.of_chain(seed, number)
         self.draws = draws.of_chain(number)
         self.snapshot: checkpoint.Snapshot | None = None
@@ -67,9 +67,7 @@ class Chain:
         """Sweep to the end of the schedule, or until ``stop`` is set; each sweep leaves a snapshot."""
         algorithm, observations, model = self.algorithm, self.observations, self.model
         if self.snapshot is None:
-            state = algorithm.init(observations, model, self.streams, engine)
-            if self.refinement is not None:
-                state = self.refinement(state, observations, model, engine)
+            state = algorithm.init(observations, model, self.streams, engine, self.start)
         else:
             state = self.snapshot.state
         kept = self.kept
@@ -95,7 +93,7 @@ def sample(
     threads: int,
     progress: bool | None = None,
     algorithm: Algorithm,
-    refinement: Refinement | None = None,
+    start: Start = automatic,
     saving: Checkpoint | None = None,
     engine: Engine | None = None,
 ) -> Run:
@@ -111,7 +109,7 @@ def sample(
         ValueError: the checkpoint is damaged, or belongs to other data or settings.
     """
     draws = Draws.empty(plan, model)
-    chains = [Chain(c, seed, observations, model, draws, algorithm, refinement) for c in range(plan.chains)]
+    chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
     mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
     stop = threading.Event()
@@ -155,7 +153,7 @@ def prepare_checkpoint(
         return "", 0.0
     first = chains[0]
     settings = {
-        "algorithm": name_of(first.algorithm), "refinement": name_of(first.refinement), "model": first.model,
+        "algorithm": name_of(first.algorithm), "start": named_start(first.start), "model": first.model,
         "noise": first.observations.noise.mechanism, "plan": plan, "seed": seed,
     }  # fmt: skip
     mark = checkpoint.fingerprint(first.observations, settings)
@@ -171,6 +169,11 @@ def prepare_checkpoint(
                 chain.snapshot = snapshot._replace(state=state)
         return mark, seconds
     return mark, 0.0
+
+
+def named_start(start: Start) -> Any:
+    """What stands for a start in a fingerprint: its arrays if it has any, else its name."""
+    return start.sets if isinstance(start, Given) else name_of(start)
 
 
 def name_of(thing: Any) -> str:
@@ -232,6 +235,7 @@ def ascend(
     seed: int,
     threads: int,
     progress: bool | None = None,
+    start: Start = automatic,
     engine: Engine | None = None,
 ) -> Ascent:
     """Iterate until ``stop_rule(state, objectives)`` or ``max_iter``; Ctrl-C ends with the state so far."""
@@ -245,7 +249,7 @@ def ascend(
         engine_or_threads(engine, threads) as blocks_engine,
     ):
         task = bar.add_task("starting", total=max_iter, score="")
-        state = algorithm.init(observations, model, streams, blocks_engine)
+        state = algorithm.init(observations, model, streams, blocks_engine, start)
         try:
             while len(objectives) < max_iter and not converged:
                 state, info = algorithm.step(state, observations, model, streams, blocks_engine)

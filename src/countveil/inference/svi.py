@@ -33,8 +33,8 @@ from countveil.inference.cavi import expected_priors, geometric_means, initial_h
 from countveil.inference.factors import offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
-from countveil.inference.start import project as least_squares_given
-from countveil.inference.start import start_factors
+from countveil.inference.starts import Start, automatic
+from countveil.inference.starts.alternating import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
 from countveil.kernels.gamma import SMALLEST
@@ -62,15 +62,20 @@ class State(NamedTuple):
 
 
 def init(
-    observations: Observations, model: Factorization, streams: Streams, engine: Engine, total_rows: int
+    observations: Observations,
+    model: Factorization,
+    streams: Streams,
+    engine: Engine,
+    total_rows: int,
+    start: Start = automatic,
 ) -> State:
-    """Global parameters after one update from a least-squares start on (at most 10,000 of) the first rows."""
+    """Global parameters after one update from a start on (at most 10,000 of) the first rows."""
     rng = streams.generator(0, START)
     n_rows = observations.shape[0]
     if n_rows > START_ROWS:
         observations = observations.take(np.sort(rng.choice(n_rows, START_ROWS, replace=False)))
     batch_model = model.with_rows(observations.shape[0])
-    factors = start_factors(observations, batch_model, rng, engine)
+    factors = start(observations, batch_model, rng, engine)
     state = State(factors, tuple(np.ones_like(factor) for factor in factors), initial_hypers(model), 0)
     theta, phi = batch_model.matrices(factors)
     prior = row_prior(state, batch_model, observations)
@@ -251,7 +256,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
     started = time.perf_counter()
     with settings.opened_engine() as engine:
-        state = init(next(data.parts())[1], model, streams, engine, n_rows)
+        state = init(next(data.parts())[1], model, streams, engine, n_rows, settings.start)
     turns = [streams.generator(turn + 1, START) for turn in range(settings.options["passes"])]
     return learn_rows(data, model, settings, state, turns, n_rows, started)
 
@@ -300,7 +305,7 @@ def go_on(
     first = next(data.parts())[1]
     if before is None:
         with settings.opened_engine() as engine:
-            state = init(first, model, streams, engine, total_rows)
+            state = init(first, model, streams, engine, total_rows, settings.start)
     else:
         old, old_rows = before
         state = grow(old, model.with_rows(first.shape[0]), first, old_rows, total_rows)

@@ -19,7 +19,7 @@ from countveil.experiments.reproduce.style import (
     PUBLISHED_VI,
     TRUE_COUNTS,
 )
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 
 REFILLS = 10  # of hidden cells by fitted values, for least squares
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -23,7 +23,7 @@ from countveil.experiments.reproduce.claims import Comparison, Verdict, compared
 from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling
 from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.inference.diagnostics import diagnose
-from countveil.inference.start import least_squares
+from countveil.inference.starts.alternating import least_squares
 from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "topics of Enron's e-mails from noisy counts"

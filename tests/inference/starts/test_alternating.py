@@ -11,21 +11,17 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines import blocks
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import start
 from countveil.inference.facts import facts_of
-from countveil.inference.start import (
+from countveil.inference.starts import alternating
+from countveil.inference.starts.alternating import (
     fit_reports,
-    gradients,
     least_squares,
     least_squares_start,
-    multiplicative_start,
     project,
-    start_factors,
 )
 from countveil.kernels.tiles import is_dense
-from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_facts import dense_target, some_observations
-from tests.joint import SERIAL, assert_same_bits, draw_reports, planted
+from tests.joint import SERIAL, assert_same_bits, planted
 
 
 def test_a_wholly_masked_row_and_column_are_filled_without_complaint():
@@ -73,7 +69,7 @@ def test_least_squares_of_reports_are_those_of_their_dense_matrix(kind, masked, 
     one = fit_reports(observations, 4, np.random.default_rng(9), SERIAL, 15)
     whole, sparse = dense, sp.csr_array(dense + 2.0)
     for matrix, bias_d in ((whole, np.zeros(300)), (sparse, np.full(300, 2.0))):
-        other = least_squares(matrix, bias_d, 4, np.random.default_rng(9), 15, start.SWEEPS)
+        other = least_squares(matrix, bias_d, 4, np.random.default_rng(9), 15, alternating.SWEEPS)
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
 
@@ -92,7 +88,7 @@ def test_projected_rows_are_the_best_there_are(kind):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
-    monkeypatch.setattr(start, "COLUMNS_AT_ONCE", 5)
+    monkeypatch.setattr(alternating, "COLUMNS_AT_ONCE", 5)
     monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     found = []
     for threads in (1, 3):
@@ -108,10 +104,10 @@ def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
 
 def test_of_very_many_rows_some_find_the_components_and_all_are_fitted_to_them(monkeypatch):
     mu, _, observations, _ = planted(600, 100, 3, 0.5, seed=13)
-    monkeypatch.setattr(start, "START_ENTRIES", int(observations.indptr[-1]) // 4)
+    monkeypatch.setattr(alternating, "START_ENTRIES", int(observations.indptr[-1]) // 4)
     sizes = []
-    real = start.fit_reports
-    monkeypatch.setattr(start, "fit_reports", lambda o, *rest: sizes.append(o.shape) or real(o, *rest))
+    real = alternating.fit_reports
+    monkeypatch.setattr(alternating, "fit_reports", lambda o, *rest: sizes.append(o.shape) or real(o, *rest))
     theta, phi = least_squares_start(observations, 3, np.random.default_rng(1), SERIAL)
     assert sizes == [(150, 100)]
     assert theta.shape == (600, 3)
@@ -122,10 +118,10 @@ def test_of_very_many_rows_some_find_the_components_and_all_are_fitted_to_them(m
 def test_large_data_get_fewer_iterations(monkeypatch):
     observations, asked = some_observations("row", False, 0.5), []
     monkeypatch.setattr(
-        start, "alternate", lambda half_step, shape, n, rng, iterations, *_: asked.append(iterations)
+        alternating, "alternate", lambda half_step, shape, n, rng, iterations, *_: asked.append(iterations)
     )
     for visits in (0, 30 * observations.reports.size, 10**9):
-        monkeypatch.setattr(start, "VISITS", visits)
+        monkeypatch.setattr(alternating, "VISITS", visits)
         fit_reports(observations, 3, np.random.default_rng(1), SERIAL)
     assert asked == [15, 30, 60]
 
@@ -171,59 +167,3 @@ def test_chains_start_apart_and_near_the_data():
     for theta, phi in starts:
         assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
         np.testing.assert_allclose(theta.mean(axis=0), phi.mean(axis=0), rtol=0.2)
-
-
-@pytest.mark.parametrize(("name", "shift"), [("directed", 0), ("directed", 1), ("undirected", 0)])
-def test_networks_do_not_start_with_one_community_for_all(name, shift):
-    """Messages stay within communities (shift 0) or go to the next one."""
-    case, group = CASES[name]._replace(shape=(45, 45), priors={}), np.arange(45) % 3
-    blocks = np.full((3, 3), 0.5) + 5.5 * np.roll(np.eye(3), shift, axis=1)
-    model, seen = model_of(case, c=3, d=3), ~mask_of(case)
-    mu = blocks[group][:, group]
-    reports = draw_reports(mu, alpha_of(case), np.random.default_rng(5))
-    observations = observe(model, case, reports, ~seen)
-    flat = np.abs(mu - mu[seen].mean())[seen].mean()
-    for seed in range(6):
-        rates = rates_of(model, start_factors(observations, model, np.random.default_rng(seed), SERIAL))
-        assert np.abs(rates - mu)[seen].mean() < 0.5 * flat
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(
-    "name", ["topics", "directed", "directed, loops", "CP 3", "Tucker", "shapes and known"]
-)
-def test_what_pulls_factors_are_slopes_over_the_cells_that_are_seen(name, masked):
-    """Up: of the sum of T's positive part times the rates. Down: of the same with the negative part and the rates."""
-    case, rng = CASES[name], np.random.default_rng(23)
-    model, alpha = model_of(case), alpha_of(case)
-    mask = mask_of(case) if masked else np.zeros(case.shape, dtype=bool)
-    reports = rng.integers(-2, 6, case.shape) * (alpha > 0.0)
-    observations = observe(model, case, reports, mask)
-    factors = [rng.random(f.shape) if f.fixed is None else f.fixed for f in model.factors]
-    weights = (1.0 + alpha) * np.maximum(reports, 0), alpha / (1.0 - alpha) + rates_of(model, factors)
-    for f in model.free:
-        direction = rng.standard_normal(model.factors[f].shape)
-        moved = [
-            rates_of(model, [x + h * direction if g == f else x for g, x in enumerate(factors)])
-            for h in (1e-6, -1e-6)
-        ]
-        for pull, weight in zip(gradients(observations, model, factors, f, SERIAL), weights, strict=True):
-            slope = ((moved[0] - moved[1]) / 2e-6 * weight)[~mask].sum()
-            assert (pull * direction).sum() == pytest.approx(slope, rel=1e-6, abs=1e-6)
-
-
-def test_multiplicative_updates_never_raise_the_squared_error():
-    case = CASES["Tucker"]._replace(shape=(12, 9, 2, 3))
-    model, rng = model_of(case, c=3, d=2), np.random.default_rng(24)
-    mask = mask_of(case)
-    reports = draw_reports(
-        rates_of(model, [rng.gamma(0.5, 2.0, f.shape) for f in model.factors]), alpha_of(case), rng
-    )
-    observations, alpha = observe(model, case, reports, mask), alpha_of(case)
-    target = (1.0 + alpha) * np.maximum(reports, 0) - alpha / (1.0 - alpha)
-    path = []
-    for iterations in range(8):
-        factors = multiplicative_start(observations, model, np.random.default_rng(25), SERIAL, iterations)
-        path.append((((target - rates_of(model, factors)) ** 2)[~mask]).sum())
-    assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(path))
-    assert path[-1] < 0.9 * path[0]

@@ -1,4 +1,4 @@
-"""Where chains begin: nonnegative least squares on debiased truncated reports (mathematics, section 10)."""
+"""Nonnegative least squares on debiased truncated reports (mathematics, section 10)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +13,6 @@ from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.facts import facts_of
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.models.contraction import Side
-from countveil.models.factorization import Factorization
 
 # An iteration multiplies with the data once per factor; sweeps per product are cheap beside it, and 15 iterations of
 # 5 sweeps reach a smaller error than 20 of 1. A local minimum is left late if at all: of 14 starts on 1000 x 1000
@@ -22,9 +20,7 @@ from countveil.models.factorization import Factorization
 MIN_ITERATIONS, MAX_ITERATIONS = 15, 60
 VISITS = 1 << 26  # of stored entries, as far as these bounds allow: about 2 s of a processor
 SWEEPS = 5
-MULTIPLICATIVE_ITERATIONS = 100
 FLOOR = 0.01  # of entries, relative to typical ones, so that no factor starts at zero
-SHARED_FLOOR = 0.02  # the same for a shared factor, whose components have mean 1
 TINY = 1e-300  # keeps divisors positive
 START_ENTRIES = 1 << 25  # stored entries; of larger data phi is fitted to a random part of the rows
 PROJECTION_SWEEPS = 10  # over theta, with phi fixed
@@ -32,22 +28,6 @@ COLUMNS_AT_ONCE = 256  # rows of phi that one thread updates
 
 # From (theta, phi) to (a better theta, T^T theta, theta^T theta).
 HalfStep = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
-
-
-def start_factors(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> tuple[np.ndarray, ...]:
-    """Positive factors near a least-squares fit; fixed factors keep their values."""
-    row = model.row_factor
-    if row is None or not model.columns.single or len(model.free) < len(model.factors):
-        return multiplicative_start(observations, model, rng, engine)
-    theta, phi = least_squares_start(observations, model.n_components, rng, engine)
-    factors = [np.empty(0)] * 2
-    factors[row] = model.as_row_factor(theta)
-    column = model.columns.uses[0]
-    axes = [model.columns.axes.index(a) for a in column.axes]
-    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
-    return tuple(factors)
 
 
 def least_squares_start(
@@ -66,10 +46,15 @@ def least_squares_start(
     else:
         theta, phi = fit_reports(observations, n_components, rng, engine)
     floor = np.sqrt(FLOOR * facts_of(observations).mean_count / n_components)
+    theta, phi = balanced(theta, phi)
+    return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
+
+
+def balanced(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(theta (D, K), phi (V, K)) with the same rates and each component of equal mean in both."""
     theta_mean, phi_mean = theta.mean(axis=0), phi.mean(axis=0)
     balance = np.sqrt(np.where(theta_mean * phi_mean > 0.0, phi_mean / np.maximum(theta_mean, TINY), 1.0))
-    theta, phi = theta * balance, phi / balance
-    return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
+    return theta * balance, phi / balance
 
 
 def fit_reports(
@@ -198,110 +183,3 @@ def alternate(
 def descend_part(phi: np.ndarray, gram: np.ndarray, target: np.ndarray, sweeps: int, part: slice) -> None:
     """Replace some rows of phi by better ones."""
     kernels.descend(phi[part], gram, target[part], sweeps)
-
-
-def multiplicative_start(
-    observations: Observations,
-    model: Factorization,
-    rng: np.random.Generator,
-    engine: Engine,
-    iterations: int = MULTIPLICATIVE_ITERATIONS,
-) -> tuple[np.ndarray, ...]:
-    """Least squares for any factorization, by multiplicative updates from random factors.
-
-    A factor that both sides use begins at the rows of ``fit_reports``. From nearly even memberships the updates would
-    rarely leave the state of one community for all, where the error has no slope towards several.
-
-    Each update is factor * gradient(positive part of T) / gradient(rates + negative part of T) over the cells that are
-    not masked, with T the debiased reports. It never raises the squared error (Lee and Seung 2001). For a factor that
-    is used twice the ratio is taken to the power 1/2.
-    """
-    mean = facts_of(observations, engine).mean_count
-    size = (mean / np.prod([model.columns.sizes[a] for a in model.spec.latent])) ** (
-        1.0 / len(model.spec.terms)
-    )
-    factors = [
-        size * (0.5 + rng.random(factor.shape)) if factor.fixed is None else factor.fixed
-        for factor in model.factors
-    ]
-    if model.shared in model.free:
-        factors[model.shared] = size * shared_start(observations, model, rng, engine)
-    for f in (f for f in model.free if model.factors[f].symmetric):
-        factors[f] = 0.5 * (factors[f] + factors[f].T)
-    with threadpool_limits(limits=1, user_api="blas"):
-        for _ in range(iterations):
-            for f in model.free:
-                above, below = gradients(observations, model, factors, f, engine)
-                times = sum(use.factor == f for use in (*model.rows.uses, *model.columns.uses))
-                factors[f] = factors[f] * (above / np.maximum(below, TINY)) ** (1.0 / times)
-    for f in model.free:
-        factors[f] = np.maximum(factors[f], FLOOR * max(float(factors[f].mean()), TINY))
-    return tuple(factors)
-
-
-def shared_start(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> np.ndarray:
-    """The rows of a nonnegative least-squares fit as the factor that both sides use, each component of mean 1."""
-    theta, _ = fit_reports(observations, model.n_components, rng, engine)
-    mean = theta.mean(axis=0)
-    return model.as_row_factor(np.maximum(theta / np.where(mean > 0.0, mean, 1.0), SHARED_FLOOR))
-
-
-def gradients(
-    observations: Observations, model: Factorization, factors: list[np.ndarray], f: int, engine: Engine
-) -> tuple[np.ndarray, np.ndarray]:
-    """The numerator and denominator of factor f's multiplicative update, summed over its uses."""
-    rows, columns = model.rows.forward(factors), model.columns.forward(factors)
-    theta, phi = (
-        np.ascontiguousarray(side.matrix(values))
-        for side, values in ((model.rows, rows), (model.columns, columns))
-    )
-    above, below = np.zeros(model.factors[f].shape), np.zeros(model.factors[f].shape)
-
-    def add(side: Side, values: list[np.ndarray], pulls: tuple[np.ndarray, ...]) -> None:
-        nonlocal above, below
-        for u, use in enumerate(side.uses):
-            if use.factor == f:
-                above = above + side.gradient(u, values, pulls[0])
-                below = below + side.gradient(u, values, np.maximum(pulls[1], 0.0))
-
-    by_row, by_column = (any(use.factor == f for use in side.uses) for side in (model.rows, model.columns))
-    noise = observations.noise.kernel
-    shared, own = (noise, phi, phi.T @ phi, by_row, by_column), (theta, facts_of(observations).bias_d)
-    of_rows, sums = engine.over_rows(pull_block, observations, shared, own)
-    if by_row:
-        add(model.rows, rows, of_rows)
-    if by_column:
-        up, down, gram, biased = sums
-        add(model.columns, columns, (up, down + phi @ gram + biased))
-    if model.factors[f].symmetric:
-        above, below = above + above.T, below + below.T
-    return above, below
-
-
-def pull_block(
-    block: Block,
-    noise: tuple[Any, ...],
-    phi: np.ndarray,
-    gram: np.ndarray,
-    by_row: bool,
-    by_column: bool,
-    theta: np.ndarray,
-    bias_d: np.ndarray,
-) -> tuple[Arrays, Arrays]:
-    """The block's part of the update's numerator (T's positive part) and denominator (rates and T's negative part).
-
-    Both leave out masked cells. By row: both times phi. By column: the sums over stored cells of both times theta, then
-    theta^T theta and bias_d theta.
-    """
-    rows: Arrays = ()
-    sums: Arrays = ()
-    if by_row:
-        rows = np.zeros_like(theta), theta @ gram + np.outer(bias_d, phi.sum(axis=0))
-        kernels.pull(noise, block.entries, theta, phi, *rows, True)
-    if by_column:
-        sums = np.zeros_like(phi), np.zeros_like(phi)
-        kernels.pull(noise, block.entries, theta, phi, *sums, False)
-        sums = *sums, theta.T @ theta, (bias_d[:, None] * theta).sum(axis=0)
-    return rows, sums

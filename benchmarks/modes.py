@@ -1,0 +1,224 @@
+"""How far from a chain begun at the truth ours end: ``python benchmarks/modes.py [SEEDS] [FAMILY ...] [--start NAME]``.
+
+Every family plants factors, draws counts and noise, and runs two chains with the same random numbers: one from the
+truth, one from the start (``auto`` unless named). Printed are, over the seeds, the median and 90th percentile of the
+log-likelihood lost (mean of the last sweeps), what was found (rates' mean absolute error; topics' total variation to
+the planted ones; communities' normalised mutual information, also of scikit-learn's spectral clustering of the
+reports cut at zero), each beside the truth's chain, and the seconds of the start and of 30 sweeps.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import SpectralClustering
+from sklearn.metrics import normalized_mutual_info_score
+from threadpoolctl import threadpool_limits
+
+import countveil as cv
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import gibbs, scoring
+from countveil.inference.chains import STARTS
+from countveil.inference.streams import Streams
+
+TUNE, DRAWS = 300, 100
+ENGINE = ThreadEngine(1)
+KINDS = ("assortative", "disassortative", "core-periphery", "hierarchical")
+
+
+class Planted(NamedTuple):
+    """A planted data set: what a model is given, the true factors in its order, and what can be compared."""
+
+    data: object
+    model: object
+    factors: tuple[np.ndarray, ...]
+    groups: np.ndarray | None = None  # communities of actors
+    reports: np.ndarray | None = None
+
+
+def noisy(counts, level, rng, undirected=False):
+    """Counts plus noise, and alpha."""
+    alpha = np.exp(-level)
+    reports = counts + rng.geometric(1.0 - alpha, counts.shape) - rng.geometric(1.0 - alpha, counts.shape)
+    if undirected:
+        reports = np.triu(reports, 1)
+        reports = reports + reports.T
+    return reports, alpha
+
+
+def given(estimator, reports, alpha, factors, mask=None, groups=None):
+    """The data in the matrix form of their model."""
+    found = estimator._given(cv.PrivatizedCounts(reports, alpha, mask))
+    return Planted(found.data, found.model, tuple(factors), groups, reports)
+
+
+def blocks(seed, level, kind, directed, n=100, c=5):
+    """Communities of actors with gamma degrees."""
+    rng, within = np.random.default_rng(seed), 4.0 if directed else 2.0
+    groups, degree = rng.permutation(np.arange(n) % c), rng.gamma(2.0, 0.5, n)
+    own = np.arange(c)
+    rates = np.full((c, c), 0.2)
+    if kind == "assortative":
+        rates[own, own] = within
+    elif kind == "disassortative":
+        rates[own, (own + 1) % c] = within
+    elif kind == "core-periphery":
+        rates[0] = rates[:, 0] = within / 2.0
+        rates[own, own] = within / 2.0
+        rates[0, 0] = within
+    else:
+        rates = np.where(own[:, None] // 2 == own // 2, within / 3.0, 0.1)
+        rates[own, own] = within
+    if not directed:
+        rates = np.maximum(rates, rates.T)
+    theta = np.maximum(np.eye(c)[groups], 1e-3) * degree[:, None]
+    counts = rng.poisson(theta @ rates @ theta.T)
+    if not directed:
+        counts = np.triu(counts, 1) + np.triu(counts, 1).T
+    reports, alpha = noisy(counts, level, rng, not directed)
+    mask = np.eye(n, dtype=bool) if directed else np.tril(np.ones((n, n), dtype=bool))
+    return given(cv.BlockModel(c, directed=directed), reports, alpha, (theta, rates), mask, groups)
+
+
+def topics(seed, level, words, n_docs=400, n_words=500, k=30):
+    """Documents of some topics each."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.full(k, 0.1), n_docs), rng.dirichlet(np.full(n_words, 0.05), k)
+    reports, alpha = noisy(rng.poisson(theta @ phi * words), level, rng)
+    return given(cv.TopicModel(k), reports, alpha, (theta * words, phi.T.copy()))
+
+
+def cp(seed, level, shape=(40, 40, 8, 20), k=6):
+    """A CP tensor of mean count 0.5."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.gamma(0.3, 1.0, (n, k)) for n in shape]
+    factors = [factor / factor.mean(axis=0) for factor in factors]
+    factors[0] = factors[0] * rng.gamma(2.0, 0.5, k)
+    rates = np.einsum("ak,bk,ck,dk->abcd", *factors)
+    factors[0] *= 0.5 / rates.mean()
+    reports, alpha = noisy(rng.poisson(rates * (0.5 / rates.mean())), level, rng)
+    return given(cv.TensorModel(k), reports, alpha, factors)
+
+
+def tucker(seed, level, shape=(40, 40, 8, 20), ranks=(4, 4, 3, 3)):
+    """A Tucker tensor of mean count 0.5."""
+    rng, spec = np.random.default_rng(seed), "ic,jd,ak,tr,cdkr->ijat"
+    factors = [rng.gamma(0.2, 1.0, (n, r)) for n, r in zip(shape, ranks, strict=True)]
+    factors = [factor / factor.mean(axis=0) for factor in factors]
+    core = rng.gamma(0.2, 1.0, ranks)
+    rates = np.einsum(spec, *factors, core, optimize=True)
+    scale = 0.5 / rates.mean()
+    reports, alpha = noisy(rng.poisson(rates * scale), level, rng)
+    estimator = cv.PoissonFactorization(spec, dict(zip("cdkr", ranks, strict=True)))
+    return given(estimator, reports, alpha, [*factors, core * scale])
+
+
+def families() -> dict[str, tuple]:
+    """(what plants it, its arguments after the seed) by name."""
+    found = {}
+    for level in (1.0, 3.0):
+        for directed in (True, False):
+            for kind in KINDS:
+                name = f"blocks, {'directed' if directed else 'undirected'}, {kind}, {level:g}"
+                found[name] = (blocks, level, kind, directed)
+        found[f"CP, {level:g}"] = (cp, level)
+        found[f"Tucker, {level:g}"] = (tucker, level)
+        found[f"topics, 200 words, {level:g}"] = (topics, level, 200)
+    found["topics, 60 words, 3"] = (topics, 3.0, 60)
+    return found
+
+
+def chain(planted, factors, streams):
+    """(mean log-likelihood, mean rates, mean of the first factor's components) over the last sweeps."""
+    model, data = planted.model, planted.data
+    state = gibbs.State(
+        tuple(np.ascontiguousarray(f, dtype=float) for f in factors), model.initial_hypers(), 0
+    )
+    scores, rates, components = [], 0.0, [0.0, 0.0]
+    for sweep in range(TUNE + DRAWS):
+        state, _ = gibbs.step(state, data, model, streams, ENGINE)
+        if sweep >= TUNE:
+            theta, phi = model.matrices(state.factors)
+            rates = rates + theta @ phi.T / DRAWS
+            components = [c + x / x.sum(axis=0) for c, x in zip(components, (theta, phi), strict=True)]
+            scores.append(scoring.log_likelihood(state.factors, data, model, ENGINE))
+    return float(np.mean(scores)), rates, components
+
+
+def quality(planted, found) -> float:
+    """Communities: normalised mutual information. Topics: total variation. Tensors: mean absolute error of rates."""
+    if planted.groups is not None:
+        return float(normalized_mutual_info_score(planted.groups, found[2][0].argmax(axis=1)))
+    theta, phi = planted.model.matrices(planted.factors)
+    if len(planted.factors) == 2:
+        true, ours = (x / x.sum(axis=0) for x in (phi, found[2][1]))
+        apart = 0.5 * np.abs(true[:, :, None] - ours[:, None]).sum(axis=0)
+        return float(apart[linear_sum_assignment(apart)].mean())
+    return float(np.abs(found[1] - theta @ phi.T).mean())
+
+
+def by_scikit_learn(planted, seed) -> float:
+    """Normalised mutual information of spectral clustering of the symmetrised reports, cut at zero."""
+    if planted.groups is None:
+        return np.nan
+    cut = np.maximum(planted.reports, 0).astype(float)
+    np.fill_diagonal(cut, 0.0)
+    clustering = SpectralClustering(
+        planted.model.n_components, affinity="precomputed", random_state=seed, assign_labels="kmeans"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        groups = clustering.fit_predict(cut + cut.T)
+    return float(normalized_mutual_info_score(planted.groups, groups))
+
+
+def rows(name, plant, arguments, seeds, start) -> Iterator[list[float]]:
+    """A row for every seed: gap, quality of both chains and of scikit-learn, seconds of the start and of 30 sweeps."""
+    for seed in range(seeds):
+        planted, streams = plant(seed, *arguments), Streams.of_chain(seed, 0)
+        begun = time.process_time()
+        at_truth = chain(planted, planted.factors, streams)
+        sweeps = (time.process_time() - begun) / (TUNE + DRAWS) * 30.0
+        begun = time.process_time()
+        factors = start(planted.data, planted.model, streams.generator(0, 3), ENGINE)
+        seconds = time.process_time() - begun
+        ours = chain(planted, factors, streams)
+        yield [
+            at_truth[0] - ours[0], quality(planted, ours), quality(planted, at_truth),
+            by_scikit_learn(planted, seed), seconds, sweeps,
+        ]  # fmt: skip
+
+
+def main(arguments: list[str]) -> None:
+    """Print a line for each family."""
+    start = STARTS["auto"]
+    if "--start" in arguments:
+        place = arguments.index("--start")
+        start = STARTS[arguments[place + 1]]
+        del arguments[place : place + 2]
+    seeds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 20
+    print(
+        "| family, level | gap, median | 90% | found | truth's chain | scikit-learn | start, s | 30 sweeps, s |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for name, (plant, *more) in families().items():
+            if arguments and not any(name.startswith(wanted) for wanted in arguments):
+                continue
+            found = np.array(list(rows(name, plant, more, seeds, start)))
+            means = found.mean(axis=0)
+            gaps = np.median(found[:, 0]), np.quantile(found[:, 0], 0.9)
+            cells = (
+                [f"{gap:.0f}" for gap in gaps]
+                + [f"{x:.3f}" for x in means[1:4]]
+                + [f"{x:.2f}" for x in means[4:]]
+            )
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

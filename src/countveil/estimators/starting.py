@@ -1,0 +1,127 @@
+"""Where a fit is told to begin: by a name, at another fit, or at factors by name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from countveil.estimators.checks import check_choice
+from countveil.inference.chains import STARTS
+from countveil.inference.starts import Start
+from countveil.inference.starts.given import Given
+from countveil.models.factorization import Factor, Factorization
+from countveil.models.layout import Layout
+
+Labels = Sequence[Sequence[Any] | None]  # of each output axis
+
+
+class Beginning(NamedTuple):
+    """The name of a start, a fit, or a mapping from factors' names to arrays."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        if isinstance(value, str):
+            check_choice(name, value, tuple(STARTS))
+        elif isinstance(value, Mapping):
+            if not value:
+                raise ValueError(f"{name} must hold at least one factor, got an empty mapping")
+        elif not hasattr(value, "posterior_"):
+            raise ValueError(
+                f"{name} must be one of {list(STARTS)}, a fit, or a mapping from factors' names to arrays, got "
+                f"{type(value).__name__}{' that is not fitted' if hasattr(value, 'fit') else ''}"
+            )
+
+
+def portable(value: Any) -> str:
+    """A start as a file can hold it: its name, or "auto" where factors were given."""
+    return value if isinstance(value, str) else "auto"
+
+
+def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -> Start:
+    """What ``start=`` stands for.
+
+    A mapping has some or all of the posterior's factors, as DataArrays with its dimensions, or as plain arrays with
+    their axes in its order. Entries are matched by labels where both sides have them. A fit that samples gives each
+    chain the last draw of one of its own chains, at random; other fits give the means of their draws.
+
+    Raises:
+        ValueError: unknown names, dimensions or sizes; numbers that are negative or not finite; more components than
+            the model has.
+    """
+    if isinstance(value, str):
+        return STARTS[value]
+    sets: Sequence[Mapping[str, Any]]
+    sets = [value] if isinstance(value, Mapping) else sets_of(value.posterior)
+    return Given(tuple(arranged(values, model, layout, labels) for values in sets))
+
+
+def sets_of(tree: xr.DataTree) -> list[Mapping[str, xr.DataArray]]:
+    """Sets of factors that a fit's chains begin at."""
+    draws = tree["posterior"].dataset
+    if "optimisation" in tree.children:
+        means = draws.mean(("chain", "draw"))
+        return [{str(name): means[name] for name in means.data_vars}]
+    last = draws.isel(draw=-1)
+    return [
+        {str(name): last[name].isel(chain=c) for name in last.data_vars} for c in range(draws.sizes["chain"])
+    ]
+
+
+def arranged(
+    values: Mapping[str, Any], model: Factorization, layout: Layout, labels: Labels
+) -> tuple[np.ndarray | None, ...]:
+    """The factors in the model's order and with its axes; None for those that are missing or fixed."""
+    names = [factor.name for factor in model.factors]
+    unknown = [name for name in values if name not in names and f"{name}".removesuffix("_rate") not in names]
+    if unknown:
+        raise ValueError(f"start's factors must be called {names}, got {unknown[0]!r}")
+    of_axis = dict(zip(model.spec.output, labels, strict=True))
+    return tuple(
+        one_factor(values[factor.name], factor, model, layout, of_axis)
+        if factor.name in values and factor.fixed is None
+        else None
+        for factor in model.factors
+    )
+
+
+def one_factor(
+    value: Any,
+    factor: Factor,
+    model: Factorization,
+    layout: Layout,
+    labels: Mapping[str, Sequence[Any] | None],
+) -> np.ndarray:
+    """A factor with the model's axes, its observed entries matched to the labels of the data."""
+    wanted = layout.axes[factor.name]
+    dims = layout.dims_of_factor(factor.name, wanted, factor is model.shared_factor)
+    name = f"start's {factor.name}"
+    if isinstance(value, xr.DataArray):
+        if set(value.dims) != set(dims):
+            raise ValueError(f"{name} must have the dimensions {list(dims)}, got {list(value.dims)}")
+        value = value.transpose(*dims)
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim != len(dims):
+        raise ValueError(f"{name} must have the axes {list(dims)}, got an array of shape {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0.0).all()):
+        raise ValueError(f"{name} must be finite and not negative")
+    for i, (axis, dim) in enumerate(zip(wanted, dims, strict=True)):
+        size = factor.shape[factor.axes.index(axis)]
+        if axis in model.spec.latent:
+            if not 0 < array.shape[i] <= size:
+                raise ValueError(f"{name} must have 1 to {size} entries along {dim!r}, got {array.shape[i]}")
+            continue
+        names = labels.get(axis)
+        if isinstance(value, xr.DataArray) and dim in value.coords and names is not None:
+            array = matched(array, i, list(value.coords[dim].to_numpy()), list(names))
+        elif array.shape[i] != size:
+            raise ValueError(f"{name} must have {size} entries along {dim!r}, got {array.shape[i]}")
+    return np.ascontiguousarray(array.transpose([wanted.index(a) for a in factor.axes]))
+
+
+def matched(array: np.ndarray, axis: int, have: list[Any], want: list[Any]) -> np.ndarray:
+    """The array with the wanted labels along an axis; a label that it does not have gets the mean of all."""
+    place = {label: i for i, label in enumerate(have)}
+    missing = array.mean(axis=axis, keepdims=True)
+    extended = np.concatenate([array, missing], axis=axis)
+    return extended.take([place.get(label, len(have)) for label in want], axis=axis)

@@ -1,0 +1,59 @@
+"""Where fits begin: positive factors near the data, found in several ways.
+
+A start is a function of (observations, model, random generator, engine).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Arrays, Engine
+from countveil.inference.starts.alternating import least_squares_start
+from countveil.inference.starts.embedding import embeds, spectral_start
+from countveil.inference.starts.multiplicative import multiplicative_start
+from countveil.inference.starts.tensors import alternates, tensor_start
+from countveil.models.factorization import Factorization
+
+Start = Callable[[Observations, Factorization, np.random.Generator, Engine], Arrays]
+
+
+def automatic(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """Spectral for a free factor of actors on both sides, else ``least_squares``."""
+    start = spectral_start if embeds(model) else least_squares
+    return start(observations, model, rng, engine)
+
+
+def least_squares(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors."""
+    row = model.row_factor
+    if row is None or not model.columns.single or len(model.free) < len(model.factors):
+        start = tensor_start if alternates(model) else multiplicative_start
+        return start(observations, model, rng, engine)
+    theta, phi = least_squares_start(observations, model.n_components, rng, engine)
+    factors = [np.empty(0)] * 2
+    factors[row] = model.as_row_factor(theta)
+    column = model.columns.uses[0]
+    axes = [model.columns.axes.index(a) for a in column.axes]
+    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
+    return tuple(factors)
+
+
+def spectral(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """Communities of actors by ``spectral_start``.
+
+    Raises:
+        ValueError: the model has no free factor that both the rows and the columns use.
+    """
+    if not embeds(model):
+        raise ValueError(
+            'start "spectral" needs a factor that rows and columns share and that is not fixed, as a BlockModel has; '
+            'use "auto" or "least-squares"'
+        )
+    return spectral_start(observations, model, rng, engine)

@@ -1,0 +1,111 @@
+"""A start at factors that are known: of an earlier fit, of a smaller model, or of a user's own."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Arrays, Engine
+from countveil.inference.starts.alternating import balanced
+from countveil.inference.starts.multiplicative import ITERATIONS, TINY, random_factors, update
+from countveil.models.factorization import Factorization
+from countveil.models.layout import latent_groups
+
+FLOOR = 1e-6  # of a factor's entries, relative to their mean
+LEAST_SHARE = 0.25  # of a split component that either half gets
+
+
+@dataclass(frozen=True)
+class Given:
+    """One or more sets of factors in the model's order, of which a start takes one at random.
+
+    None stands for a factor to be found by least squares given the others. A latent axis may be shorter than the
+    model's: then the largest components are split, in random shares, so that the rates stay as they are.
+    """
+
+    sets: tuple[tuple[np.ndarray | None, ...], ...]
+
+    def __call__(
+        self, observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+    ) -> Arrays:
+        """Positive factors of the model's shapes; rows that the set does not have are found by least squares."""
+        known = split(model, list(self.sets[int(rng.integers(len(self.sets)))]), rng)
+        factors = random_factors(observations, model, rng, engine)
+        missing = []
+        for f in model.free:
+            value = known[f]
+            if value is None or value.shape != model.factors[f].shape:
+                missing.append(f)
+            else:
+                factors[f] = np.maximum(value, FLOOR * max(float(value.mean()), TINY))
+        update(observations, model, factors, missing, ITERATIONS, engine)
+        if len(model.factors) == 2 and model.row_factor is not None and len(model.free) == 2:
+            return in_balance(model, factors)
+        return tuple(factors)
+
+
+def in_balance(model: Factorization, factors: list[np.ndarray]) -> Arrays:
+    """The factors of a product of two matrices, each component of equal mean in both."""
+    row = model.row_factor
+    assert row is not None
+    theta, phi = balanced(*model.matrices(factors))
+    column = model.columns.uses[0]
+    axes = [model.columns.axes.index(a) for a in column.axes]
+    found = [np.empty(0)] * 2
+    found[row] = model.as_row_factor(theta)
+    found[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
+    return tuple(found)
+
+
+def split(
+    model: Factorization, factors: list[np.ndarray | None], rng: np.random.Generator
+) -> list[np.ndarray | None]:
+    """The factors with as many components as the model has: new ones take a random share of the largest."""
+    groups = latent_groups(model)
+    for group in dict.fromkeys(groups.values()):
+        axes = {a for a in groups if groups[a] == group}
+        n_wanted = model.columns.sizes[group]
+        places = {
+            f: [i for i, a in enumerate(factor.axes) if a in axes]
+            for f, factor in enumerate(model.factors)
+            if factor.fixed is None and factors[f] is not None and axes.intersection(factor.axes)
+        }
+        if not places:
+            continue
+        first = next((f for f in places if len(places[f]) == 1), None)
+        sizes = np.ones(n_wanted)
+        for f in (f for f in places if len(places[f]) == 1):
+            value = known(factors[f])
+            sizes = sizes[: value.shape[places[f][0]]] * value.sum(
+                axis=tuple(i for i in range(value.ndim) if i != places[f][0])
+            )
+        n_known = known(factors[next(iter(places))]).shape[next(iter(places.values()))[0]]
+        if n_known == n_wanted or first is None:
+            continue
+        order = np.argsort(-sizes[:n_known], kind="stable")
+        sources = order[np.arange(n_wanted - n_known) % n_known]
+        index = np.concatenate([np.arange(n_known), sources])
+        for f, axes_of_f in places.items():
+            for i in axes_of_f:
+                factors[f] = known(factors[f]).take(index, axis=i)
+        factors[first] = shared_out(known(factors[first]), places[first][0], index, rng)
+    return factors
+
+
+def known(value: np.ndarray | None) -> np.ndarray:
+    """A factor that is there."""
+    assert value is not None
+    return value
+
+
+def shared_out(value: np.ndarray, axis: int, index: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The factor with entries of components that come from the same one multiplied by random shares, which add up to 1.
+
+    ``index`` says where each component along the axis comes from.
+    """
+    moved = np.moveaxis(value, axis, 0)
+    shares = LEAST_SHARE + (1.0 - 2.0 * LEAST_SHARE) * rng.random(moved.shape)
+    for source in np.unique(index):
+        same = index == source
+        shares[same] = shares[same] / shares[same].sum(axis=0) if same.sum() > 1 else 1.0
+    return np.moveaxis(moved * shares, 0, axis)

@@ -1,0 +1,139 @@
+"""Alternating nonnegative least squares for tensors: products of factors of which each is used once.
+
+The squared error is quadratic in any one factor. A factor's entries go to their exact minimum one by one (mathematics,
+equation 10.3), as in ``alternating``. Products with the data cost most: one with the columns' side serves all factors
+of the rows, and the other way round.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.facts import facts_of
+from countveil.inference.starts.multiplicative import floored, random_factors
+from countveil.kernels import start as kernels
+from countveil.kernels.tiles import is_dense
+from countveil.models.contraction import Side
+from countveil.models.factorization import Factorization
+
+TRIES, ITERATIONS = 4, 8  # random beginnings, of which the best goes on
+MORE_ITERATIONS = 20
+SWEEPS = 5  # over the entries of a factor, for each gradient
+ROUNDS = 2  # over the factors of one side, for each product with the data
+
+
+def alternates(model: Factorization) -> bool:
+    """Whether all factors are used once, each observed axis by one of them, and none is symmetric."""
+    axes = "".join(model.spec.terms)
+    return (
+        len(model.factors) == len(model.spec.terms)
+        and all(axes.count(a) == 1 for a in model.spec.output)
+        and not any(factor.symmetric for factor in model.factors)
+    )
+
+
+def tensor_start(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """Positive factors near the least-squares fit: the best of a few random beginnings, improved."""
+    best, found = np.inf, []
+    with threadpool_limits(limits=1, user_api="blas"):
+        for _ in range(TRIES):
+            factors = random_factors(observations, model, rng, engine)
+            error = improve(observations, model, factors, ITERATIONS, engine)
+            if error < best:
+                best, found = error, factors
+        improve(observations, model, found, MORE_ITERATIONS, engine)
+    return floored(model, found)
+
+
+def improve(
+    observations: Observations,
+    model: Factorization,
+    factors: list[np.ndarray],
+    iterations: int,
+    engine: Engine,
+) -> float:
+    """Improve the free factors, in the list; the squared error, less that of zero."""
+    error = 0.0
+    for _ in range(iterations):
+        for side in (model.rows, model.columns):
+            product = times_data(observations, model, factors, side is model.rows, engine)
+            for _ in range(ROUNDS):
+                for u, use in enumerate(side.uses):
+                    if model.factors[use.factor].fixed is None:
+                        error = descend(model, side, u, product, factors)
+    return error
+
+
+def descend(
+    model: Factorization, side: Side, u: int, product: np.ndarray, factors: list[np.ndarray]
+) -> float:
+    """Improve one factor, in the list; the squared error, less that of zero."""
+    f = side.uses[u].factor
+    factor = model.factors[f]
+    target = side.gradient(u, side.forward(factors), product)
+    seen = [i for i, a in enumerate(factor.axes) if a in model.spec.output]
+    order = seen + [i for i in range(len(factor.axes)) if i not in seen]
+    n = int(np.prod([factor.shape[i] for i in seen]))
+    shape = [factor.shape[i] for i in order]
+    values = np.array(factors[f].transpose(order).reshape(n, -1))
+    wanted = np.ascontiguousarray(target.transpose(order).reshape(n, -1))
+    gram = gram_of(model, f, factors)
+    kernels.descend(values, gram, wanted, SWEEPS)
+    factors[f] = np.ascontiguousarray(values.reshape(shape).transpose(np.argsort(order)))
+    return float(((values @ gram) * values).sum() - 2.0 * (values * wanted).sum())
+
+
+def gram_of(model: Factorization, f: int, factors: Sequence[np.ndarray]) -> np.ndarray:
+    """(L, L) of a factor's flattened latent axes: the product of the others with itself, summed over observed axes."""
+    axes = {a: i for i, a in enumerate(model.spec.output + model.spec.latent)}
+    again = {a: i if a in model.spec.output else i + len(axes) for a, i in axes.items()}
+    operands: list[Any] = []
+    for g, factor in enumerate(model.factors):
+        if g != f:
+            for numbers in (axes, again):
+                operands += [factors[g], [numbers[a] for a in factor.axes]]
+    latent = [a for a in model.factors[f].axes if a in model.spec.latent]
+    found = np.einsum(*operands, [axes[a] for a in latent] + [again[a] for a in latent], optimize="greedy")
+    n = int(np.prod(found.shape[: len(latent)]))
+    return np.ascontiguousarray(found.reshape(n, n))
+
+
+def times_data(
+    observations: Observations, model: Factorization, factors: list[np.ndarray], of_rows: bool, engine: Engine
+) -> np.ndarray:
+    """T phi (D, K) or T^T theta (V, K), with masked cells of T filled."""
+    facts = facts_of(observations, engine)
+    theta, phi = model.matrices(factors)
+    own = theta, facts.bias_d, facts.fill_d
+    shared = observations.noise.kernel, phi, facts.fill_v, of_rows
+    rows, sums = engine.over_rows(multiply_block, observations, shared, own)
+    if of_rows:
+        return rows[0] - np.outer(facts.bias_d, phi.sum(axis=0))
+    return np.asarray(sums[0] - sums[1])
+
+
+def multiply_block(
+    block: Block,
+    noise: tuple[Any, ...],
+    phi: np.ndarray,
+    fill_v: np.ndarray,
+    of_rows: bool,
+    theta: np.ndarray,
+    bias_d: np.ndarray,
+    fill_d: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """The block's rows of S phi, or its part of (S^T theta, bias_d theta)."""
+    dense = is_dense(block.entries, len(phi))
+    multiply = partial(kernels.multiply_rows if of_rows else kernels.multiply_columns, noise, block.entries)
+    product = np.zeros_like(theta if of_rows else phi)
+    multiply(fill_d, fill_v, phi if of_rows else theta, product, dense)
+    if of_rows:
+        return (product,), ()
+    return (), (product, (bias_d[:, None] * theta).sum(axis=0))

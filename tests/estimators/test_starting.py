@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import xarray as xr
+from sklearn.base import clone
+
+import countveil as cv
+
+SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
+METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
+pytestmark = pytest.mark.filterwarnings("ignore:Not to be trusted")
+
+
+def scene(rows=range(30), words=range(20)):
+    """(data with labels, theta, topics)"""
+    rng = np.random.default_rng(5)
+    theta, topics = rng.gamma(0.3, 20.0, (30, 3)), rng.dirichlet(np.full(20, 0.2), 3)
+    counts = rng.poisson(theta @ topics) + rng.geometric(0.9, (30, 20)) - rng.geometric(0.9, (30, 20))
+    rows, words = list(rows), list(words)
+    labels = {"row_labels": [f"d{i}" for i in rows], "column_labels": [f"w{i}" for i in words]}
+    return cv.PrivatizedCounts(counts[np.ix_(rows, words)], 0.1, **labels), theta, topics
+
+
+def first_scores(model, data):
+    return model.fit(data).posterior["sample_stats"]["log_likelihood"].to_numpy()[:, 0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_starts_at_what_it_is_given(method):
+    data, theta, topics = scene()
+    options = {**SHORT, "method": method, "max_iter": 2, "passes": 1}
+    named = cv.TopicModel(3, **options).fit(data)
+    given = cv.TopicModel(3, start={"theta": theta, "phi": topics}, **options).fit(data)
+    other = cv.TopicModel(3, start={"theta": theta, "phi": topics[::-1]}, **options).fit(data)
+    draws = [fit.posterior["posterior"]["phi"].to_numpy() for fit in (named, given, other)]
+    assert not np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[1], draws[2])
+
+
+def test_chains_go_on_where_another_fit_ended():
+    data, _, _ = scene()
+    earlier = cv.TopicModel(3, **{**SHORT, "draws": 60}).fit(data)
+    reached = earlier.posterior["sample_stats"]["log_likelihood"].to_numpy()[:, -30:]
+    far, near = (first_scores(cv.TopicModel(3, start=s, **SHORT), data) for s in ("least-squares", earlier))
+    assert (near > reached.mean() - 5.0 * reached.std()).all()
+    assert near.min() > far.max()
+
+
+def test_more_topics_go_on_from_fewer():
+    data, _, _ = scene()
+    earlier = cv.TopicModel(3, **{**SHORT, "draws": 60}).fit(data)
+    reached = earlier.posterior["sample_stats"]["log_likelihood"].to_numpy()[:, -30:]
+    assert (first_scores(cv.TopicModel(6, start=earlier, **SHORT), data) > reached.mean() - 60.0).all()
+    with pytest.raises(ValueError, match="start's theta must have 1 to 2 entries along 'topic', got 3"):
+        cv.TopicModel(2, start=earlier, **SHORT).fit(data)
+
+
+def test_labels_say_which_entries_are_meant():
+    data, theta, topics = scene()
+    shuffled = np.random.default_rng(1).permutation(20)
+    word = [f"w{i}" for i in shuffled]
+    phi = xr.DataArray(topics[:, shuffled].T, dims=("word", "topic"), coords={"word": word})
+    plain, named = (
+        cv.TopicModel(3, start={"theta": theta, "phi": value}, **SHORT).fit(data) for value in (topics, phi)
+    )
+    np.testing.assert_array_equal(
+        plain.posterior["posterior"]["phi"].to_numpy(), named.posterior["posterior"]["phi"].to_numpy()
+    )
+
+
+def test_new_documents_and_words_join_an_earlier_fit():
+    earlier = cv.TopicModel(3, **{**SHORT, "draws": 40}).fit(scene(range(20), range(15))[0])
+    data = scene()[0]
+    far, near = (first_scores(cv.TopicModel(3, start=s, **SHORT), data) for s in ("least-squares", earlier))
+    assert np.isfinite(near).all()
+    assert near.mean() > far.mean() - 100.0
+
+
+def test_a_block_model_starts_at_another_one():
+    rng = np.random.default_rng(1)
+    data = cv.PrivatizedCounts(rng.poisson(np.kron(np.eye(2), np.ones((8, 8))) * 4.0 + 0.1), 0.2)
+    earlier = cv.BlockModel(2, **{**SHORT, "draws": 40}).fit(data)
+    reached = earlier.posterior["sample_stats"]["log_likelihood"].to_numpy()[:, -20:]
+    for n in (2, 4):
+        assert (first_scores(cv.BlockModel(n, start=earlier, **SHORT), data) > reached.mean() - 30.0).all()
+
+
+def test_a_start_is_resumed_only_with_the_same_factors(tmp_path):
+    data, theta, topics = scene()
+    path = tmp_path / "chains.npz"
+    cv.TopicModel(3, start={"theta": theta, "phi": topics}, **SHORT).fit(data, checkpoint=path)
+    with pytest.raises(ValueError, match="must be of the same data and settings"):
+        cv.TopicModel(3, start={"theta": 2.0 * theta, "phi": topics}, **SHORT).fit(
+            data, checkpoint=path, resume=True
+        )
+
+
+def test_a_copy_keeps_the_fit_that_it_starts_at_and_a_file_does_not(tmp_path):
+    data, _, _ = scene()
+    earlier = cv.TopicModel(3, **SHORT).fit(data)
+    later = cv.TopicModel(3, start=earlier, **SHORT)
+    assert clone(later).start is earlier
+    later.fit(data).save(tmp_path / "fit.nc")
+    assert cv.load(tmp_path / "fit.nc").start == "auto"
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ("warm", "start must be one of .'auto', 'least-squares', 'spectral', 'em'., got 'warm'"),
+        (3, "a fit, or a mapping from factors' names to arrays, got int"),
+        (cv.TopicModel(3), "got TopicModel that is not fitted"),
+        ({}, "start must hold at least one factor, got an empty mapping"),
+        ({"psi": np.ones((30, 3))}, r"start's factors must be called \['theta', 'phi'\], got 'psi'"),
+        ({"theta": np.ones((5, 3))}, "start's theta must have 30 entries along 'doc', got 5"),
+        ({"theta": -np.ones((30, 3))}, "start's theta must be finite and not negative"),
+        ({"theta": np.full((30, 3), np.nan)}, "start's theta must be finite and not negative"),
+        (
+            {"theta": np.ones(30)},
+            r"start's theta must have the axes \['doc', 'topic'\], got an array of shape",
+        ),
+        ({"phi": xr.DataArray(np.ones((3, 20)), dims=("k", "v"))}, r"start's phi must have the dimensions"),
+    ],
+)
+def test_what_can_be_no_start_is_refused(start, message):
+    with pytest.raises(ValueError, match=message):
+        cv.TopicModel(3, start=start, **SHORT).fit(scene()[0])

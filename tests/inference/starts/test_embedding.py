@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from sklearn.metrics import normalized_mutual_info_score
+
+import countveil as cv
+from countveil.engines import blocks
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import starts
+from countveil.inference.starts import embedding
+from tests.factorizations import CASES, alpha_of, model_of, observe
+from tests.joint import SERIAL, assert_same_bits
+
+C, N = 4, 60
+
+
+def network(seed, kind, *, level=2.0, directed=True):
+    """(data, group of each actor) of communities whose actors differ in degree."""
+    rng = np.random.default_rng(seed)
+    partner = {"assortative": np.arange(C), "pairs": np.arange(C) ^ 1, "ring": (np.arange(C) + 1) % C}[kind]
+    rates = np.full((C, C), 0.2) + 4.0 * np.eye(C)[partner]
+    group, degree = np.arange(N) % C, rng.gamma(3.0, 1.0 / 3.0, N)
+    counts = rng.poisson(degree[:, None] * degree * (rates if directed else rates + rates.T)[group][:, group])
+    noise = rng.geometric(1.0 - np.exp(-level), (2, N, N))
+    mask = np.eye(N, dtype=bool) if directed else np.tril(np.ones((N, N), dtype=bool))
+    return cv.PrivatizedCounts(counts + noise[0] - noise[1], np.exp(-level), mask), group
+
+
+@pytest.mark.parametrize(
+    ("kind", "directed"), [("assortative", True), ("ring", True), ("assortative", False), ("pairs", False)]
+)
+def test_planted_communities_are_found(kind, directed):
+    agreement = []
+    for seed in range(4):
+        data, group = network(seed, kind, directed=directed)
+        given = cv.BlockModel(C, directed=directed)._given(data)
+        factors = starts.spectral(given.data, given.model, np.random.default_rng(seed), SERIAL)
+        agreement.append(normalized_mutual_info_score(group, factors[given.model.shared].argmax(axis=1)))
+    assert min(agreement) > 0.8
+    assert np.mean(agreement) > 0.9
+
+
+@pytest.mark.parametrize("name", ["directed", "undirected", "directed, loops", "dynamic network"])
+def test_products_are_those_with_the_dense_matrix(name, monkeypatch):
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
+    case, rng = CASES[name], np.random.default_rng(3)
+    alpha = alpha_of(case)
+    reports, mask = rng.integers(-2, 6, case.shape) * (alpha > 0.0), rng.random(case.shape) < 0.2
+    observations = observe(model_of(case), case, reports, mask)
+    target = np.where(mask, 0.0, (1.0 + alpha) * np.maximum(reports, 0) - alpha / (1.0 - alpha))
+    dense = target.reshape(*case.shape[:2], -1).sum(axis=2)
+    x, y = rng.standard_normal((2, case.shape[0], 3))
+    sent, received = embedding.products(observations, SERIAL, x, y)
+    np.testing.assert_allclose(sent, dense @ x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(received, dense.T @ y, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_vectors", [2, 40])
+def test_the_embeddings_are_those_of_the_dense_matrix(n_vectors):
+    rng = np.random.default_rng(4)
+    dense, out_scale, in_scale = rng.random((N, N)) ** 4, rng.random((N, 1)), rng.random((N, 1))
+
+    def times(x, y):
+        return dense @ x, dense.T @ y
+
+    both = embedding.of_both_directions(times, out_scale, n_vectors, np.random.default_rng(1))
+    values, known = np.linalg.eigh(out_scale * (dense + dense.T) * out_scale.T)
+    known = known[:, np.argsort(-np.abs(values))[:n_vectors]]
+    np.testing.assert_allclose(both @ both.T, known @ known.T, atol=1e-3)
+    each = embedding.of_each_direction(times, out_scale, in_scale, n_vectors, np.random.default_rng(1))
+    left, _, right = np.linalg.svd(out_scale * dense * in_scale.T)
+    known = np.hstack([left[:, :n_vectors], right[:n_vectors].T]) / np.sqrt(2.0)
+    np.testing.assert_allclose(each @ each.T, known @ known.T, atol=2e-3)
+
+
+def test_blocks_explain_what_least_squares_says():
+    rng = np.random.default_rng(5)
+    dense, own = rng.random((6, 6)), np.eye(2)[[0, 0, 1, 1, 1, 0]] * rng.random((6, 1))
+    basis = np.einsum("ic,jd->ijcd", own, own).reshape(36, 4)
+    left = np.linalg.lstsq(basis, dense.ravel(), rcond=None)[1].sum()
+    found = embedding.explained_by(lambda x, y: (dense @ x, dense.T @ y), own, True)
+    assert found == pytest.approx((dense**2).sum() - left)
+
+
+def test_no_bit_hangs_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
+    found = []
+    for threads in (1, 3):
+        given = cv.BlockModel(C)._given(network(2, "assortative")[0])
+        with ThreadEngine(threads) as engine:
+            found.append(starts.spectral(given.data, given.model, np.random.default_rng(1), engine))
+    assert_same_bits(*found)
+
+
+@pytest.mark.parametrize("n_communities", [1, 3, 12])
+@pytest.mark.parametrize(
+    "reports", [np.zeros((5, 5), dtype=int), np.diag([5, 3, 0, 9, 1]), np.full((5, 5), -3)]
+)
+def test_starts_are_positive_and_finite_even_without_data_for_them(reports, n_communities):
+    given = cv.BlockModel(n_communities, self_loops=True)._given(cv.PrivatizedCounts(reports, 0.5))
+    for factor in starts.spectral(given.data, given.model, np.random.default_rng(12), SERIAL):
+        assert np.isfinite(factor).all()
+        assert factor.min() > 0.0

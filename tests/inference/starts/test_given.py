@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from countveil.inference.starts.given import Given, shared_out
+from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
+from tests.joint import SERIAL, draw_reports, planted, small_model
+
+
+def scene(name, seed=3, **sizes):
+    """(model, true factors, observations) of a case."""
+    case, rng = CASES[name], np.random.default_rng(seed)
+    model = model_of(case, **sizes)
+    factors = [rng.gamma(2.0, 1.0, f.shape) if f.fixed is None else f.fixed for f in model.factors]
+    factors = [v + v.T if f.symmetric else v for f, v in zip(model.factors, factors, strict=True)]
+    reports = draw_reports(rates_of(model, factors), alpha_of(case), rng)
+    return model, factors, observe(model, case, reports, mask_of(case))
+
+
+@pytest.mark.parametrize("name", ["topics", "directed", "undirected", "CP 3", "Tucker", "shapes and known"])
+def test_a_start_has_the_rates_that_it_was_given(name):
+    model, factors, observations = scene(name)
+    given = Given(
+        (tuple(None if f.fixed is not None else v for f, v in zip(model.factors, factors, strict=True)),)
+    )
+    found = given(observations, model, np.random.default_rng(1), SERIAL)
+    np.testing.assert_allclose(rates_of(model, found), rates_of(model, factors), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["topics", "directed", "undirected", "CP 3"])
+def test_more_components_have_the_same_rates_and_differ(name):
+    small, factors, _ = scene(name)
+    latent = dict.fromkeys(small.spec.latent, 5)
+    model, _, observations = scene(name, **latent)
+    found = Given((tuple(factors),))(observations, model, np.random.default_rng(1), SERIAL)
+    assert [value.shape for value in found] == [factor.shape for factor in model.factors]
+    np.testing.assert_allclose(rates_of(model, found), rates_of(small, factors), rtol=1e-9)
+    row = model.shared if model.shared is not None else 0
+    components = (found[row] / found[row].sum(axis=0)).T
+    assert np.abs(components[:, None] - components)[~np.eye(5, dtype=bool)].max(axis=-1).min() > 1e-3
+
+
+def test_a_factor_that_is_missing_fits_the_others():
+    model, factors, observations = scene("topics")
+    found = Given(((None, factors[1]),))(observations, model, np.random.default_rng(1), SERIAL)
+    ratio = found[1] / factors[1]
+    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[0], ratio.shape), rtol=1e-9)
+    assert np.corrcoef(rates_of(model, found).ravel(), rates_of(model, factors).ravel())[0, 1] > 0.7
+
+
+def test_rows_that_are_not_known_are_found():
+    mu, topics, observations, _ = planted(40, 30, 3, 0.3, seed=4)
+    model, rng = small_model((40, 30), 3), np.random.default_rng(1)
+    theta, phi = Given(((np.ones((7, 3)), topics.T),))(observations, model, rng, SERIAL)
+    assert np.corrcoef((theta @ phi.T).ravel(), mu.ravel())[0, 1] > 0.9
+
+
+def test_one_of_several_sets_is_taken_at_random():
+    model, factors, observations = scene("topics")
+    given = Given(tuple((factors[0] * size, factors[1]) for size in (1.0, 2.0, 4.0)))
+    sizes = [
+        rates_of(model, given(observations, model, np.random.default_rng(seed), SERIAL)).sum()
+        for seed in range(20)
+    ]
+    assert len(np.unique(np.round(sizes, 6))) == 3
+
+
+def test_zeros_are_left_behind():
+    model, factors, observations = scene("topics")
+    factors[0][:, 0] = 0.0
+    for value in Given((tuple(factors),))(observations, model, np.random.default_rng(1), SERIAL):
+        assert value.min() > 0.0
+
+
+def test_shares_of_a_component_add_up_to_it():
+    value, index = np.random.default_rng(1).random((4, 2)), np.array([0, 1, 1])
+    found = shared_out(value[:, index], 1, index, np.random.default_rng(2))
+    np.testing.assert_array_equal(found[:, 0], value[:, 0])
+    np.testing.assert_allclose(found[:, 1] + found[:, 2], value[:, 1])
+    assert (found[:, 1] >= 0.2 * value[:, 1]).all()

@@ -1,0 +1,107 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from countveil.engines import blocks
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import starts
+from countveil.inference.starts import tensors
+from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
+from tests.inference.test_facts import dense_target
+from tests.joint import SERIAL, assert_same_bits, draw_reports
+
+
+def scene(name, seed=3, shape=None, **sizes):
+    """(model, true factors, observations) of a case."""
+    case, rng = CASES[name], np.random.default_rng(seed)
+    case = case if shape is None else case._replace(shape=shape)
+    model = model_of(case, **sizes)
+    factors = [rng.gamma(0.5, 3.0, f.shape) if f.fixed is None else f.fixed for f in model.factors]
+    reports = draw_reports(rates_of(model, factors), alpha_of(case), rng)
+    return model, factors, observe(model, case, reports, mask_of(case))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("topics", True), ("CP 3", True), ("Tucker", True), ("directed", False), ("dynamic network", False)],
+)
+def test_factors_that_are_used_once_alternate(name, expected):
+    assert tensors.alternates(model_of(CASES[name])) == expected
+
+
+@pytest.mark.parametrize("name", ["topics", "CP 3", "CP 4", "Tucker"])
+def test_normal_equations_are_those_of_the_dense_tensor(name):
+    """The error is quadratic in one factor: compare it along lines, over all cells of the filled target."""
+    model, factors, observations = scene(name)
+    target = dense_target(observations)
+
+    def error(values):
+        theta, phi = model.matrices(values)
+        return ((target - theta @ phi.T) ** 2).sum()
+
+    rng, flat = np.random.default_rng(4), list(factors)
+    for side in (model.rows, model.columns):
+        product = tensors.times_data(observations, model, flat, side is model.rows, SERIAL)
+        for u, use in enumerate(side.uses):
+            moved = [list(flat), list(flat)]
+            direction = rng.standard_normal(flat[use.factor].shape)
+            moved[0][use.factor] = flat[use.factor] + 1e-4 * direction
+            moved[1][use.factor] = flat[use.factor] - 1e-4 * direction
+            slope = (error(moved[0]) - error(moved[1])) / 2e-4
+            target_f = side.gradient(u, side.forward(flat), product)
+            gram = tensors.gram_of(model, use.factor, flat)
+            axes = model.factors[use.factor].axes
+            seen = [i for i, a in enumerate(axes) if a in model.spec.output]
+            order = seen + [i for i in range(len(axes)) if i not in seen]
+            value, wanted, step = (
+                x.transpose(order).reshape(-1, len(gram)) for x in (flat[use.factor], target_f, direction)
+            )
+            assert (2.0 * (value @ gram - wanted) * step).sum() == pytest.approx(slope, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["CP 3", "Tucker", "shapes and known"])
+def test_the_squared_error_never_increases_and_is_the_one_that_is_returned(name):
+    model, _, observations = scene(name)
+    target = dense_target(observations)
+    factors = [
+        np.random.default_rng(5).random(f.shape) if f.fixed is None else f.fixed for f in model.factors
+    ]
+    path = []
+    for _ in range(6):
+        found = tensors.improve(observations, model, factors, 1, SERIAL)
+        theta, phi = model.matrices(factors)
+        path.append(((target - theta @ phi.T) ** 2).sum())
+        assert found == pytest.approx(path[-1] - (target**2).sum(), rel=1e-9)
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(path))
+    assert path[-1] < path[0]
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("CP 3", {"k": 3}), ("Tucker", {"c": 2, "d": 2})])
+def test_planted_tensors_are_found(name, sizes):
+    shape = (20, 15, 12) if name == "CP 3" else (15, 12, 6, 8)
+    model, factors, observations = scene(name, shape=shape, **sizes)
+    truth = rates_of(model, factors)
+    for seed in range(3):
+        rates = rates_of(model, starts.automatic(observations, model, np.random.default_rng(seed), SERIAL))
+        assert np.corrcoef(rates.ravel(), truth.ravel())[0, 1] > 0.95
+
+
+def test_no_bit_hangs_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
+    found = []
+    for threads in (1, 3):
+        model, _, observations = scene("CP 3", shape=(200, 5, 4))
+        with ThreadEngine(threads) as engine:
+            found.append(tensors.tensor_start(observations, model, np.random.default_rng(1), engine))
+    assert_same_bits(*found)
+
+
+def test_starts_are_positive_and_finite_even_without_data_for_them():
+    case = CASES["Tucker"]
+    model = model_of(case)
+    for value in (0, -3):
+        observations = observe(model, case, np.where(alpha_of(case) > 0.0, value, 0), mask_of(case))
+        for factor in tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL):
+            assert np.isfinite(factor).all()
+            assert factor.min() > 0.0
