@@ -174,8 +174,12 @@ def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
         counts, logs = toy_law(*case)
         weights = np.exp(logs)
         mean = 2.0 * (weights @ counts) / weights.sum()
-        assert kernels.report_score_generally.py_func(toy, *case) == pytest.approx(np.log(weights.sum()), rel=1e-12)
-        assert kernels.expected_ratio_generally.py_func(toy, *case) * case[1] == pytest.approx(mean, rel=1e-12)
+        assert kernels.report_score_generally.py_func(toy, *case) == pytest.approx(
+            np.log(weights.sum()), rel=1e-12
+        )
+        assert kernels.expected_ratio_generally.py_func(toy, *case) * case[1] == pytest.approx(
+            mean, rel=1e-12
+        )
     assert kernels.unseen_exposure_generally.py_func(toy, 0.4) == pytest.approx(2.7)
     assert kernels.unseen_constant_generally.py_func(toy, 0.4) == pytest.approx(-1.2)
     assert kernels.unseen_score_generally.py_func(toy, 2.0, 0.4) == pytest.approx(-1.2 - 2.0 * 2.7)
