@@ -75,7 +75,7 @@ def until(driver, condition):
 def opened(driver, page):
     """Opens the page, and waits until it has read its ledger."""
     driver.get(page.as_uri())
-    until(driver, lambda: at(driver, "ledger").text)
+    until(driver, lambda: at(driver, "ledger").get_property("textContent"))
 
 
 def press(driver, name):
@@ -95,7 +95,14 @@ def entered(driver, name, text):
 
 
 def chosen(driver, place):
-    driver.find_elements("css selector", "input[name=level]")[place].click()
+    level = driver.find_elements("css selector", "input[name=level]")[place]
+    driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", level)
+    level.click()
+
+
+def done(driver):
+    """What the page says at its end, or nothing before."""
+    return at(driver, "end-said").text
 
 
 def said(driver):
@@ -122,7 +129,7 @@ def downloaded(driver, folder):
     """Downloads the report, and returns its bytes."""
     before = set((folder / "down").glob("*.json"))
     press(driver, "download")
-    until(driver, lambda: said(driver))
+    until(driver, lambda: done(driver))
 
     def arrived():
         return [p for p in set((folder / "down").glob("*.json")) - before if p.stat().st_size]

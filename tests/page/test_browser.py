@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import time
+from pathlib import Path
 
 import axe_core_python
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import countveil as cv
 from countveil.collect import collect
 from countveil.page import page
-from countveil.privacy import PrivacyLevel, counting, report, study
+from countveil.privacy import PrivacyLevel, counting, promise, report, study, wording
 from countveil.receive import store
 from tests.page import browser as b
 from tests.receive.running import Running, free_port
@@ -30,6 +31,7 @@ def planned(title="Offices", words=WORDS, levels=LEVELS, **more):
 
 
 STUDY = planned()
+FILES = json.loads((Path(__file__).parent / "cases" / "files.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -226,10 +228,11 @@ def test_two_tabs_at_once_draw_once(driver, file):
         driver.switch_to.window(first)
 
 
-def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
+def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     name = "limited"
     made = b.report_of(driver, TEXT, name)
     b.downloaded(driver, folder)
+    b.opened(driver, file)
     b.chosen(driver, 1)
     assert b.report_of(driver, TEXT, name) is None
     assert "released in this study already" in b.said(driver)
@@ -239,6 +242,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
     b.press(driver, "sure")
     b.press(driver, "anew")
     b.until(driver, lambda: "Set a limit below" in b.said(driver))
+    assert b.at(driver, "limits").get_property("open")
     limited(driver, "2", "10")
     assert "epsilon 2 at N = 10" in b.at(driver, "limit-now").text
     b.press(driver, "anew")
@@ -248,6 +252,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
     assert report.decode(fresh, STUDY, "fresh").participant == report.decode(made, STUDY, "made").participant
     (folder / "down" / f"report-{report.decode(made, STUDY, 'made').participant[:8]}.json").unlink()
     assert b.downloaded(driver, folder) == fresh
+    b.opened(driver, file)
     assert b.report_of(driver, TEXT, name) == fresh
     b.press(driver, "sure")
     b.press(driver, "anew")
@@ -343,16 +348,19 @@ def test_every_step_by_keyboard(driver, folder):
     b.until(driver, lambda: b.at(driver, "counted").text)
     assert driver.switch_to.active_element.get_attribute("id") == "counted"
     tab_to("party").send_keys(Keys.SPACE)
-    assert b.at(driver, "party").get_attribute("aria-expanded") == "true"
     assert '"surprise party" five times' in b.at(driver, "example").text
-    tab_to("make").send_keys(Keys.ENTER)
-    b.until(driver, lambda: driver.find_elements("id", "download"))
-    tab_to("download").send_keys(Keys.ENTER)
-    b.until(driver, lambda: "Saved as" in b.said(driver))
-    assert driver.switch_to.active_element.get_attribute("id") == "download"
+    driver.execute_script("document.getElementById('limits').open = true")
     tab_to("limit").send_keys(Keys.ENTER)
     b.until(driver, lambda: "Both must be" in b.said(driver))
     assert driver.switch_to.active_element.get_attribute("id") == "limit"
+    tab_to("make").send_keys(Keys.ENTER)
+    b.until(driver, lambda: driver.find_elements("id", "download"))
+    assert driver.switch_to.active_element.get_attribute("id") == "made"
+    tab_to("bytes").send_keys(Keys.ENTER)
+    assert b.at(driver, "report").is_displayed()
+    tab_to("download").send_keys(Keys.ENTER)
+    b.until(driver, lambda: "was saved as" in b.done(driver))
+    assert driver.switch_to.active_element.get_attribute("id") == "end"
 
 
 @pytest.mark.parametrize("name", ["party", "make", "limit"])
@@ -360,12 +368,13 @@ def test_a_button_keeps_the_keyboard_once_it_was_pressed(driver, name):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
+    driver.execute_script("document.getElementById('limits').open = true")
     driver.execute_script("document.getElementById(arguments[0]).focus()", name)
     for _ in range(2):
         ActionChains(driver).send_keys(Keys.ENTER).perform()
         driver.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
         assert driver.switch_to.active_element.get_attribute("id") == name
-    assert b.at(driver, "party").get_attribute("aria-expanded") == "false"
+    assert not b.at(driver, "example").is_displayed()
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (390, False), (390, True)])
@@ -374,20 +383,127 @@ def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path,
     with b.browser(tmp_path, width, dark) as driver:
         b.opened(driver, file)
         b.report_of(driver, TEXT)
-        b.press(driver, "party")
         b.downloaded(driver, tmp_path)
-        b.press(driver, "make")
+        looked_at(driver, source, f"done-{width}-{'dark' if dark else 'light'}", width)
+        b.opened(driver, file)
+        looked_at(driver, source, f"page-{width}-{'dark' if dark else 'light'}", width)
+        b.report_of(driver, TEXT)
         b.until(driver, lambda: driver.find_elements("id", "anew"))
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-        if folder := os.environ.get("COUNTVEIL_PICTURES"):
-            b.picture(driver, f"{folder}/page-{width}-{'dark' if dark else 'light'}.png")
-        with open(source, encoding="utf-8") as code:
-            b.evaluated(driver, code.read() + "; 0")
-        found = b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
-    violations = json.loads(found)
+        driver.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+        looked_at(driver, source, f"open-{width}-{'dark' if dark else 'light'}", width)
+
+
+def looked_at(driver, source, name, width):
+    """Nothing wider than the window, and nothing serious that axe finds; a picture if a folder for them is named."""
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    if folder := os.environ.get("COUNTVEIL_PICTURES"):
+        b.picture(driver, f"{folder}/{name}.png")
+    with open(source, encoding="utf-8") as code:
+        b.evaluated(driver, code.read() + "; 0")
+    violations = json.loads(
+        b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
+    )
     assert not [
         (v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")
     ]
+
+
+HEIGHT = 2000
+"""The most pixels that the page may be high on a phone, before anything is entered."""
+
+
+def test_the_page_is_short_on_a_phone(tmp_path):
+    path = tmp_path / "sent.html"
+    path.write_text(page(planned("Offices", address="https://study.example.org/reports")), encoding="utf-8")
+    with b.browser(tmp_path, 390) as driver:
+        b.opened(driver, path)
+        assert driver.execute_script("return document.documentElement.scrollHeight") <= HEIGHT
+        for key in ("state_level", "state_again"):
+            assert wording.BOTH[key] in driver.find_element("tag name", "main").text
+
+
+LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a")]
+  .filter((each) => each.checkVisibility()).map((each) => each.id);"""
+
+
+def test_a_page_that_is_done_has_nothing_to_press(driver, file, folder):
+    made = b.report_of(driver, TEXT, "finished")
+    assert not b.at(driver, "report").is_displayed()
+    b.press(driver, "bytes")
+    assert b.at(driver, "report").is_displayed()
+    assert b.downloaded(driver, folder) == made
+    assert b.at(driver, "end").find_element("tag name", "h2").text == "Done"
+    assert "Send this file, and nothing else, to a@b.org" in b.done(driver)
+    assert driver.execute_script(LIVE) == []
+    assert b.at(driver, "record").get_property("value") == ""
+    b.press(driver, "bytes")
+    assert b.shown_report(driver) == made
+    before = set((folder / "down").iterdir())
+    b.opened(driver, file)
+    driver.back()
+    driver.forward()
+    b.until(driver, lambda: b.at(driver, "ledger").get_property("textContent"))
+    assert set((folder / "down").iterdir()) == before
+    assert {"count", "make"} <= set(driver.execute_script(LIVE))
+    assert "download" not in driver.execute_script(LIVE)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "nothing of it"])
+def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(driver, text):
+    before = stored(driver)
+    b.entered(driver, "record", text)
+    b.press(driver, "count")
+    b.until(driver, lambda: "all 12 counts are zero" in b.at(driver, "counted").text)
+    assert stored(driver) == before
+    b.entered(driver, "record", "party")
+    b.press(driver, "count")
+    b.until(driver, lambda: "Counted: 1 in" in b.at(driver, "counted").text)
+    assert "zero. Is this" not in b.at(driver, "counted").text
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_plain_text_gets_the_remedy(driver, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(bytes.fromhex(FILES[name]["bytes"]))
+    b.at(driver, "file").send_keys(str(path))
+    b.until(driver, lambda: b.said(driver) or b.at(driver, "record").get_property("value"))
+    said = FILES[name]["said"]
+    assert b.said(driver) == ("" if said is None else wording.BOTH[said])
+
+
+def test_levels_read_as_sentences_first(driver):
+    shown = [label.text for label in driver.find_elements("css selector", "#levels label")]
+    assert shown == [promise.sentence(level.epsilon, level.precision, "word") for level in LEVELS]
+
+
+def test_names_that_look_alike_are_one_record(driver):
+    made = b.report_of(driver, TEXT, "Zo\u00eb's  diary")
+    assert b.report_of(driver, "party", " zoe\u0308's DIARY\u200b") == made
+
+
+def test_a_record_of_an_older_ledger_is_found_as_it_was_spelt(driver):
+    """Ledgers used to keep names as they were typed; noise must not be drawn again for them."""
+    made = b.report_of(driver, TEXT, "lower")
+    b.evaluated(driver, RENAME)
+    assert b.report_of(driver, TEXT, "Upper Case") == made
+    assert b.report_of(driver, TEXT, "upper case") != made
+
+
+RENAME = """new Promise((resolve, reject) => {
+  const request = indexedDB.open("countveil-ledger", 1);
+  request.onsuccess = async () => {
+    const turn = request.result.transaction(["settings", "releases"], "readwrite"), answer = (asked) =>
+      new Promise((done) => { asked.onsuccess = () => done(asked.result); });
+    const secret = await answer(turn.objectStore("settings").get("secret"));
+    const entry = (await answer(turn.objectStore("releases").getAll())).at(-1);
+    const key = await crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    const sum = new Uint8Array(await crypto.subtle.sign("HMAC", key, new TextEncoder().encode("record\0Upper Case")));
+    entry.record = Array.from(sum, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    await answer(request.result.transaction("releases", "readwrite").objectStore("releases").put(entry));
+    request.result.close();
+    resolve(entry.record);
+  };
+})"""
 
 
 def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
@@ -407,10 +523,15 @@ def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
         b.until(driver, lambda: "could not be reached" in b.said(driver))
         b.until(driver, lambda: driver.execute_script(left) != "no")  # nobody knows whether it arrived
         with Running(tmp_path, made):
-            for _ in range(2):
-                b.press(driver, "send")
-                b.until(driver, lambda: "accepted" in b.said(driver))
-            assert b.requests(driver) == [address] * 3
+            driver.execute_script("for (const _ of [1, 2]) document.getElementById('send').click()")
+            b.until(driver, lambda: "accepted" in b.done(driver))
+            assert driver.execute_script(LIVE) == []
+            assert b.requests(driver) == [address] * 2
+            b.opened(driver, path)
+            assert b.report_of(driver, TEXT) == shown
+            assert "There is nothing left to send" in b.at(driver, "made").text
+            assert not driver.find_elements("id", "send")
+            assert b.requests(driver) == [path.as_uri()]
     assert [content for _, content in store.contents(tmp_path / "reports.sqlite")] == [shown]
 
 
