@@ -119,11 +119,15 @@ def _decoded(content: bytes, name: str) -> str:
         raise RefusedError(name, _fields.WHOLE_FILE, rule) from None
 
 
+def format_of(content: bytes) -> str | None:
+    """What to say, by its key in ``wording.BOTH``, of a file that is no plain text by its first bytes."""
+    return next((key for start, key in SIGNATURES if content.startswith(start)), None)
+
+
 def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
     """Counts from the bytes of a record in one of FORMATS; raises RefusedError."""
-    said = next((key for start, key in SIGNATURES if content.startswith(start)), None)
-    if said is not None:
-        raise RefusedError(name, _fields.WHOLE_FILE, f"must be plain text, got another format. {BOTH[said]}")
+    if key := format_of(content):
+        raise RefusedError(name, _fields.WHOLE_FILE, f"must be plain text, got another format. {BOTH[key]}")
     text = _decoded(content, name)
     if form == "text":
         return count_text(text, axes[0])
