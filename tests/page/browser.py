@@ -146,6 +146,21 @@ def evaluated(driver, code):
     return answer["result"].get("value")
 
 
+def stored(driver):
+    """The reports in the ledger, read beside the page."""
+    return evaluated(
+        driver,
+        """new Promise((resolve, reject) => {
+          const request = indexedDB.open("countveil-ledger", 1);
+          request.onerror = reject;
+          request.onsuccess = () => {
+            const all = request.result.transaction("releases").objectStore("releases").getAll();
+            all.onsuccess = () => { request.result.close(); resolve(all.result.map((entry) => entry.report)); };
+          };
+        })""",
+    )
+
+
 def requests(driver):
     """The addresses that were asked for since the last time, but for those that the page's policy held back."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
@@ -163,3 +178,8 @@ def picture(driver, path):
     """A picture of the whole page."""
     told = {"captureBeyondViewport": True, "format": "png"}
     Path(path).write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"]))
+
+
+LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a")]
+  .filter((each) => each.checkVisibility()).map((each) => each.id);"""
+"""The ids of everything on the page that can be pressed or filled in."""

@@ -5,7 +5,6 @@ import os
 import random
 import sys
 import time
-from pathlib import Path
 
 import axe_core_python
 import pytest
@@ -13,51 +12,9 @@ import pytest
 import countveil as cv
 from countveil.collect import collect
 from countveil.page import page
-from countveil.privacy import PrivacyLevel, counting, promise, report, study, wording
-from countveil.receive import store
+from countveil.privacy import PrivacyLevel, counting, report, study, wording
 from tests.page import browser as b
-from tests.receive.running import Running, free_port
-
-WORDS = [
-    *("surprise", "party", "cake", "candles", "balloon", "invite"),
-    *("budget", "meeting", "report", "deadline", "invoice", "agenda"),
-]
-LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(5, 10), PrivacyLevel(3, 1)]
-TEXT = "A surprise party! Cake, candles; the SURPRISE party’s at ten: ΟΔΟΣ, İstanbul."
-
-
-def planned(title="Offices", words=WORDS, levels=LEVELS, **more):
-    return study.new(title, "To learn.", "a@b.org", levels, [("word", words)], **more)
-
-
-STUDY = planned()
-FILES = json.loads((Path(__file__).parent / "cases" / "files.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("browser")
-
-
-@pytest.fixture(scope="module")
-def file(folder):
-    path = folder / "study.html"
-    path.write_text(page(STUDY), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def shared(folder):
-    with b.browser(folder) as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(shared, file):
-    """The page just opened; the ledger is that of the tests before, so that each needs a record of its own."""
-    shared.get_log("performance")
-    b.opened(shared, file)
-    return shared
+from tests.page.offices import LEVELS, STUDY, TEXT, WORDS, planned
 
 
 def test_text_in_report_out_and_not_a_request(driver, folder):
@@ -148,10 +105,10 @@ def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder
         )
         time.sleep(0.3)
         b.until(driver, lambda: b.at(driver, "ledger").text)
-        before = stored(driver)
+        before = b.stored(driver)
         made = b.report_of(driver, TEXT, name)
         assert b.report_of(driver, TEXT, name) == made
-        after = stored(driver)
+        after = b.stored(driver)
         assert len(after) - len(before) <= 1
         assert after.count(made.decode()) == 1
 
@@ -173,28 +130,13 @@ def test_a_killed_browser_comes_back_with_the_same_report(tmp_path, file):
             b.kill(driver)
     with b.browser(tmp_path) as driver:
         b.opened(driver, file)
-        before = stored(driver)
+        before = b.stored(driver)
         made = [b.report_of(driver, TEXT, f"killed {trial}") for trial in range(3)]
         assert made[2] == shown[2]
         assert before[-1].encode() == made[2]
-        after = stored(driver)
+        after = b.stored(driver)
         assert set(before) <= set(after) == {report.decode() for report in made}
         assert len(after) == 3
-
-
-def stored(driver):
-    """The reports in the ledger, read beside the page."""
-    return b.evaluated(
-        driver,
-        """new Promise((resolve, reject) => {
-          const request = indexedDB.open("countveil-ledger", 1);
-          request.onerror = reject;
-          request.onsuccess = () => {
-            const all = request.result.transaction("releases").objectStore("releases").getAll();
-            all.onsuccess = () => { request.result.close(); resolve(all.result.map((entry) => entry.report)); };
-          };
-        })""",
-    )
 
 
 def test_two_tabs_at_once_draw_once(driver, file):
@@ -221,7 +163,7 @@ def test_two_tabs_at_once_draw_once(driver, file):
                 driver.switch_to.window(tab)
                 seen.append(b.shown_report(driver))
             assert seen[0] == seen[1]
-            assert stored(driver).count(seen[0].decode()) == 1
+            assert b.stored(driver).count(seen[0].decode()) == 1
     finally:
         driver.switch_to.window(second)
         driver.close()
@@ -257,7 +199,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     b.press(driver, "sure")
     b.press(driver, "anew")
     b.until(driver, lambda: "to epsilon 3 at N = 10; it stands at 2, and your limit is 2" in b.said(driver))
-    assert stored(driver).count(fresh.decode()) == 1
+    assert b.stored(driver).count(fresh.decode()) == 1
 
 
 def limited(driver, epsilon, precision):
@@ -420,119 +362,6 @@ def test_the_page_is_short_on_a_phone(tmp_path):
         assert driver.execute_script("return document.documentElement.scrollHeight") <= HEIGHT
         for key in ("state_level", "state_again"):
             assert wording.BOTH[key] in driver.find_element("tag name", "main").text
-
-
-LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a")]
-  .filter((each) => each.checkVisibility()).map((each) => each.id);"""
-
-
-def test_a_page_that_is_done_has_nothing_to_press(driver, file, folder):
-    made = b.report_of(driver, TEXT, "finished")
-    assert not b.at(driver, "report").is_displayed()
-    b.press(driver, "bytes")
-    assert b.at(driver, "report").is_displayed()
-    assert b.downloaded(driver, folder) == made
-    assert b.at(driver, "end").find_element("tag name", "h2").text == "Done"
-    assert "Send this file, and nothing else, to a@b.org" in b.done(driver)
-    assert driver.execute_script(LIVE) == []
-    assert b.at(driver, "record").get_property("value") == ""
-    b.press(driver, "bytes")
-    assert b.shown_report(driver) == made
-    before = set((folder / "down").iterdir())
-    b.opened(driver, file)
-    driver.back()
-    driver.forward()
-    b.until(driver, lambda: b.at(driver, "ledger").get_property("textContent"))
-    assert set((folder / "down").iterdir()) == before
-    assert {"count", "make"} <= set(driver.execute_script(LIVE))
-    assert "download" not in driver.execute_script(LIVE)
-
-
-@pytest.mark.parametrize("text", ["", " \n", "nothing of it"])
-def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(driver, text):
-    before = stored(driver)
-    b.entered(driver, "record", text)
-    b.press(driver, "count")
-    b.until(driver, lambda: "all 12 counts are zero" in b.at(driver, "counted").text)
-    assert stored(driver) == before
-    b.entered(driver, "record", "party")
-    b.press(driver, "count")
-    b.until(driver, lambda: "Counted: 1 in" in b.at(driver, "counted").text)
-    assert "zero. Is this" not in b.at(driver, "counted").text
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_no_plain_text_gets_the_remedy(driver, tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(bytes.fromhex(FILES[name]["bytes"]))
-    b.at(driver, "file").send_keys(str(path))
-    b.until(driver, lambda: b.said(driver) or b.at(driver, "record").get_property("value"))
-    said = FILES[name]["said"]
-    assert b.said(driver) == ("" if said is None else wording.BOTH[said])
-
-
-def test_levels_read_as_sentences_first(driver):
-    shown = [label.text for label in driver.find_elements("css selector", "#levels label")]
-    assert shown == [promise.sentence(level.epsilon, level.precision, "word") for level in LEVELS]
-
-
-def test_names_that_look_alike_are_one_record(driver):
-    made = b.report_of(driver, TEXT, "Zo\u00eb's  diary")
-    assert b.report_of(driver, "party", " zoe\u0308's DIARY\u200b") == made
-
-
-def test_a_record_of_an_older_ledger_is_found_as_it_was_spelt(driver):
-    """Ledgers used to keep names as they were typed; noise must not be drawn again for them."""
-    made = b.report_of(driver, TEXT, "lower")
-    b.evaluated(driver, RENAME)
-    assert b.report_of(driver, TEXT, "Upper Case") == made
-    assert b.report_of(driver, TEXT, "upper case") != made
-
-
-RENAME = """new Promise((resolve, reject) => {
-  const request = indexedDB.open("countveil-ledger", 1);
-  request.onsuccess = async () => {
-    const turn = request.result.transaction(["settings", "releases"], "readwrite"), answer = (asked) =>
-      new Promise((done) => { asked.onsuccess = () => done(asked.result); });
-    const secret = await answer(turn.objectStore("settings").get("secret"));
-    const entry = (await answer(turn.objectStore("releases").getAll())).at(-1);
-    const key = await crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-    const sum = new Uint8Array(await crypto.subtle.sign("HMAC", key, new TextEncoder().encode("record\0Upper Case")));
-    entry.record = Array.from(sum, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    await answer(request.result.transaction("releases", "readwrite").objectStore("releases").put(entry));
-    request.result.close();
-    resolve(entry.record);
-  };
-})"""
-
-
-def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
-    address = f"http://127.0.0.1:{free_port()}/here/reports"
-    made = planned("Sent", address=address)
-    path = tmp_path / "sent.html"
-    path.write_text(page(made), encoding="utf-8")
-    with b.browser(tmp_path) as driver:
-        b.opened(driver, path)
-        shown = b.report_of(driver, TEXT)
-        assert not b.at(driver, "send").is_enabled()
-        b.press(driver, "seen")
-        assert b.requests(driver) == [path.as_uri()]
-        left = "return document.querySelector('#ledger td:last-child').textContent"
-        assert driver.execute_script(left) == "no"
-        b.press(driver, "send")
-        b.until(driver, lambda: "could not be reached" in b.said(driver))
-        b.until(driver, lambda: driver.execute_script(left) != "no")  # nobody knows whether it arrived
-        with Running(tmp_path, made):
-            driver.execute_script("for (const _ of [1, 2]) document.getElementById('send').click()")
-            b.until(driver, lambda: "accepted" in b.done(driver))
-            assert driver.execute_script(LIVE) == []
-            assert b.requests(driver) == [address] * 2
-            b.opened(driver, path)
-            assert b.report_of(driver, TEXT) == shown
-            assert "There is nothing left to send" in b.at(driver, "made").text
-            assert not driver.find_elements("id", "send")
-            assert b.requests(driver) == [path.as_uri()]
-    assert [content for _, content in store.contents(tmp_path / "reports.sqlite")] == [shown]
 
 
 def test_counts_filled_in_one_by_one_and_as_rows(tmp_path):
