@@ -1,11 +1,14 @@
+import json
 import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import countveil as cv
+from countveil.privacy import wording
 from tests.commands import COUNTS, SHORT, WORDS, fails, privatized, run
 
 
@@ -173,3 +176,40 @@ def test_privatize_refuses_in_one_line(here, changed, message):
     arguments = [part for option in options.items() for part in option]
     assert re.search(message, fails("privatize", source, *arguments))
     assert not (here / "r.npz").exists()
+
+
+@pytest.mark.parametrize("kind", ["counts.csv", "counts.npz", "counts.npy"])
+def test_counts_that_are_all_zero_warn_before_anything_is_made(here, kind):
+    zeros = np.zeros((3, 2), dtype=int)
+    if kind == "counts.csv":
+        (here / kind).write_text("a,b\n0,0\n0,0\n")
+    elif kind == "counts.npz":
+        scipy.sparse.save_npz(kind, scipy.sparse.csr_array(zeros))
+    else:
+        np.save(kind, zeros)
+    asked = ["privatize", kind, "-o", "r.npz", "--epsilon", "1", "--precision", "2"]
+    assert run(*asked).stderr == f"warning: every count in {kind} is zero; is it the right file?\n"
+    (here / "one.csv").write_text("a,b\n0,0\n0,1\n")
+    assert run("privatize", "one.csv", "-o", "one.npz", *asked[4:]).stderr == ""
+
+
+FILES = json.loads((Path(__file__).parents[1] / "page" / "cases" / "files.json").read_text())
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if FILES[name]["said"] not in (None, "not_text")])
+def test_documents_get_the_remedy(here, name):
+    (here / name).write_bytes(bytes.fromhex(FILES[name]["bytes"]))
+    said = fails("privatize", name, "-o", "r.npz", "--epsilon", "1", "--precision", "2")
+    assert wording.BOTH[FILES[name]["said"]] in said
+
+
+def test_a_table_in_another_encoding_gets_the_remedy(here):
+    (here / "counts.csv").write_bytes(bytes.fromhex(FILES["latin-1.csv"]["bytes"]))
+    said = fails("privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2")
+    assert wording.BOTH["not_text"] in said
+
+
+@pytest.mark.parametrize("values", [np.array([["a"]]), np.zeros((0, 2)), np.array([[np.nan]])])
+def test_what_is_no_count_is_refused_before_it_is_looked_at(here, values):
+    np.save("odd.npy", values)
+    assert "counts must" in fails("privatize", "odd.npy", "-o", "r.npz", "--epsilon", "1", "--precision", "2")

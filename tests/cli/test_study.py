@@ -25,7 +25,10 @@ def test_a_study_of_words(here):
     assert made.levels == (PrivacyLevel(1, 10), PrivacyLevel("0.1", "2.5"))
     assert made.truncated
     assert f"Wrote s.json: study {made.id}, word: 4." in said
-    assert "Level 1: hide up to 10 words at epsilon 1 (alpha 0.905;" in said
+    assert (
+        "Level 1: Strong protection: if you add or leave out up to 10 words, the report hardly shows it. (N = 10,"
+        in said
+    )
     shown = run("study", "show", "s.json").stdout
     assert made.levels[1].describe() in shown
     assert "To find topics." in shown

@@ -75,7 +75,7 @@ def until(driver, condition):
 def opened(driver, page):
     """Opens the page, and waits until it has read its ledger."""
     driver.get(page.as_uri())
-    until(driver, lambda: at(driver, "ledger").text)
+    until(driver, lambda: at(driver, "ledger").get_property("textContent"))
 
 
 def press(driver, name):
@@ -95,7 +95,14 @@ def entered(driver, name, text):
 
 
 def chosen(driver, place):
-    driver.find_elements("css selector", "input[name=level]")[place].click()
+    level = driver.find_elements("css selector", "input[name=level]")[place]
+    driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", level)
+    level.click()
+
+
+def done(driver):
+    """What the page says at its end, or nothing before."""
+    return at(driver, "end-said").text
 
 
 def said(driver):
@@ -122,7 +129,7 @@ def downloaded(driver, folder):
     """Downloads the report, and returns its bytes."""
     before = set((folder / "down").glob("*.json"))
     press(driver, "download")
-    until(driver, lambda: said(driver))
+    until(driver, lambda: done(driver))
 
     def arrived():
         return [p for p in set((folder / "down").glob("*.json")) - before if p.stat().st_size]
@@ -137,6 +144,21 @@ def evaluated(driver, code):
     answer = driver.execute_cdp_cmd("Runtime.evaluate", told)
     assert "exceptionDetails" not in answer, json.dumps(answer)[:2000]
     return answer["result"].get("value")
+
+
+def stored(driver):
+    """The reports in the ledger, read beside the page."""
+    return evaluated(
+        driver,
+        """new Promise((resolve, reject) => {
+          const request = indexedDB.open("countveil-ledger", 1);
+          request.onerror = reject;
+          request.onsuccess = () => {
+            const all = request.result.transaction("releases").objectStore("releases").getAll();
+            all.onsuccess = () => { request.result.close(); resolve(all.result.map((entry) => entry.report)); };
+          };
+        })""",
+    )
 
 
 def requests(driver):
@@ -156,3 +178,8 @@ def picture(driver, path):
     """A picture of the whole page."""
     told = {"captureBeyondViewport": True, "format": "png"}
     Path(path).write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"]))
+
+
+LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a")]
+  .filter((each) => each.checkVisibility()).map((each) => each.id);"""
+"""The ids of everything on the page that can be pressed or filled in."""

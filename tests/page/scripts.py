@@ -27,18 +27,22 @@ const stream = (text) => {
 
 def node(code, given, around=TWINS):
     """What a function body in JavaScript returns for ``given``; BigInts come as text."""
+    return _told(f"{around}\nconst answer = (() => {{ {code} }})(); {_TOLD}", given)
+
+
+def node_async(code, given, around=""):
+    """What the body of an async function returns."""
+    return _told(f"{around}\n(async () => {{ {code} }})().then((answer) => {{ {_TOLD} }});", given)
+
+
+_TOLD = 'process.stdout.write(JSON.stringify(answer, (key, x) => (typeof x === "bigint" ? String(x) : x)));'
+
+
+def _told(script, given):
     if shutil.which("node") is None:
         pytest.skip("needs node to run the page's scripts")
-    tail = (
-        f"\nconst answer = (() => {{ {code} }})();"
-        'process.stdout.write(JSON.stringify(answer, (key, x) => (typeof x === "bigint" ? String(x) : x)));'
-    )
     done = subprocess.run(
-        ["node", "-e", _AROUND + around + tail],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=False,
+        ["node", "-e", _AROUND + script], input=json.dumps(given), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -12,50 +12,9 @@ import pytest
 import countveil as cv
 from countveil.collect import collect
 from countveil.page import page
-from countveil.privacy import PrivacyLevel, counting, report, study
-from countveil.receive import store
+from countveil.privacy import PrivacyLevel, counting, report, study, wording
 from tests.page import browser as b
-from tests.receive.running import Running, free_port
-
-WORDS = [
-    *("surprise", "party", "cake", "candles", "balloon", "invite"),
-    *("budget", "meeting", "report", "deadline", "invoice", "agenda"),
-]
-LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(5, 10), PrivacyLevel(3, 1)]
-TEXT = "A surprise party! Cake, candles; the SURPRISE party’s at ten: ΟΔΟΣ, İstanbul."
-
-
-def planned(title="Offices", words=WORDS, levels=LEVELS, **more):
-    return study.new(title, "To learn.", "a@b.org", levels, [("word", words)], **more)
-
-
-STUDY = planned()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("browser")
-
-
-@pytest.fixture(scope="module")
-def file(folder):
-    path = folder / "study.html"
-    path.write_text(page(STUDY), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def shared(folder):
-    with b.browser(folder) as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(shared, file):
-    """The page just opened; the ledger is that of the tests before, so that each needs a record of its own."""
-    shared.get_log("performance")
-    b.opened(shared, file)
-    return shared
+from tests.page.offices import LEVELS, STUDY, TEXT, WORDS, planned
 
 
 def test_text_in_report_out_and_not_a_request(driver, folder):
@@ -146,10 +105,10 @@ def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder
         )
         time.sleep(0.3)
         b.until(driver, lambda: b.at(driver, "ledger").text)
-        before = stored(driver)
+        before = b.stored(driver)
         made = b.report_of(driver, TEXT, name)
         assert b.report_of(driver, TEXT, name) == made
-        after = stored(driver)
+        after = b.stored(driver)
         assert len(after) - len(before) <= 1
         assert after.count(made.decode()) == 1
 
@@ -171,28 +130,13 @@ def test_a_killed_browser_comes_back_with_the_same_report(tmp_path, file):
             b.kill(driver)
     with b.browser(tmp_path) as driver:
         b.opened(driver, file)
-        before = stored(driver)
+        before = b.stored(driver)
         made = [b.report_of(driver, TEXT, f"killed {trial}") for trial in range(3)]
         assert made[2] == shown[2]
         assert before[-1].encode() == made[2]
-        after = stored(driver)
+        after = b.stored(driver)
         assert set(before) <= set(after) == {report.decode() for report in made}
         assert len(after) == 3
-
-
-def stored(driver):
-    """The reports in the ledger, read beside the page."""
-    return b.evaluated(
-        driver,
-        """new Promise((resolve, reject) => {
-          const request = indexedDB.open("countveil-ledger", 1);
-          request.onerror = reject;
-          request.onsuccess = () => {
-            const all = request.result.transaction("releases").objectStore("releases").getAll();
-            all.onsuccess = () => { request.result.close(); resolve(all.result.map((entry) => entry.report)); };
-          };
-        })""",
-    )
 
 
 def test_two_tabs_at_once_draw_once(driver, file):
@@ -219,17 +163,18 @@ def test_two_tabs_at_once_draw_once(driver, file):
                 driver.switch_to.window(tab)
                 seen.append(b.shown_report(driver))
             assert seen[0] == seen[1]
-            assert stored(driver).count(seen[0].decode()) == 1
+            assert b.stored(driver).count(seen[0].decode()) == 1
     finally:
         driver.switch_to.window(second)
         driver.close()
         driver.switch_to.window(first)
 
 
-def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
+def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     name = "limited"
     made = b.report_of(driver, TEXT, name)
     b.downloaded(driver, folder)
+    b.opened(driver, file)
     b.chosen(driver, 1)
     assert b.report_of(driver, TEXT, name) is None
     assert "released in this study already" in b.said(driver)
@@ -239,6 +184,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
     b.press(driver, "sure")
     b.press(driver, "anew")
     b.until(driver, lambda: "Set a limit below" in b.said(driver))
+    assert b.at(driver, "limits").get_property("open")
     limited(driver, "2", "10")
     assert "epsilon 2 at N = 10" in b.at(driver, "limit-now").text
     b.press(driver, "anew")
@@ -248,11 +194,12 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, folder):
     assert report.decode(fresh, STUDY, "fresh").participant == report.decode(made, STUDY, "made").participant
     (folder / "down" / f"report-{report.decode(made, STUDY, 'made').participant[:8]}.json").unlink()
     assert b.downloaded(driver, folder) == fresh
+    b.opened(driver, file)
     assert b.report_of(driver, TEXT, name) == fresh
     b.press(driver, "sure")
     b.press(driver, "anew")
     b.until(driver, lambda: "to epsilon 3 at N = 10; it stands at 2, and your limit is 2" in b.said(driver))
-    assert stored(driver).count(fresh.decode()) == 1
+    assert b.stored(driver).count(fresh.decode()) == 1
 
 
 def limited(driver, epsilon, precision):
@@ -343,16 +290,19 @@ def test_every_step_by_keyboard(driver, folder):
     b.until(driver, lambda: b.at(driver, "counted").text)
     assert driver.switch_to.active_element.get_attribute("id") == "counted"
     tab_to("party").send_keys(Keys.SPACE)
-    assert b.at(driver, "party").get_attribute("aria-expanded") == "true"
     assert '"surprise party" five times' in b.at(driver, "example").text
-    tab_to("make").send_keys(Keys.ENTER)
-    b.until(driver, lambda: driver.find_elements("id", "download"))
-    tab_to("download").send_keys(Keys.ENTER)
-    b.until(driver, lambda: "Saved as" in b.said(driver))
-    assert driver.switch_to.active_element.get_attribute("id") == "download"
+    driver.execute_script("document.getElementById('limits').open = true")
     tab_to("limit").send_keys(Keys.ENTER)
     b.until(driver, lambda: "Both must be" in b.said(driver))
     assert driver.switch_to.active_element.get_attribute("id") == "limit"
+    tab_to("make").send_keys(Keys.ENTER)
+    b.until(driver, lambda: driver.find_elements("id", "download"))
+    assert driver.switch_to.active_element.get_attribute("id") == "made"
+    tab_to("bytes").send_keys(Keys.ENTER)
+    assert b.at(driver, "report").is_displayed()
+    tab_to("download").send_keys(Keys.ENTER)
+    b.until(driver, lambda: "was saved as" in b.done(driver))
+    assert driver.switch_to.active_element.get_attribute("id") == "end"
 
 
 @pytest.mark.parametrize("name", ["party", "make", "limit"])
@@ -360,12 +310,13 @@ def test_a_button_keeps_the_keyboard_once_it_was_pressed(driver, name):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
+    driver.execute_script("document.getElementById('limits').open = true")
     driver.execute_script("document.getElementById(arguments[0]).focus()", name)
     for _ in range(2):
         ActionChains(driver).send_keys(Keys.ENTER).perform()
         driver.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
         assert driver.switch_to.active_element.get_attribute("id") == name
-    assert b.at(driver, "party").get_attribute("aria-expanded") == "false"
+    assert not b.at(driver, "example").is_displayed()
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (390, False), (390, True)])
@@ -374,44 +325,43 @@ def test_nothing_serious_for_a_screen_reader_and_nothing_cut_off(file, tmp_path,
     with b.browser(tmp_path, width, dark) as driver:
         b.opened(driver, file)
         b.report_of(driver, TEXT)
-        b.press(driver, "party")
         b.downloaded(driver, tmp_path)
-        b.press(driver, "make")
+        looked_at(driver, source, f"done-{width}-{'dark' if dark else 'light'}", width)
+        b.opened(driver, file)
+        looked_at(driver, source, f"page-{width}-{'dark' if dark else 'light'}", width)
+        b.report_of(driver, TEXT)
         b.until(driver, lambda: driver.find_elements("id", "anew"))
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-        if folder := os.environ.get("COUNTVEIL_PICTURES"):
-            b.picture(driver, f"{folder}/page-{width}-{'dark' if dark else 'light'}.png")
-        with open(source, encoding="utf-8") as code:
-            b.evaluated(driver, code.read() + "; 0")
-        found = b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
-    violations = json.loads(found)
+        driver.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+        looked_at(driver, source, f"open-{width}-{'dark' if dark else 'light'}", width)
+
+
+def looked_at(driver, source, name, width):
+    """Nothing wider than the window, and nothing serious that axe finds; a picture if a folder for them is named."""
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    if folder := os.environ.get("COUNTVEIL_PICTURES"):
+        b.picture(driver, f"{folder}/{name}.png")
+    with open(source, encoding="utf-8") as code:
+        b.evaluated(driver, code.read() + "; 0")
+    violations = json.loads(
+        b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
+    )
     assert not [
         (v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")
     ]
 
 
-def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
-    address = f"http://127.0.0.1:{free_port()}/here/reports"
-    made = planned("Sent", address=address)
+HEIGHT = 2000
+"""The most pixels that the page may be high on a phone, before anything is entered."""
+
+
+def test_the_page_is_short_on_a_phone(tmp_path):
     path = tmp_path / "sent.html"
-    path.write_text(page(made), encoding="utf-8")
-    with b.browser(tmp_path) as driver:
+    path.write_text(page(planned("Offices", address="https://study.example.org/reports")), encoding="utf-8")
+    with b.browser(tmp_path, 390) as driver:
         b.opened(driver, path)
-        shown = b.report_of(driver, TEXT)
-        assert not b.at(driver, "send").is_enabled()
-        b.press(driver, "seen")
-        assert b.requests(driver) == [path.as_uri()]
-        left = "return document.querySelector('#ledger td:last-child').textContent"
-        assert driver.execute_script(left) == "no"
-        b.press(driver, "send")
-        b.until(driver, lambda: "could not be reached" in b.said(driver))
-        b.until(driver, lambda: driver.execute_script(left) != "no")  # nobody knows whether it arrived
-        with Running(tmp_path, made):
-            for _ in range(2):
-                b.press(driver, "send")
-                b.until(driver, lambda: "accepted" in b.said(driver))
-            assert b.requests(driver) == [address] * 3
-    assert [content for _, content in store.contents(tmp_path / "reports.sqlite")] == [shown]
+        assert driver.execute_script("return document.documentElement.scrollHeight") <= HEIGHT
+        for key in ("state_level", "state_again"):
+            assert wording.BOTH[key] in driver.find_element("tag name", "main").text
 
 
 def test_counts_filled_in_one_by_one_and_as_rows(tmp_path):

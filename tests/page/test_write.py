@@ -12,7 +12,7 @@ import pytest
 
 from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
-from countveil.privacy import PrivacyLevel, study
+from countveil.privacy import PrivacyLevel, counting, promise, study, wording
 from countveil.privacy.errors import RefusedError
 from tests.page.scripts import HERE
 
@@ -90,7 +90,7 @@ def test_every_string_is_used_and_every_use_has_a_string():
     template = (HERE / "page.html").read_text()
     quoted = set(re.findall(r'"([a-z_]+)"', scripts))
     made = {f"level_{name}" for name in ("strong", "moderate", "little", "nothing")}
-    made |= {"unit_words_one", "unit_counts_one"}
+    made |= {"unit_words_one", "unit_counts_one", *(key for _, key in counting.SIGNATURES)}
     used = quoted | made | set(re.findall(r"\{\{([a-z_]+)\}\}", template))
     assert set(own) <= used
     asked = set(re.findall(r'(?:say|Refused)\("([a-z_]+)"', scripts)) | made
@@ -114,6 +114,18 @@ def test_levels_are_shown_by_what_their_noise_does():
     shown = tables.levels(planned())[0]
     assert (shown["positive"], shown["within"], shown["strength"]) == ("47.5", 30, "strong")
     assert shown["promise"] == PrivacyLevel(1, 10).describe()
+
+
+@pytest.mark.parametrize(("epsilon", "precision"), [(1, 10), (5, "2.5"), ("0.4", "0.1"), (20, 1), (100, 100)])
+def test_levels_are_said_in_the_words_of_the_command(epsilon, precision):
+    level = PrivacyLevel(epsilon, precision)
+    made = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["party"])])
+    (shown,), said = tables.levels(made), strings()
+    unit = said["unit_words_one" if shown["amount"] == "1" else "unit_words"]
+    sentence = said[f"level_{shown['strength']}"].format(amount=shown["amount"], unit=unit)
+    assert promise.sentence(level.epsilon, level.precision, "word").startswith(sentence)
+    assert made.meanings()[0].startswith(sentence)
+    assert wording.BOTH.items() <= said.items()
 
 
 def test_a_translation(tmp_path):

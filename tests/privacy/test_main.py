@@ -1,6 +1,7 @@
 """The participant's command, in processes in which nothing but the standard library can be imported."""
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from countveil.privacy import PrivacyLevel, report, study
+from countveil.privacy import PrivacyLevel, report, study, wording
 from countveil.privacy.__main__ import main
 from countveil.privacy.ledger import Ledger
 
@@ -66,7 +67,11 @@ def test_nothing_else_is_importable_there():
 
 def test_the_whole_journey_of_one_participant(here):
     shown = alone("show", "study.json").stdout
-    assert "1. hide up to 10 words at epsilon 1 (alpha 0.905;" in shown
+    assert (
+        "1. Strong protection: if you add or leave out up to 10 words, the report hardly shows it. (N = 10,"
+        in shown
+    )
+    assert all(line in shown for line in wording.statements("word"))
     assert LEVELS[1].describe() in shown
 
     first = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
@@ -117,6 +122,35 @@ def test_no_name_and_no_word_of_the_text_leaves(here):
     alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes", "--name", "diary")
     said = (here / "r.json").read_text().lower()
     assert not re.search("zebulon|says|party|mail|diary|ledger", said)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "nothing of it"])
+def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(here, text):
+    (here / "mail.txt").write_text(text)
+    command = ["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1"]
+    declined = alone(*command, said="no\n", status=3)
+    assert "warning: Nothing of the study was found: all 5 counts are zero." in declined.stderr
+    assert declined.stdout.endswith("Nothing was made.\n")
+    assert alone("ledger").stdout == "Nothing was released.\n"
+    alone(*command, said="yes\nyes\n")
+    assert report.load("r.json", planned()).level == LEVELS[0]
+    assert "warning" in alone(*command, "--yes", "--name", "other").stderr
+
+
+def test_a_record_with_a_word_of_the_study_warns_of_nothing(here):
+    assert alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes").stderr == ""
+
+
+FILES = json.loads((Path(__file__).parents[1] / "page" / "cases" / "files.json").read_text())
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if FILES[name]["said"]])
+def test_a_file_that_is_no_plain_text_gets_the_remedy(here, capsys, name):
+    (here / name).write_bytes(bytes.fromhex(FILES[name]["bytes"]))
+    said = fails(capsys, "report", "study.json", name, "-o", "r.json", "--level", "1", "--yes")
+    assert wording.BOTH[FILES[name]["said"]] in said
+    with Ledger("ledger") as ledger:
+        assert ledger.entries() == []
 
 
 @pytest.mark.parametrize("answers", ["1\nno\n", "1\n", "1\n\n"])

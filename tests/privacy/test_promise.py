@@ -71,3 +71,28 @@ def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):
     reports = np.arange(-40 * precision, 42 * precision)
     law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
     assert np.maximum(*law).sum() / 2 > threshold
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "precision", "strength", "amount"),
+    [
+        (1, 10, "strong", "10"),
+        ("1.01", 10, "moderate", "10"),
+        (5, "2.5", "moderate", "2"),
+        ("0.5", "0.5", "strong", "1"),
+        (5, "0.5", "little", "1"),
+        (20, 4, "little", "2"),
+        (21, 1, "nothing", "1"),
+        (100, 100, "nothing", "21"),
+    ],
+)
+def test_a_level_is_a_sentence_first(epsilon, precision, strength, amount):
+    numbers = Fraction(epsilon), Fraction(precision)
+    assert promise.strength(*numbers) == strength
+    assert (promise.hides(*numbers) is None) == (strength in ("strong", "moderate"))
+    assert promise.amount(*numbers) == amount
+    if strength in ("little", "nothing"):
+        assert f"differ by {amount} in a single cell" in promise.describe(*numbers)
+    said = promise.sentence(*numbers, "count")
+    assert said.endswith(f"(N = {float(precision):g}, epsilon = {float(epsilon):g})")
+    assert f" {amount} count{'' if amount == '1' else 's'}, " in said

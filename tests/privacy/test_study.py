@@ -52,11 +52,26 @@ def test_the_words_of_version_1_are_frozen():
 
 def test_sizes_and_levels_in_words():
     assert (words().cells, categories().cells, categories().shape) == (4, 6, (2, 3))
-    assert words().meanings()[0].startswith("hide up to 10 words at epsilon 1 (alpha 0.905; a true zero")
-    assert categories().meanings()[1].startswith("hide up to 2.5 counts at epsilon 0.5 ")
+    assert (
+        words()
+        .meanings()[0]
+        .startswith(
+            "Strong protection: if you add or leave out up to 10 words, the report hardly shows it. "
+            "(N = 10, epsilon = 1; alpha 0.905; a true zero"
+        )
+    )
+    assert (
+        "up to 2 counts, the report hardly shows it. (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
+    )
     tenth = words(levels=[PrivacyLevel("0.4", "0.1")]).meanings()[0]
-    assert tenth.startswith("hide up to 0.1 words at epsilon 0.4, that is, 1 word at epsilon 4 (alpha")
-    assert words(levels=[PrivacyLevel(20, 1)]).meanings()[0].endswith("cells); hides little")
+    assert tenth.startswith(
+        "Moderate protection: if you add or leave out up to 1 word, it can be guessed, but hardly"
+    )
+    assert (
+        words(levels=[PrivacyLevel(20, 1)])
+        .meanings()[0]
+        .startswith("Little protection: if you add or leave out 1 word")
+    )
     assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
 
 
@@ -292,6 +307,22 @@ def test_a_first_row_is_no_header_if_it_looks_like_a_count_gone_wrong():
 @pytest.mark.parametrize(
     ("form", "content", "rule"),
     [
+        (
+            "csv",
+            b"Gr\xf6\xdfe,3",
+            "must be UTF-8 text, got other bytes at 2. This is not plain text in UTF-8. Save it as",
+        ),
+        (
+            "json",
+            b'{"Gr\xf6\xdfe": 3}',
+            "got other bytes at 4. This is not plain text in UTF-8. Save it as plain text",
+        ),
+        (
+            "text",
+            b"PK\x03\x04",
+            "must be plain text, got another format. This is a document of an office program",
+        ),
+        ("text", b"%PDF-1.7", "This is a PDF, not plain text. Open it, copy its text"),
         ("text", b"\xff", "must be UTF-8 text, got other bytes at 0"),
         ("csv", b"zebra\n", "must have 2 cells"),
         ("csv", b"zebra,-7\n", "must be a whole number from 0 to 2^62 in its last cell"),

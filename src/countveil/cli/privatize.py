@@ -10,8 +10,10 @@ from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy.counting import format_of
 from countveil.privacy.level import hides, short
 from countveil.privacy.release import Labels, describe_labels
+from countveil.privacy.wording import BOTH
 
 
 @plain_errors
@@ -70,7 +72,11 @@ def privatize_counts(
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
+    check_format(counts)
     table = read_counts(counts, not no_header, row_labels, vocabulary)
+    values = table.values
+    if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
+        typer.echo(f"warning: every count in {counts} is zero; is it the right file?", err=True)
     labels: dict[str, Any] = {
         "row_labels": None if no_row_labels else table.row_labels,
         "column_labels": table.column_labels,
@@ -87,6 +93,16 @@ def privatize_counts(
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed"
     typer.echo(f"Wrote {output}: {size} reports{files}, {kind}.")
+
+
+def check_format(counts: Path) -> None:
+    """Refuse a document of an office program or a PDF, and say how its content becomes plain text."""
+    if not counts.is_file() or counts.suffix.lower() == ".npz":  # which is a zip, as office documents are
+        return
+    with open(counts, "rb") as file:
+        start = file.read(8)
+    if key := format_of(start):
+        raise ValueError(f"{counts} must hold a matrix of counts, got another format. {BOTH[key]}")
 
 
 def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from countveil.data.tables import cells_of_coordinates
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -275,7 +276,9 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text, got other bytes at {error.start}") from error
+        raise ValueError(
+            f"{path} must be UTF-8 text, got other bytes at {error.start}. {BOTH['not_text']}"
+        ) from error
 
 
 _READERS: dict[str, Callable[..., CountTable]] = {

@@ -36,9 +36,8 @@ const chosen = () => DATA.levels[Number(document.querySelector("input[name=level
 const formOf = () => document.querySelector("input[name=form]:checked").value;
 
 function nameOf() {
-  const name = at("name").value.trim();
-  if (!name || !name.isWellFormed()) throw new Refused("no_name");
-  return name;
+  normalised(at("name").value);
+  return seen(at("name").value);
 }
 
 // The cells to show: those above zero first.
@@ -96,6 +95,7 @@ function showCounts() {
   const cells = cellsToShow(counts);
   const rows = cells.map((cell) => [labelOf(cell), `${counts[cell]}`]);
   at("counted").replaceChildren(
+    ...(inside ? [] : [paragraph(say("nothing_counted", { cells: CELLS }), "warning")]),
     paragraph(say("counted", { inside, cells: CELLS, positive, outside: found.outside, kinds: found.kinds })),
     table(say("counted_caption"), [say("label"), say("true_count")], rows),
   );
@@ -109,23 +109,27 @@ function placesOf(level) {
   return { ...level, precision: level.shortPrecision, epsilon: level.shortEpsilon, unit };
 }
 
+// What a level protects, in a sentence.
+function sentence(level) {
+  return say(`level_${level.strength}`, { amount: level.amount, unit: say(level.amount === "1" ? `${UNIT}_one` : UNIT) });
+}
+
 function showMeaning() {
   const level = chosen(), places = placesOf(level);
   const weak = level.strength === "little" || level.strength === "nothing";
   const draws = SAMPLE.map((count) => [`${count}`, ...[1, 2, 3].map(() => noisyOf([BigInt(count)], level)[0])]);
   const heads = [say("sample_true"), ...[1, 2, 3].map((number) => say("sample_draw", { number }))];
   at("meaning").replaceChildren(
-    make("h3", {}, say("means_heading")),
     paragraph(say("means_zero", places)),
     paragraph(say("means_within", places)),
     ...(weak
       ? [paragraph(say("means_weak", places), "warning")]
       : [paragraph(say(level.strength === "strong" ? "means_protected" : "means_moderate", places)), paragraph(say("means_not_protected", places))]),
     table(say("sample_caption"), heads, draws),
-    make("details", {}, make("summary", {}, say("means_exact")), paragraph(level.promise), paragraph(level.meaning)),
+    folded(say("means_exact"), paragraph(level.promise), paragraph(level.meaning)),
   );
   at("made").replaceChildren();
-  if (!at("example").hidden) showParty();
+  showParty();
 }
 
 function noisyOf(values, level) {
@@ -148,119 +152,19 @@ function showParty() {
   );
 }
 
-async function makeReport(ledger, anew) {
-  if (!counts) throw new Refused("count_first");
-  const level = chosen(), name = nameOf(), values = counts;
-  const entry = await ledger.obtain(DATA.id, DATA.title, name, level, (token) =>
-    encodeReport(DATA.fixed, level, token, privatized(values, samplerOf(level), DATA.truncated, entropy)), anew);
-  await showReport(ledger, entry, { name, values, level });
-  await showLedger(ledger);
-}
-
-async function showReport(ledger, entry, { name, values, level }) {
-  const token = ledger.participant(DATA.id, name);
-  const noisy = /"reports":\[([^\]]*)\]/.exec(entry.report)[1].split(",").map(BigInt);
-  const cells = cellsToShow(values, noisy);
-  const rows = cells.map((cell) => [labelOf(cell), `${values[cell]}`, `${noisy[cell]}`]);
-  const spent = Ledger.sum(await ledger.entries(name)), precision = fraction(level.precision);
-  const total = shown(times(entry.gone ? spent : plus(spent, rateOf(level)), precision));
-  const whole = make("div", { className: "scroll", tabIndex: 0, role: "region" }, make("pre", { id: "report" }, entry.report));
-  const caption = say("report_caption", { bytes: entry.report.length });
-  whole.setAttribute("aria-label", caption);
-  at("made").replaceChildren(
-    paragraph(entry.again ? say("made_again", { name, date: whenOf(entry.made) }) : say("made_new"), "note"),
-    table(say("beside_caption"), [say("label"), say("true_count"), say("noisy_count")], rows),
-    ...(cells.length < CELLS ? [paragraph(say("more_rows", { rows: cells.length, cells: CELLS }), "hint")] : []),
-    make("h3", {}, caption),
-    whole,
-    paragraph(say("report_token", { token })),
-    paragraph(say("report_adds", { total, precision: level.shortPrecision })),
-    ...handingOver(ledger, entry, token),
-    ...(entry.gone ? freshNoise(ledger) : []),
-  );
-  at("made").focus();
-}
-
-function handingOver(ledger, entry, token) {
-  const download = make("button", { type: "button", id: "download", className: "main" }, say("download"));
-  onClick(download, async () => {
-    const bytes = await ledger.handOver(entry.number), file = `report-${token.slice(0, 8)}.json`;
-    const link = URL.createObjectURL(new Blob([bytes], { type: "application/json" }));
-    make("a", { href: link, download: file }).click();
-    setTimeout(() => URL.revokeObjectURL(link), 60000);
-    await showLedger(ledger);
-    status(say("downloaded", { file, contact: DATA.contact }));
-  });
-  if (!DATA.address) return [make("p", {}, download)];
-  const seen = make("input", { type: "checkbox", id: "seen" });
-  const send = make("button", { type: "button", id: "send", disabled: true }, say("send"));
-  seen.addEventListener("change", () => { send.disabled = !seen.checked; });
-  onClick(send, async () => {
-    await sendReport(await ledger.handOver(entry.number));
-    await showLedger(ledger);
-  });
-  const label = make("label", {}, seen, say("send_seen", { address: DATA.address }));
-  return [make("p", {}, download), make("fieldset", {}, make("legend", {}, say("send")), label, send)];
-}
-
-// Plain text to the one address that the study names: no cookie, no referrer, no redirect.
-async function sendReport(body) {
-  const address = DATA.address;
-  status(say("sending"));
-  let answer, why;
-  try {
-    answer = await fetch(address, {
-      method: "POST", body, headers: { "Content-Type": "text/plain" },
-      mode: "cors", credentials: "omit", referrerPolicy: "no-referrer", redirect: "error", cache: "no-store",
-    });
-    why = (await answer.text()).slice(0, 300);
-  } catch {
-    status(say("sent_failed", { address }), true);
-    return;
-  }
-  if (answer.ok) status(say("sent"));
-  else status(say("sent_refused", { address, why }), true);
-}
-
-function freshNoise(ledger) {
-  const sure = make("input", { type: "checkbox", id: "sure" });
-  const anew = make("button", { type: "button", id: "anew", disabled: true }, say("anew"));
-  sure.addEventListener("change", () => { anew.disabled = !sure.checked; });
-  onClick(anew, () => makeReport(ledger, true));
-  return [make("fieldset", {}, make("legend", {}, say("anew")), make("label", {}, sure, say("anew_sure")), anew)];
-}
-
-async function showLedger(ledger) {
-  const name = at("name").value.trim(), entries = await ledger.entries(), limit = await ledger.limit();
-  const rows = entries.map((entry) => [
-    entry.title,
-    say("level_numbers", { epsilon: shown(fraction(entry.epsilon)), precision: shown(fraction(entry.precision)) }),
-    entry.gone ? whenOf(entry.gone) : say("ledger_not_left"),
-  ]);
-  const heads = [say("ledger_study"), say("ledger_level"), say("ledger_left")];
-  at("ledger").replaceChildren(
-    rows.length ? table(say("ledger_caption"), heads, rows) : paragraph(say("ledger_none")),
-  );
-  if (name && name.isWellFormed()) {
-    const level = chosen(), spent = Ledger.sum(await ledger.entries(name));
-    const total = shown(times(spent, fraction(level.precision)));
-    at("ledger").append(paragraph(say("spent", { name, total, precision: level.shortPrecision })));
-  }
-  at("limit-now").textContent = limit
-    ? say("limit_set", { epsilon: shown(fraction(limit.epsilon)), precision: shown(fraction(limit.precision)) })
-    : say("limit_none");
-}
-
 async function openFile() {
   const [file] = at("file").files;
   if (!file) return;
   if (file.size > MOST_BYTES) return status(say("too_large", { most: MOST_BYTES }), true);
   const ofCounts = /\.(csv|json)$/i.test(file.name) && formOf() === "text";
+  forget();
   try {
-    forget();
-    at("record").value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-  } catch {
-    return status(say("not_text"), true);
+    const bytes = new Uint8Array(await file.arrayBuffer()), other = formatOf(bytes, DATA.signatures);
+    if (other) throw new Refused(other);
+    at("record").value = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    at("record").value = "";
+    return status(say(error instanceof Refused ? error.key : "not_text"), true);
   }
   if (ofCounts) {
     at("form-counts").checked = true;
@@ -277,11 +181,12 @@ function offer() {
   at(DATA.words ? "form-text" : CELLS > ROWS ? "form-counts" : "form-cells").checked = true;
   at("levels").append(
     ...DATA.levels.map((level, place) => {
-      const input = make("input", { type: "radio", name: "level", value: `${place}`, checked: place === 0 });
-      const places = placesOf(level);
-      return make("label", {}, input, `${say(`level_${level.strength}`, places)} (${say("level_numbers", places)})`);
+      const input = make("input", { type: "radio", name: "level", value: `${place}`, checked: place === 0, autocomplete: "off" });
+      return make("label", {}, input, make("span", {}, `${sentence(level)} (${say("level_numbers", placesOf(level))})`));
     }),
   );
+  const units = { one: say(`${UNIT}_one`), many: say(UNIT) };
+  at("statements").append(...["state_level", "state_replace", "state_length"].map((key) => make("li", {}, say(key, units))));
 }
 
 async function start() {
@@ -294,11 +199,6 @@ async function start() {
   at("record").addEventListener("input", forget);
   at("cells").addEventListener("input", forget);
   onClick(at("count"), showCounts);
-  onClick(at("party"), () => {
-    at("example").hidden = !at("example").hidden;
-    at("party").setAttribute("aria-expanded", String(!at("example").hidden));
-    if (!at("example").hidden) showParty();
-  });
   let ledger = null;
   try {
     ledger = await Ledger.open(indexedDB, entropy);

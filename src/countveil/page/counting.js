@@ -101,7 +101,6 @@ function csvRows(text) {
   const endRow = () => { if (!fresh) endCell(); rows.push(row); row = []; fresh = true; };
   for (let i = 0; i < text.length; i++) {
     const c = text[i];
-    if (c === "\0") throw new Refused("not_csv");
     if (state === "quoted") {
       if (c !== '"') cell += c;
       else state = "closed";
@@ -155,8 +154,24 @@ class Cells {
   }
 }
 
-// Counts from rows label,...,count; rows of one cell add up. A first row without any digit in its last cell is
-// a header; what could be a mistyped count is refused.
+const GROUPING = /[ ,_'\u2019\u00a0\u2009\u202f]/g;
+const NUMBER = /^[+-]?(\p{Nd}+\.?\p{Nd}*|\.\p{Nd}+)(e[+-]?\p{Nd}+)?$/iu;
+
+// A first row is a header unless it ends in a number, or looks like a count gone wrong: labels of the study, and
+// a last cell with a digit in it.
+function isHeader(row, key, places) {
+  const last = row[key.length];
+  if (NUMBER.test(last.replace(GROUPING, "").replace(BLANK, ""))) return false;
+  return !(key.every((label, axis) => places[axis].has(label)) && /\p{N}/u.test(last));
+}
+
+// What a file is, by its first bytes, that is no plain text: the key of what to say about it; or undefined.
+function formatOf(bytes, signatures) {
+  const start = String.fromCharCode(...bytes.subarray(0, 8));
+  return signatures.find(([begins]) => start.startsWith(begins))?.[1];
+}
+
+// Counts from rows label,...,count; rows of one cell add up; the first one may be a header.
 function countCsv(text, axes) {
   if (!text.isWellFormed()) throw new Refused("not_text");
   const cells = new Cells(axes);
@@ -165,7 +180,7 @@ function countCsv(text, axes) {
     if (row.length !== axes.length + 1) throw new Refused("wrong_cells", { row: number + 1, cells: axes.length + 1 });
     const key = row.slice(0, -1).map((cell) => cell.replace(BLANK, ""));
     const last = row[axes.length].replace(BLANK, "");
-    if (number === 0 && !/\p{N}/u.test(last)) return;
+    if (number === 0 && isHeader(row, key, cells.places)) return;
     cells.add(key, wholeCount(last, number + 1));
   });
   return cells.counted();

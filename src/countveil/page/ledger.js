@@ -3,6 +3,21 @@
 // before anybody sees it.
 const LEDGER = "countveil-ledger";
 
+const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]/g;
+const BLANKS = /[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+
+// A record's name as a person sees it: without invisible characters, and with single spaces.
+function seen(name) {
+  return name.replace(INVISIBLE, "").replace(BLANKS, " ").replace(/^ | $/g, "");
+}
+
+// A record's name in one form: the twin of countveil/privacy/names.py.
+function normalised(name) {
+  const shown = seen(name);
+  if (!shown || !shown.isWellFormed()) throw new Refused("no_name");
+  return Array.from(shown.normalize("NFC"), (c) => c.toLowerCase().toUpperCase().toLowerCase()).join("").normalize("NFC");
+}
+
 function fraction(text) {
   const [num, den = "1"] = text.split("/");
   return { num: BigInt(num), den: BigInt(den) };
@@ -69,8 +84,14 @@ class Ledger {
   }
 
   digest(purpose, ...parts) {
-    const message = [purpose, ...parts.map((part) => part.normalize("NFC"))].join("\0");
-    return hmac(this.secret, new TextEncoder().encode(message));
+    return hmac(this.secret, new TextEncoder().encode([purpose, ...parts].join("\0")));
+  }
+
+  // The form of a record's name that its digest is of: as it was given, where an older ledger has it so.
+  async named(releases, record) {
+    const older = record.trim().normalize("NFC");
+    const found = await asked(releases.index("record").count(hex(this.digest("record", older))));
+    return found ? older : normalised(record);
   }
 
   participant(study, record) {
@@ -79,8 +100,8 @@ class Ledger {
 
   // The stored report about a record under a study and level, or else what `make` returns for its token, stored.
   obtain(study, title, record, level, make, anew) {
-    const key = hex(this.digest("record", record));
     return this.turn(async ({ settings, releases }) => {
+      const name = await this.named(releases, record), key = hex(this.digest("record", name));
       const known = await asked(releases.index("record").getAll(key));
       const last = known.filter((e) => e.study === study && e.epsilon === level.epsilon && e.precision === level.precision).at(-1);
       if (last && !(anew && last.gone)) {
@@ -90,7 +111,7 @@ class Ledger {
       Ledger.check(known, study, level, anew, await asked(settings.get("limit")));
       const entry = {
         record: key, study, title, epsilon: level.epsilon, precision: level.precision, turn: (last?.turn ?? 0) + 1,
-        anew, made: new Date().toISOString(), gone: null, report: make(this.participant(study, record)),
+        anew, made: new Date().toISOString(), gone: null, report: make(this.participant(study, name)),
       };
       entry.number = await asked(releases.add(entry));
       return { ...entry, again: false };
@@ -107,6 +128,14 @@ class Ledger {
         await asked(releases.put({ ...stored, gone: new Date().toISOString() }));
       }
       return stored.report;
+    });
+  }
+
+  // After the study's address accepted the report.
+  accepted(number) {
+    return this.turn(async ({ releases }) => {
+      const stored = await asked(releases.get(number));
+      await asked(releases.put({ ...stored, sent: new Date().toISOString() }));
     });
   }
 
@@ -134,11 +163,11 @@ class Ledger {
   }
 
   entries(record) {
-    return this.turn(async ({ releases }) =>
-      record === undefined
-        ? asked(releases.getAll())
-        : asked(releases.index("record").getAll(hex(this.digest("record", record)))),
-    );
+    return this.turn(async ({ releases }) => {
+      if (record === undefined) return asked(releases.getAll());
+      const name = await this.named(releases, record);
+      return asked(releases.index("record").getAll(hex(this.digest("record", name))));
+    });
   }
 
   limit() {

@@ -12,11 +12,8 @@ from typing import Any
 from countveil.privacy import noise
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.promise import HIDES_LITTLE, HIDES_NOTHING, felt
+from countveil.privacy.promise import HIDES_NOTHING, amount, felt, strength
 from countveil.privacy.study import Study
-
-STRONG = 1
-"""Up to this epsilon a level is called strong; moderate up to HIDES_LITTLE."""
 
 
 def levels(study: Study) -> list[dict[str, Any]]:
@@ -33,18 +30,14 @@ def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
         "shortEpsilon": short(level.epsilon),
         "shortPrecision": short(level.precision),
         "factor": times(exponent),
-        "strength": _strength(exponent),
+        "strength": strength(level.epsilon, level.precision),
+        "amount": amount(level.epsilon, level.precision),
         "positive": f"{100 * level.false_positive_rate:.3g}",
         "within": level.mechanism.within(0.95),
         "meaning": said,
         "promise": level.describe(),
         "thresholds": thresholds(level.rate),
     }
-
-
-def _strength(exponent: Fraction) -> str:
-    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
-    return next((name for bound, name in bounds if exponent <= bound), "nothing")
 
 
 def times(exponent: Fraction) -> str:

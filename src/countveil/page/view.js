@@ -32,6 +32,11 @@ function paragraph(text, className = "") {
   return make("p", { className }, text);
 }
 
+// What is one click away.
+function folded(summary, ...children) {
+  return make("details", {}, make("summary", {}, summary), ...children);
+}
+
 function status(text, wrong = false) {
   at("said").className = wrong ? "error" : "";
   at("said").textContent = text;
@@ -51,6 +56,7 @@ function onClick(button, work) {
     try {
       await work();
     } catch (error) {
+      if (["no_limit", "past_limit"].includes(error.key)) at("limits").open = true;
       if (error instanceof Refused) status(say(error.key, error.values), true);
       else if (error?.name?.endsWith("Error") && error instanceof DOMException) status(say("ledger_failed"), true);
       else status(say("failed", { why: String(error?.message ?? error) }), true);

@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from countveil.page import tables
-from countveil.privacy import _fields, counting, report
+from countveil.privacy import _fields, counting, report, wording
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import WORDS, Study
 
-SCRIPTS = ("survival.js", "noise.js", "counting.js", "report.js", "ledger.js", "view.js", "app.js")
+SCRIPTS = (
+    "survival.js",
+    "noise.js",
+    "counting.js",
+    "report.js",
+    "ledger.js",
+    "view.js",
+    "handing.js",
+    "app.js",
+)
 _HERE = Path(__file__).parent
 _MAX_STRINGS_BYTES = 1 << 20
 _PLACE = re.compile(r"\{([a-z]+)\}")
@@ -57,7 +66,7 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
 
     Raises RefusedError if keys are missing or unknown, or a text names other {places} than the original.
     """
-    own = json.loads(_part("strings.json"))
+    own = json.loads(_part("strings.json")) | wording.BOTH
     if path is None:
         return own
     name = os.fspath(path)
@@ -104,6 +113,7 @@ def _data(study: Study, said: dict[str, str]) -> dict[str, Any]:
         "truncated": study.truncated,
         "fixed": report.fixed(study),
         "levels": tables.levels(study),
+        "signatures": [[start.decode("latin-1"), key] for start, key in counting.SIGNATURES],
         "unicode": tables.unicode() if words else None,
         "rule": counting.RULE if words else None,
         "strings": said,

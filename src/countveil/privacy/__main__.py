@@ -20,6 +20,7 @@ from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.study import WORDS, Study, load
+from countveil.privacy.wording import BOTH
 
 MAX_RECORD_BYTES = 1 << 28
 _OPENING = b'{"format":"countveil-report"'
@@ -118,6 +119,9 @@ def _report(options: argparse.Namespace) -> int:
         output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}.json")
         _check_output(output, options)
         entry = _obtained(options, study, level, ledger)
+        if entry is None:
+            print("Nothing was made.")
+            return 3
         _preview(entry, study, ledger, options)
         question = f"Write it to {output}? (yes/no) "
         if not options.yes and _asked(question, options).lower() not in ("y", "yes"):
@@ -140,8 +144,8 @@ def _opened(options: argparse.Namespace) -> Ledger:
     return ledger
 
 
-def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry:
-    """The stored report, or one made of the record now and stored."""
+def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry | None:
+    """The stored report, or one made of the record now and stored; None if the person does not want one of zeros."""
     stored = ledger.find(study, options.name, level, options.anew)
     counted = None
     if stored is not None:
@@ -151,12 +155,20 @@ def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, le
         )
     else:
         counted = _count(options, study)  # before the ledger is locked
+        if not any(counted.values) and not _sure_of_zeros(options, study):
+            return None
 
     def make(token: str) -> bytes:
         counts = (counted or _count(options, study)).values
         return report.encode(report.privatized(counts, study, level, token), study)
 
     return ledger.obtain(study, options.name, level, make, options.anew)
+
+
+def _sure_of_zeros(options: argparse.Namespace, study: Study) -> bool:
+    """Warns of a record without anything of the study; whether to go on."""
+    print("warning: " + BOTH["nothing_counted"].format(cells=study.cells), file=sys.stderr)
+    return options.yes or _asked("Go on? (yes/no) ", options).lower() in ("y", "yes")
 
 
 def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from countveil.privacy import _fields
 from countveil.privacy._counts import MAX_COUNT, reads_as_number
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.wording import BOTH
 
 TOKENISATION = "letters-digits-1"
 RULE = (
@@ -23,6 +24,9 @@ RULE = (
     "marks and digits; an apostrophe between two of them belongs to the word; everything else separates."
 )
 FORMATS = ("text", "csv", "json")
+SIGNATURES = ((b"PK\x03\x04", "office_file"), (b"\xd0\xcf\x11\xe0", "office_file"), (b"{\\rtf", "office_file"),
+              (b"%PDF-", "pdf_file"))  # fmt: skip
+"""How files begin that are not plain text (.docx, .odt, .xlsx; .doc, .xls; .rtf; .pdf), and what to say of each."""
 
 _WHOLE = "must be a whole number from 0 to 2^62"
 
@@ -111,21 +115,29 @@ def _decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        rule = f"must be UTF-8 text, got other bytes at {error.start}"
+        rule = f"must be UTF-8 text, got other bytes at {error.start}. {BOTH['not_text']}"
         raise RefusedError(name, _fields.WHOLE_FILE, rule) from None
+
+
+def format_of(content: bytes) -> str | None:
+    """What to say, by its key in ``wording.BOTH``, of a file that is no plain text by its first bytes."""
+    return next((key for start, key in SIGNATURES if content.startswith(start)), None)
 
 
 def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
     """Counts from the bytes of a record in one of FORMATS; raises RefusedError."""
+    if key := format_of(content):
+        raise RefusedError(name, _fields.WHOLE_FILE, f"must be plain text, got another format. {BOTH[key]}")
+    text = _decoded(content, name)
     if form == "text":
-        return count_text(_decoded(content, name), axes[0])
+        return count_text(text, axes[0])
     return (count_csv if form == "csv" else count_json)(content, axes, name)
 
 
 def _miswritten(key: tuple[str, ...], cell: str, axes: tuple[tuple[str, ...], ...]) -> bool:
     """Whether a first row is a mistyped count, not a header: the study's labels, then a cell with a digit."""
     of_study = all(label in labels for label, labels in zip(key, axes, strict=True))
-    return of_study and any(character.isdigit() for character in cell)
+    return of_study and any(unicodedata.category(c).startswith("N") for c in cell)
 
 
 def _whole(cell: str, name: str, field: str) -> int:

@@ -26,6 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+from countveil.privacy import names
 from countveil.privacy.errors import LimitError, RefusedError
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
@@ -186,12 +187,22 @@ class Ledger:
             raise RefusedError(self.path, "a level", f"{_FRACTIONS}: the ledger is damaged") from None
 
     def _digest(self, purpose: str, *parts: str) -> bytes:
-        message = "\0".join([purpose, *(unicodedata.normalize("NFC", part) for part in parts)])
+        message = "\0".join([purpose, *parts])
         return hmac.digest(self._secret, message.encode("utf-8", "surrogatepass"), "sha256")
+
+    def _named(self, record: str) -> str:
+        """The form of a record's name that its digest is of: as it was given, where an older ledger has it so."""
+        older = unicodedata.normalize("NFC", record)
+        found = self._one("SELECT count(*) FROM releases WHERE record = ?", self._digest("record", older))[0]
+        return older if found else names.normalised(record)
+
+    def _key(self, record: str) -> bytes:
+        return self._digest("record", self._named(record))
 
     def participant(self, study: Study, record: str) -> str:
         """The token that stands for a record in a study: a function of its name and this ledger's key alone."""
-        return self._digest("participant", study.id, record)[:16].hex()
+        with self._plainly():
+            return self._digest("participant", study.id, self._named(record))[:16].hex()
 
     def find(self, study: Study, record: str, level: PrivacyLevel, anew: bool = False) -> Entry | None:
         """The report that asking again gives, if there is one: the last that left, or else one that did not.
@@ -199,7 +210,7 @@ class Ledger:
         ``anew`` looks only for one that did not leave.
         """
         with self._plainly():
-            found = self._asked(self._digest("record", record), study, level)
+            found = self._asked(self._key(record), study, level)
         return _again(found, anew)
 
     def _asked(self, record: bytes, study: Study, level: PrivacyLevel) -> list[Entry]:
@@ -222,8 +233,8 @@ class Ledger:
         beside the others. On return the report is on disk. Raises LimitError where the limit, or its absence,
         forbids a release.
         """
-        key = self._digest("record", record)
         with self._turn():
+            key = self._key(record)
             found = self._asked(key, study, level)
             again = _again(found, anew)
             if again is not None:
@@ -302,7 +313,7 @@ class Ledger:
         with self._plainly():
             if record is None:
                 return self._entries("TRUE")
-            return self._entries("record = ?", self._digest("record", record))
+            return self._entries("record = ?", self._key(record))
 
 
 def _again(found: list[Entry], anew: bool) -> Entry | None:

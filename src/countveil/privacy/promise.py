@@ -3,8 +3,11 @@
 import math
 from fractions import Fraction
 
+from countveil.privacy import wording
 from countveil.privacy.exact import short
 
+STRONG = 1
+"""Up to this epsilon a level is called strong; moderate up to HIDES_LITTLE."""
 HIDES_LITTLE = 5
 HIDES_NOTHING = 20
 """Above these epsilons no protection is claimed: a shift by N goes unseen about once in e^(epsilon/2)."""
@@ -22,6 +25,26 @@ def hides(epsilon: Fraction, precision: Fraction) -> str | None:
     if exponent <= HIDES_LITTLE:
         return None
     return LITTLE if exponent <= HIDES_NOTHING else "practically nothing"
+
+
+def strength(epsilon: Fraction, precision: Fraction) -> str:
+    """How much a promise protects: "strong", "moderate", "little" or "nothing"."""
+    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
+    return next((name for bound, name in bounds if felt(epsilon, precision) <= bound), "nothing")
+
+
+def amount(epsilon: Fraction, precision: Fraction) -> str:
+    """The difference that the sentence about a promise speaks of: all that is protected, or one that shows."""
+    if (hidden := hides(epsilon, precision)) is not None:
+        return short(_small_difference(epsilon / precision, precision, hidden))
+    return short(Fraction(max(1, math.floor(precision))))
+
+
+def sentence(epsilon: Fraction, precision: Fraction, unit: str) -> str:
+    """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
+    said = wording.level(strength(epsilon, precision), amount(epsilon, precision), unit)
+    numbers = wording.BOTH["level_numbers"].format(precision=short(precision), epsilon=short(epsilon))
+    return f"{said} ({numbers})"
 
 
 def describe(epsilon: Fraction, precision: Fraction) -> str:

@@ -15,10 +15,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from countveil.privacy import _fields, _format, counting
+from countveil.privacy import _fields, _format, counting, promise, wording
 from countveil.privacy.errors import RefusedError
-from countveil.privacy.exact import short
-from countveil.privacy.level import PrivacyLevel, hides
+from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.mechanisms import TwoSidedGeometric
 
 FORMAT = "countveil-study"
@@ -70,6 +69,11 @@ class Study:
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     truncated: bool = True
     address: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """What N counts: "word" or "count"."""
+        return "word" if self.kind == WORDS else "count"
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -128,18 +132,12 @@ class Study:
         return json.dumps(head | described, indent=1, ensure_ascii=True) + "\n"
 
     def meanings(self) -> list[str]:
-        """One line for each level: "hide up to 10 words at epsilon 1", and what it comes to."""
-        unit = "word" if self.kind == WORDS else "count"
-        lines = []
-        for level in self.levels:
-            weak, many = hides(level), "" if level.precision == 1 else "s"
-            one = "" if level.precision >= 1 else f", that is, 1 {unit} at epsilon {short(level.rate)}"
-            lines.append(
-                f"hide up to {short(level.precision)} {unit}{many} at epsilon {short(level.epsilon)}{one} "
-                f"(alpha {level.alpha:.3g}; a true zero is reported as positive in "
-                f"{level.false_positive_rate:.0%} of cells)" + (f"; hides {weak}" if weak else "")
-            )
-        return lines
+        """One line for each level: what it protects in a sentence, its numbers, and what they come to."""
+        return [
+            f"{promise.sentence(level.epsilon, level.precision, self.unit)[:-1]}; alpha {level.alpha:.3g}; "
+            f"a true zero is reported as positive in {level.false_positive_rate:.0%} of cells)"
+            for level in self.levels
+        ]
 
     def describe(self) -> str:
         """What is asked and on offer, as a participant reads it: several lines."""
@@ -157,7 +155,7 @@ class Study:
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]
-        return "\n".join([*head, holds, *rule, "", "Levels:", *levels])
+        return "\n".join([*head, holds, *rule, "", "Levels:", *levels, "", *wording.statements(self.unit)])
 
 
 def new(

@@ -1,0 +1,25 @@
+"""What a person calls a record, brought to one form: what looks the same to a person names the same record."""
+
+import re
+import unicodedata
+
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.wording import BOTH
+
+_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_BLANK = re.compile("[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+
+def normalised(name: str) -> str:
+    """A record's name in Unicode form NFC, without invisible characters, case, and all but single spaces.
+
+    Case goes character by character, by way of capitals ("ß" is "ss"), so that a browser does the same: its twin is
+    in page/ledger.js. Raises RefusedError if nothing is left, or the name is not text.
+    """
+    seen = _BLANK.sub(" ", _INVISIBLE.sub("", name)).strip(" ")
+    if not seen or any(unicodedata.category(character) == "Cs" for character in seen):
+        raise RefusedError(
+            "the ledger", "name", f"must name a record, got {ascii(name)[:40]}. {BOTH['no_name']}"
+        )
+    folded = "".join(c.lower().upper().lower() for c in unicodedata.normalize("NFC", seen))
+    return unicodedata.normalize("NFC", folded)

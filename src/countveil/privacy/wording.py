@@ -1,0 +1,49 @@
+"""What the participant's page and command both say: one text for both, so that they cannot differ.
+
+Places in curly brackets are filled in by either side; the page takes its copy, which can be translated, from here.
+"""
+
+_REMEDY = (
+    "Save it as plain text, UTF-8: in Word, File > Save As > Plain Text (.txt), then Other encoding > Unicode (UTF-8); "
+    "in LibreOffice, File > Save As > Text - Choose Encoding (.txt), then UTF-8; in Excel, File > Save As > CSV UTF-8."
+)
+BOTH = {
+    "unit_words": "words",
+    "unit_words_one": "word",
+    "unit_counts": "counts",
+    "unit_counts_one": "count",
+    "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, the report hardly shows it.",
+    "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, it can be guessed, "
+    "but hardly known.",
+    "level_little": "Little protection: if you add or leave out {amount} {unit}, it can usually be told from the "
+    "report.",
+    "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, it can almost always be told "
+    "from the report.",
+    "level_numbers": "N = {precision}, epsilon = {epsilon}",
+    "state_level": "The level that you choose is published with the report. Choose what you would always want, not "
+    "what this record needs.",
+    "state_replace": "Putting one {one} in place of another takes 2 of the N {many}: one left out, one added.",
+    "state_length": "How many {many} you have in all is hidden only as far as N says, too.",
+    "state_again": "Decide before you look at the noise. Making reports at other levels or under other names until you "
+    "like one tells something by itself, and weakens the promise.",
+    "nothing_counted": "Nothing of the study was found: all {cells} counts are zero. Is this the right record, in the "
+    "right language? If it is, go on: a report of zeros is a report like any other.",
+    "not_text": f"This is not plain text in UTF-8. {_REMEDY}",
+    "office_file": f"This is a document of an office program, not plain text. {_REMEDY}",
+    "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
+    "text, UTF-8.",
+    "no_name": "Give the record a name with a letter, a digit or a sign in it.",
+}
+
+
+def level(strength: str, amount: str, unit: str) -> str:
+    """What a level protects in one sentence; ``strength`` and ``amount`` are those of ``promise``."""
+    named = BOTH[f"unit_{unit}s_one" if amount == "1" else f"unit_{unit}s"]
+    return BOTH[f"level_{strength}"].format(amount=amount, unit=named)
+
+
+def statements(unit: str) -> list[str]:
+    """What a participant must know before choosing a level and making a report, a line each."""
+    one, many = BOTH[f"unit_{unit}s_one"], BOTH[f"unit_{unit}s"]
+    keys = ("state_level", "state_replace", "state_length", "state_again")
+    return [BOTH[key].format(one=one, many=many) for key in keys]
