@@ -7,9 +7,9 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Engine
 from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
@@ -117,7 +117,7 @@ def sample(
     stop = threading.Event()
     started = time.perf_counter() - earlier
     with (
-        threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race to set it
+        one_blas_thread(),  # once, here: two chains would race to set it
         progress_bar(progress) as bar,
         engine_or_threads(engine, max(1, threads // side_by_side)) as blocks_engine,
         ThreadPoolExecutor(side_by_side) as pool,
@@ -240,7 +240,7 @@ def ascend(
     objectives: list[float] = []
     converged = interrupted = False
     with (
-        threadpool_limits(limits=1, user_api="blas"),
+        one_blas_thread(),
         progress_bar(progress) as bar,
         engine_or_threads(engine, threads) as blocks_engine,
     ):

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference import cavi, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
@@ -287,7 +287,7 @@ def learn_rows(
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@one_blas_thread()
 def go_on(
     data: Data,
     model: Factorization,
