@@ -102,7 +102,8 @@ def sample(
     """Run all chains; Ctrl-C ends them after the current sweep and returns the draws so far.
 
     Chains run side by side if there are threads for it. With more threads than chains, or with an engine, a chain's
-    blocks do too. The draws are the same either way, and after a resume.
+    blocks do too. The draws are the same either way, and after a resume. A checkpoint that cannot be written is told of
+    by a warning, and the run goes on.
 
     Raises:
         KeyboardInterrupt: interrupted before any chain had kept a draw.
@@ -115,7 +116,7 @@ def sample(
     mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
     stop = threading.Event()
-    started = time.perf_counter() - earlier
+    started, saver = time.perf_counter() - earlier, checkpoint.Saver()
     with (
         one_blas_thread(),  # once, here: two chains would race to set it
         progress_bar(progress) as bar,
@@ -135,7 +136,7 @@ def sample(
         def save() -> None:
             if saving:
                 snapshots = [chain.snapshot for chain in chains]
-                checkpoint.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
+                saver.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
             futures = [
