@@ -123,6 +123,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
             ValueError: a parameter out of range, data that its class refuses or that do not fit the model, a damaged
                 checkpoint or one of other data or settings.
             FileExistsError: the checkpoint exists and ``resume`` is not set.
+            MemoryError: the draws do not fit in memory.
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()

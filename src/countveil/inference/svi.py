@@ -30,6 +30,7 @@ from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
+from countveil.inference.draws import check_room
 from countveil.inference.factors import offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
@@ -266,6 +267,7 @@ def learn_rows(
     started: float,
 ) -> Fitted:
     """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
+    check_room(settings.plan._replace(chains=1), model)
     expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
     bounds: list[float] = []
     interrupted = False
