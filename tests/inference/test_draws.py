@@ -108,10 +108,10 @@ def test_draws_that_do_not_fit_in_memory_are_refused_before_they_are_made(monkey
         MemoryError, match=f"^draws must fit in memory: {sizes}; take a {ADVICE} or fewer chains=$"
     ):
         Draws.empty(HUGE, MODEL)
+    monkeypatch.setattr(draws_module, "available_memory", lambda: 10**9)
     with pytest.raises(
         MemoryError, match=f"from 1 chain need 1.7 GB, 1.0 GB are available; take a {ADVICE}$"
     ):
-        monkeypatch.setattr(draws_module, "available_memory", lambda: 10**9)
         Draws.empty(HUGE._replace(chains=1), MODEL)
 
 
