@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.facts import find_facts
-from countveil.inference.starts.alternating import fit_reports
+from countveil.inference.starts.alternating import fit_and_merge
 from engines import ALPHA, truncated_reports
 
 MOST_SECONDS, LEAST_RATIO = 12.0, 1.7
@@ -41,13 +41,13 @@ def main(path: str, n_topics: int = 50, turns: int = 3) -> int:
     seconds: dict[int, list[float]] = {1: [], 2: []}
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     with ThreadEngine(1) as one, ThreadEngine(2) as two:
-        fit_reports(few, n_topics, np.random.default_rng(1), one, 1)  # compiles, or loads what was compiled
+        fit_and_merge(few, n_topics, np.random.default_rng(1), one)  # compiles, or loads what was compiled
         for _ in range(turns):
             for threads, engine in ((1, one), (2, two)):
                 started, processor = time.perf_counter(), time.process_time()
                 find_facts(observations, engine)
                 facts_seconds = time.perf_counter() - started
-                found[threads] = fit_reports(observations, n_topics, np.random.default_rng(1), engine)
+                found[threads] = fit_and_merge(observations, n_topics, np.random.default_rng(1), engine)
                 seconds[threads].append(time.perf_counter() - started)
                 processor = time.process_time() - processor
                 print(

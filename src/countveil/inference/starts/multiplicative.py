@@ -9,7 +9,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
-from countveil.inference.starts.alternating import fit_reports
+from countveil.inference.starts.alternating import affordable, fit_reports
 from countveil.kernels import start as kernels
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
@@ -95,7 +95,7 @@ def shared_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> np.ndarray:
     """The rows of a nonnegative least-squares fit as the factor that both sides use, each component of mean 1."""
-    theta, _ = fit_reports(observations, model.n_components, rng, engine)
+    theta, _ = fit_reports(observations, model.n_components, rng, engine, affordable(observations))
     mean = theta.mean(axis=0)
     return model.as_row_factor(np.maximum(theta / np.where(mean > 0.0, mean, 1.0), SHARED_FLOOR))
 

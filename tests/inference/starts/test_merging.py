@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from countveil.inference.starts.merging import leading_pair, losses, merged
+
+
+def test_losses_are_second_singular_values_of_pairs():
+    rng = np.random.default_rng(1)
+    theta, phi = rng.random((9, 4)), rng.random((7, 4))
+    found = losses(theta.T @ theta, phi.T @ phi)
+    for i in range(4):
+        assert found[i, i] == np.inf
+        for j in set(range(4)) - {i}:
+            values = np.linalg.svd(theta[:, [i, j]] @ phi[:, [i, j]].T, compute_uv=False)
+            assert found[i, j] == pytest.approx(values[1] ** 2, rel=1e-9)
+
+
+def test_a_pair_becomes_its_leading_singular_vectors():
+    rng = np.random.default_rng(2)
+    theta, phi = rng.random((9, 2)), rng.random((7, 2))
+    u, v = leading_pair(theta, phi)
+    left, values, right = np.linalg.svd(theta @ phi.T)
+    np.testing.assert_allclose(np.outer(u, v), values[0] * np.outer(left[:, 0], right[0]), rtol=1e-6)
+    assert min(u.min(), v.min()) >= 0.0
+
+
+def test_copies_are_merged_and_nothing_is_lost():
+    rng = np.random.default_rng(3)
+    theta, phi = rng.gamma(0.3, 1.0, (30, 4)), rng.gamma(0.3, 1.0, (20, 4))
+    shares = rng.random(4)
+    doubled = np.hstack([theta * shares, theta * (1.0 - shares)]), np.hstack([phi, phi])
+    found = merged(*doubled, 4)
+    assert [factor.shape for factor in found] == [(30, 4), (20, 4)]
+    np.testing.assert_allclose(found[0] @ found[1].T, theta @ phi.T, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_left", [1, 3, 6])
+def test_components_without_anything_go_first(n_left):
+    rng = np.random.default_rng(4)
+    theta, phi = rng.random((8, 6)), rng.random((5, 6))
+    theta[:, [0, 4]] = 0.0
+    found = merged(theta, phi, n_left)
+    assert found[0].shape == (8, n_left)
+    assert np.isfinite(found[0]).all()
+    if n_left == 3:
+        assert (found[0].sum(axis=0) > 0.0).all()
+
+
+def test_what_is_given_stays():
+    theta, phi = np.random.default_rng(5).random((2, 6, 4))
+    before = theta.copy(), phi.copy()
+    merged(theta, phi, 2)
+    np.testing.assert_array_equal(theta, before[0])
+    np.testing.assert_array_equal(phi, before[1])
