@@ -7,7 +7,10 @@ import countveil as cv
 
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
-pytestmark = pytest.mark.filterwarnings("ignore:Not to be trusted")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Not to be trusted"),
+    pytest.mark.filterwarnings("ignore:The chains disagree"),  # they are short
+]
 
 
 def scene(rows=range(30), words=range(20)):
