@@ -14,6 +14,7 @@ import numpy as np
 
 from countveil.files import replacing
 from countveil.privacy import PrivacyLevel, _archive, _format, _npy, report
+from countveil.privacy._text import cell
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
@@ -71,20 +72,18 @@ def collect(
                 _refuse_again(found, seen, name)
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
-                told = (_cell(error.field), _cell(error.rule))
-                writer.writerow((_cell(name), REFUSED, "", "", "", *told))
+                told = (cell(error.field), cell(error.rule))
+                writer.writerow((cell(name), REFUSED, "", "", "", *told))
                 continue
             except OSError as error:
                 fields["the file"] += 1
                 writer.writerow(
-                    (_cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
+                    (cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
                 )
                 continue
             rows.add(found)
             level = found.level
-            writer.writerow(
-                (_cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", "")
-            )
+            writer.writerow((cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", ""))
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
@@ -104,12 +103,6 @@ def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
     if token in seen:
         raise RefusedError(name, "participant", f"must be new, got the participant of {seen[token]} again")
     seen[token] = name
-
-
-def _cell(text: str) -> str:
-    """Text from a file as a cell that no spreadsheet takes for a formula and that moves no cursor."""
-    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.privacy.toy import Divided
 
-from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, privatize
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, _seal, privatize
 from countveil.privacy.mechanisms import MECHANISMS, TwoSidedGeometric
 
 OLDER = Path(__file__).parent / "releases"
@@ -391,7 +391,7 @@ def test_negative_reports_cannot_be_called_truncated(tmp_path):
 
 def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
     for body in (b"", b"PK\5\6", b"not a zip" * 9, b"PK\5\6" + b"\0" * 16 + b"\x51\0"):
-        (tmp_path / "a.npz").write_bytes(body + _archive._seal(body))
+        (tmp_path / "a.npz").write_bytes(body + _seal.seal(io.BytesIO(body), len(body)))
         with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must "):
             Release.load(tmp_path / "a.npz")
 

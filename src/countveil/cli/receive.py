@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
+from countveil.cli.say import say
 from countveil.privacy.study import load
 
 
@@ -77,7 +78,7 @@ def receive_reports(
         limit_concurrency=1000,
     )
     with taken(host, port) as place:
-        typer.echo(
+        say(
             f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
         )
         with suppress(KeyboardInterrupt):
