@@ -55,7 +55,7 @@ def test_labels_move_no_cursor_whatever_they_are_printed_in(monkeypatch, capsys)
     assert "a\\x1b]0;" in said.out
     assert "b\\u202ec" in said.out
     assert "\x1b[1m" in said.out  # its own style
-    assert said.err == "\\x1b]52;c;Zm9v\\x07\n"
+    assert said.err == "\\x1b]52;c;Zm9v\n"
     assert not {"\u202e", "\x9b", "\x07"} & set(said.out)
 
 

@@ -1,5 +1,7 @@
 """A posterior from a file: whether its arrays are those of its model, so that every reader finds what it expects."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -36,7 +38,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(tree["sample_stats"], "log_likelihood", lead)
 
 
-def check_array(group: xr.DataTree, name: str, wanted: dict[str, int]) -> None:
+def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:
     """Refuse an array that is missing or has other axes, or an axis that has labels of another type or twice."""
     if name not in group:
         raise ValueError(f"must hold {name} in the group {group.name}, got none")
