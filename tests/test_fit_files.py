@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import warnings
 
 import h5py
@@ -117,7 +118,22 @@ def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypa
     monkeypatch.setattr("countveil.privacy._sizes.SMALL", 1000)
     monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 5000)
     with pytest.raises(ValueError, match="must fit into the 5000 bytes of memory that are free"):
-        fit_files.check(valid)
+        fit_files.inspect(valid)
+
+
+def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(valid, tmp_path, monkeypatch):
+    shutil.copyfile(valid, tmp_path / "a.nc")
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.001)
+    with pytest.raises(
+        ValueError, match=r"a\.nc is not a fit saved by countveil: it must be readable, got no end"
+    ):
+        fit_files.check(tmp_path / "a.nc")
+    monkeypatch.setattr(sys, "executable", tmp_path / "crash")
+    (tmp_path / "crash").write_text("#!/bin/sh\nkill -SEGV $$\n")
+    (tmp_path / "crash").chmod(0o700)
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 30.0)
+    with pytest.raises(ValueError, match=r"a\.nc .* got a crash of the HDF5 library"):
+        fit_files.check(tmp_path / "a.nc")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes with names are POSIX")
@@ -142,6 +158,6 @@ def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
     hostile.changed(valid, bad, change)
     for piece in (4, 40, 400, 4000):
         monkeypatch.setattr(hdf5, "_PIECE", piece)
-        assert fit_files.check(valid) == "TopicModel"
+        assert fit_files.inspect(valid) == "TopicModel"
         with pytest.raises(ValueError, match=r"posterior/theta, got -2\.0"):
-            fit_files.check(bad)
+            fit_files.inspect(bad)

@@ -1,12 +1,16 @@
 """Files of fits: sealed when they are written, and checked before anything in them is used.
 
 A fit is an HDF5 file (netCDF) with a seal at its end, which HDF5 leaves unread. It may come from anybody. What is
-checked here needs no more than h5py, so that a hostile file is refused before the models are imported.
+checked here needs no more than h5py, so that a hostile file is refused before the models are imported. The HDF5
+library itself can hang or crash on a file whose inside was broken on purpose; so a process of its own reads everything
+once, with a limit on its time.
 """
 
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +38,8 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 """What the root states of every fit, and its type; a seed above 2^63 is text."""
 GROUPS = ("posterior", "sample_stats", "constant_data")
 
+LEAST_SECONDS, BYTES_PER_SECOND = 30.0, 10e6
+"""How long a file may take to read: this, and as long as a slow disk takes."""
 _COPIES = 2
 """How often a fit's draws are held by its readers: as they are, and as summaries of them are made."""
 _LONGEST_SEED = 40
@@ -44,6 +50,7 @@ class FitFileError(ValueError):
 
     def __init__(self, path: str | os.PathLike[str], rule: str) -> None:
         super().__init__(f"{os.fspath(path)} is not a fit saved by countveil: it {rule}")
+        self.rule = rule
 
 
 def seal(path: str | os.PathLike[str]) -> None:
@@ -64,17 +71,42 @@ def check(path: str | os.PathLike[str]) -> str:
         raise FileNotFoundError(f"no fit at {path}")
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise FitFileError(path, "must be a regular file, got a directory, a pipe or a device")
-    with faults(path):
-        with open(path, "rb") as sealed:
-            rule = _seal.broken(sealed, "fit")
+    with faults(path), open(path, "rb") as sealed:
+        rule = _seal.broken(sealed, "fit")
         if rule is not None and "got none" in rule:
             rule += "; a fit of a version without seals has to be made again from its release and seed"
         if rule is not None:
             _refuse(rule)
-        with h5py.File(path, "r") as file:
-            found = Checked(file, _COPIES)
-            facts = _facts(found.facts())
-            _check_factors(found, json.loads(facts["model"]))
+    return _inspected(path)
+
+
+def _inspected(path: str | os.PathLike[str]) -> str:
+    """What ``inspect`` finds in a process of its own."""
+    seconds = LEAST_SECONDS + os.path.getsize(path) / BYTES_PER_SECOND
+    command = [sys.executable, "-m", "countveil.fit_files", os.fspath(path)]
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "PYTHONUTF8": "1"}
+    with faults(path):
+        try:
+            done = subprocess.run(command, env=here, capture_output=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            _refuse(f"must be readable, got no end of it in {seconds:.0f} s")
+        if done.returncode < 0:
+            _refuse("must be readable, got a crash of the HDF5 library")
+        found = json.loads(done.stdout)
+        if "rule" in found:
+            _refuse(found["rule"])
+    return str(found["estimator"])
+
+
+def inspect(path: str | os.PathLike[str]) -> str:
+    """Reads everything in a file whose seal holds; returns the name of the model. Raises ValueError as ``check``."""
+    with faults(path), h5py.File(path, "r") as file:
+        found = Checked(file, _COPIES)
+        facts = _facts(found.facts())
+        _check_factors(found, json.loads(facts["model"]))
+        for dataset in found.datasets.values():
+            for _ in pieces(dataset):
+                pass
     return str(facts["estimator"])
 
 
@@ -147,3 +179,15 @@ def _check_values(found: Checked, path: str) -> None:
         if not np.isfinite(piece).all() or piece.min() < 0:
             bad = piece[~(np.isfinite(piece) & (piece >= 0))].flat[0]
             _refuse(f"must hold finite numbers of at least 0 at {path}, got {bad}")
+
+
+def _main(path: str) -> None:
+    """Prints the model of a file, or the rule that it breaks, as JSON."""
+    try:
+        print(json.dumps({"estimator": inspect(path)}))
+    except FitFileError as error:
+        print(json.dumps({"rule": error.rule}))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -24,7 +24,11 @@ def test_whole_files_pass(tmp_path):
     check_npy(tmp_path / "a.npy")
     sp.save_npz(tmp_path / "a.npz", sp.csr_array(counts))
     check_npz(tmp_path / "a.npz")
-    for name, matrix in (("a", sp.csr_array(counts)), ("b", counts), ("c", sp.csr_array(np.eye(3, dtype=int)))):
+    for name, matrix in (
+        ("a", sp.csr_array(counts)),
+        ("b", counts),
+        ("c", sp.csr_array(np.eye(3, dtype=int))),
+    ):
         scipy.io.mmwrite(tmp_path / f"{name}.mtx", matrix)
         check_matrix_market(tmp_path / f"{name}.mtx")
         assert read_counts(tmp_path / f"{name}.mtx").values.shape == matrix.shape
@@ -62,6 +66,7 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         "%%MatrixMarket matrix array integer general\n1000000 1000000\n1\n",
         "%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n",
         "%%MatrixMarket matrix coordinate integer general\n3 3\n",
+        "%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n",
         "something else\n",
     ],
 )

@@ -12,6 +12,7 @@ import numpy as np
 from countveil.privacy._sizes import too_much
 
 _BANNER = re.compile(rb"%%MatrixMarket\s+matrix\s+(coordinate|array)\s", re.IGNORECASE)
+_NUMBERS = re.compile(rb"[-+0-9.eE \t\r\n]*")
 _LEAST_LINE = {b"coordinate": 4, b"array": 2}
 """The fewest bytes that an entry of a MatrixMarket file takes: "1 1" or "1", and the end of the line."""
 
@@ -56,6 +57,8 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     entries = sizes[2] if kind == b"coordinate" else prod(sizes) // 2  # a symmetric one holds half
     if entries * _LEAST_LINE[kind] > os.path.getsize(path):
         raise ValueError(f"must hold the {entries} entries that it declares, got fewer bytes")
+    if kind == b"array" and not _NUMBERS.fullmatch(Path(path).read_bytes().partition(line)[2]):
+        raise ValueError("must hold numbers alone after its sizes, got something else")
     check_length(path, max(sizes[:2]))
 
 

@@ -110,7 +110,8 @@ class Reader:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
             self._infos = {info.filename: info for info in self._zip.infolist()}
         except _DAMAGE as error:
-            raise self.fault(f"must be a zip archive, got {error}") from error
+            said = " ".join(str(error).split())[:200]
+            raise self.fault(f"must be a zip archive, got {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
             raise self.fault("must hold every member once, got one twice")
         asked = too_much(sum(info.file_size for info in self._infos.values()), len(content), _COPIES)
@@ -131,7 +132,8 @@ class Reader:
         try:
             return self._zip.read(name)
         except _DAMAGE as error:
-            raise self.fault(f"must hold a readable {name}, got {error}") from error
+            said = " ".join(str(error).split())[:200]
+            raise self.fault(f"must hold a readable {name}, got {said}") from error
 
     def fault(self, rule: str) -> ReleaseError:
         """The error that says what is wrong with this file."""
