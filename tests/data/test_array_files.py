@@ -67,6 +67,7 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         "%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n",
         "%%MatrixMarket matrix coordinate integer general\n3 3\n",
         "%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n",
+        "%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 1 7\x08",
         "something else\n",
     ],
 )

@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     files: dict[str, bytes]
     changes: tuple[Mutation, ...]
     read: Callable[[Path], None]
-    weight: int  # how many of a hundred mutations it gets
+    weight: int  # how many of about a thousand mutations it gets, fewer where they take long
 
 
 def releases() -> dict[str, bytes]:
@@ -213,18 +213,18 @@ def _saved(save: Callable[[str], object], name: str) -> bytes:
 def kind_of(name: str) -> Kind:
     """Everything about a kind of file."""
     if name == "release":
-        return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 25)
+        return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 250)
     if name == "fit":
-        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 10)
+        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 30)
     if name == "hdf5":
-        return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 1)
+        return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 3)
     if name == "report":
         return Kind(
             reports(), (sealed_report, sealed_report, m.mutated_json, m.flipped, m.cut), read_report, 20
         )
     if name == "study":
-        return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 20)
-    return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 25)
+        return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 250)
+    return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
 
 
 KINDS = ("release", "fit", "hdf5", "report", "study", "tables")

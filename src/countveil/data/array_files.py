@@ -57,7 +57,9 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     entries = sizes[2] if kind == b"coordinate" else prod(sizes) // 2  # a symmetric one holds half
     if entries * _LEAST_LINE[kind] > os.path.getsize(path):
         raise ValueError(f"must hold the {entries} entries that it declares, got fewer bytes")
-    if kind == b"array" and not _NUMBERS.fullmatch(Path(path).read_bytes().partition(line)[2]):
+    if not _NUMBERS.fullmatch(
+        Path(path).read_bytes().partition(line)[2]
+    ):  # on other text SciPy's reader crashes
         raise ValueError("must hold numbers alone after its sizes, got something else")
     check_length(path, max(sizes[:2]))
 

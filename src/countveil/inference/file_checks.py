@@ -72,4 +72,11 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
             raise ValueError(
                 f"must hold the mean of {factor.name} of shape {factor.shape}, got {values.shape}"
             )
-    bool(found.attrs["converged"]), found.sizes["iteration"], float(tree.attrs["signal_share"])
+    for name, value in (
+        ("converged", found.attrs["converged"]),
+        ("signal_share", tree.attrs["signal_share"]),
+    ):
+        if not isinstance(value, int | float | np.integer | np.floating):
+            raise ValueError(f"must state {name} as a number, got {type(value).__name__}")
+    if "iteration" not in found.sizes:
+        raise ValueError("must hold the objective of each iteration, got none")
