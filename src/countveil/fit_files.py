@@ -92,6 +92,8 @@ def _inspected(path: str | os.PathLike[str]) -> str:
             _refuse(f"must be readable, got no end of it in {seconds:.0f} s")
         if done.returncode < 0:
             _refuse("must be readable, got a crash of the HDF5 library")
+        if not done.stdout:
+            _refuse(f"must be readable, got {done.stderr.decode('utf-8', 'replace').strip()[-200:]}")
         found = json.loads(done.stdout)
         if "rule" in found:
             _refuse(found["rule"])
