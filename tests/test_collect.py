@@ -71,6 +71,31 @@ def test_reports_become_the_release_that_the_fits_take(here):
     assert sorted(path.name for path in here.iterdir()) == ["again.npz", "r.npz", "reports", "t.csv"]
 
 
+@pytest.mark.parametrize("truncated", [True, False])
+def test_rows_are_ordered_by_token_whatever_the_files_are_called(here, truncated):
+    under = planned(truncated=truncated)
+    reports = [made(i, LEVELS[i % 3], under) for i in (7, 3, 200, 5, 1, 90)]
+    releases = []
+    for attempt, names in enumerate(
+        (["ann", "bob", "cy", "dan", "eve", "flo"], ["f", "e", "d", "c", "b", "a"])
+    ):
+        folder = here / f"{attempt}"
+        (folder / "reports").mkdir(parents=True)
+        for name, each in zip(names, reports, strict=True):
+            put(folder, name, each, under)
+        collect(under, report_files([folder / "reports"]), folder / "r.npz", folder / "t.csv")
+        releases.append((folder / "r.npz").read_bytes())
+    assert releases[0] == releases[1]
+    release = cv.Release.load(here / "0" / "r.npz")
+    wanted = sorted(reports, key=lambda each: each.participant)
+    assert release.row_labels == tuple(each.participant for each in wanted)
+    assert release.levels == tuple(each.level for each in wanted)
+    values = release.reports.toarray() if truncated else release.reports
+    assert values.tolist() == [each.values for each in wanted]
+    release.save(here / "again.npz")
+    assert (here / "again.npz").read_bytes() == releases[0]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -196,7 +221,7 @@ def test_a_failure_leaves_nothing_behind(here, monkeypatch):
 def test_memory_does_not_grow_with_the_counts(here, monkeypatch):
     """Ten times the reports, the same memory but for tokens, names and lengths."""
     monkeypatch.setattr("countveil.collect._PIECE", 4096)
-    monkeypatch.setattr("countveil.privacy._archive._PIECE", 4096)
+    monkeypatch.setattr("countveil.privacy._seal._PIECE", 4096)
     wide = planned(axes=[("word", [f"w{i}" for i in range(1000)])])
     for i in range(100):
         put(here, f"{i:03}", made(i, LEVELS[1], wide), wide)

@@ -4,6 +4,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from rich.table import Table
+from rich.text import Text
 
 import countveil
 from countveil.console import console, error_console
@@ -42,6 +44,21 @@ def test_progress_stays_out_of_the_output(capsys):
     assert (said.out, said.err) == ("", "[1/2]\n")
 
 
+def test_labels_move_no_cursor_whatever_they_are_printed_in(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    table = Table()
+    table.add_column(Text("a\x1b]0;title\x07"), style="bold")
+    table.add_row(Text("b\u202ec\x9b2Jd"))
+    console().print(table)
+    error_console().print(Text("\x1b]52;c;Zm9v\x07"))
+    said = capsys.readouterr()
+    assert "a\\x1b]0;" in said.out
+    assert "b\\u202ec" in said.out
+    assert "\x1b[1m" in said.out  # its own style
+    assert said.err == "\\x1b]52;c;Zm9v\n"
+    assert not {"\u202e", "\x9b", "\x07"} & set(said.out)
+
+
 def test_nobody_else_makes_a_console():
     """Except the progress bars of a fit, which a notebook shows too."""
     makers = {
@@ -50,4 +67,4 @@ def test_nobody_else_makes_a_console():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Console"
     }
-    assert makers == {"console.py", "inference/progress.py"}
+    assert makers == {"inference/progress.py"}

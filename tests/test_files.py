@@ -1,8 +1,12 @@
+import ast
 import os
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from countveil.files import make_room, replacing
+import countveil
+from countveil.files import make_room, replacing, write_csv
 from countveil.privacy import _archive
 
 
@@ -65,3 +69,28 @@ def test_where_there_is_no_room_the_file_and_its_size_are_named(tmp_path):
     with pytest.raises(OSError, match=r"2,000,000,000,000,000 bytes are needed: 'fit\.nc'"):
         make_room(tmp_path / "new", 2 * 10**15, "fit.nc")
     assert (tmp_path / "new").read_bytes() == b""
+
+
+def test_a_table_holds_no_formulas_and_its_numbers_stay(tmp_path):
+    frame = pd.DataFrame(
+        {"=word": ["=1+1", "\x1b[2J", "plain"], "value": [-1.5, 2.0, 3.0], "any": [-1, "-1", None]}
+    )
+    write_csv(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == (
+        "'=word,value,any\n'=1+1,-1.5,-1\n\\x1b[2J,2.0,'-1\nplain,3.0,\n"
+    )
+    assert frame.columns[0] == "=word"
+    assert frame.iloc[0, 0] == "=1+1"
+    write_csv(frame.astype({"=word": "category"}), tmp_path / "u.csv")
+    assert (tmp_path / "u.csv").read_text() == (tmp_path / "t.csv").read_text()
+
+
+def test_nobody_else_writes_tables():
+    source = Path(countveil.__file__).parent
+    writers = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and (node.attr == "to_csv" or ast.unparse(node) == "csv.writer")
+    }
+    assert writers == {"collect.py", "files.py"}

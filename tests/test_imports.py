@@ -31,8 +31,10 @@ LAYERS = (
     {"kernels"},
     # The data owner's side: so far down that it can import nothing of the analyst's.
     {"audit", "collect", "page", "privatizer", "receive", "simulation"},
-    {"files"},
-    {"console", "extras", "privacy", "watcher"},
+    {"fit_files"},
+    {"files", "hdf5"},
+    {"console"},
+    {"extras", "privacy", "watcher"},
 )
 """From top to bottom: a package or module may import itself and what is further down, but nothing beside it."""
 

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from countveil.files import replacing
 from countveil.privacy import PrivacyLevel, _archive, _format, _npy, report
 from countveil.privacy import study as study_file
+from countveil.privacy._text import cell
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
@@ -47,7 +49,9 @@ def collect(
     output: str | os.PathLike[str],
     table: str | os.PathLike[str],
 ) -> Collected:
-    """Merges the reports of a study into the release at ``output``, one row each in the order of ``files``.
+    """Merges the reports of a study into the release at ``output``, one row each, ordered by token.
+
+    Tokens are random, so that the order of rows says nothing, whatever the files are called and whenever they came.
 
     A file is refused, and the rest goes on, if it is not a report of this study, schema and mechanism, was
     changed, holds an impossible value, or comes from a participant who was there before. ``table`` is a CSV
@@ -73,20 +77,18 @@ def collect(
                 _refuse_again(found, seen, name)
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
-                told = (_cell(error.field), _cell(error.rule))
-                writer.writerow((_cell(name), REFUSED, "", "", "", *told))
+                told = (cell(error.field), cell(error.rule))
+                writer.writerow((cell(name), REFUSED, "", "", "", *told))
                 continue
             except OSError as error:
                 fields["the file"] += 1
                 writer.writerow(
-                    (_cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
+                    (cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
                 )
                 continue
             rows.add(found)
             level = found.level
-            writer.writerow(
-                (_cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", "")
-            )
+            writer.writerow((cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", ""))
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
@@ -106,12 +108,6 @@ def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
     if token in seen:
         raise RefusedError(name, "participant", f"must be new, got the participant of {seen[token]} again")
     seen[token] = name
-
-
-def _cell(text: str) -> str:
-    """Text from a file as a cell that no spreadsheet takes for a formula and that moves no cursor."""
-    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:
@@ -138,7 +134,7 @@ def is_description(file: str) -> bool:
 
 
 class Rows:
-    """The accepted reports on their way into a release file: counts on disk, the rest in memory.
+    """The accepted reports on their way into a release file, ordered by token: counts on disk, the rest in memory.
 
     Reports cut at zero with one axis become a sparse matrix of the positive ones; others stay dense.
     """
@@ -178,30 +174,45 @@ class Rows:
 
     def write(self, output: str | os.PathLike[str]) -> None:
         """Writes the release file, the same bytes as Release.save would write."""
-        shape = (len(self.tokens), *self._study.shape)
+        order = sorted(range(len(self.tokens)), key=self.tokens.__getitem__)
+        used = dict.fromkeys(self._level_of_row[row] for row in order)
+        place, levels = {level: i for i, level in enumerate(used)}, list(self._levels)
         meta = _format.description(
-            shape,
-            tuple(level.mechanism for level in self._levels),
-            (tuple(self.tokens), *self._study.labels),
+            (len(self.tokens), *self._study.shape),
+            tuple(levels[level].mechanism for level in used),
+            (tuple(self.tokens[row] for row in order), *self._study.labels),
             stored=self._ends[-1] if self._sparse else None,
             truncated=self._study.truncated,
             simulated=False,
             per_row=len(self._levels) > 1,
         )
-        held = {"indptr": self._ends, "mechanism_of_row": self._level_of_row}
+        held = {
+            "indptr": array("q", accumulate((self._length(row) for row in order), initial=0)),
+            "mechanism_of_row": array("q", (place[self._level_of_row[row]] for row in order)),
+        }
         members: dict[str, bytes | _archive.Streamed] = {_format.META: _format.canonical(meta)}
         for name, lengths in _format.array_shapes(meta).items():
             if name in held:
                 members[f"{name}.npy"] = _npy.encode(held[name], lengths)
             else:
                 n_bytes = _npy.width(*self._extremes[name])
-                pieces = _pieces(_npy.header(lengths, n_bytes), self._spools[name], n_bytes)
+                pieces = chain([_npy.header(lengths, n_bytes)], self._rows(name, order, n_bytes))
                 members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths, n_bytes), pieces)
         _archive.write(output, members)
 
+    def _length(self, row: int) -> int:
+        """How many values are kept of a row."""
+        return self._ends[row + 1] - self._ends[row] if self._sparse else self._study.cells
 
-def _pieces(header: bytes, spool: BinaryIO, n_bytes: int) -> Iterator[bytes]:
-    yield header
-    spool.seek(0)
-    while piece := spool.read(_PIECE):
-        yield np.frombuffer(piece, dtype="<i8").astype(f"<i{n_bytes}").tobytes()
+    def _rows(self, name: str, order: list[int], n_bytes: int) -> Iterator[bytes]:
+        """The values of every row in this order, about as many at a time as a piece holds."""
+        spool, pieces, held = self._spools[name], [], 0
+        for row in order:
+            spool.seek(8 * (self._ends[row] if self._sparse else row * self._study.cells))
+            piece = np.frombuffer(spool.read(8 * self._length(row)), dtype="<i8")
+            pieces.append(piece.astype(f"<i{n_bytes}").tobytes())
+            held += len(pieces[-1])
+            if held >= _PIECE:
+                yield b"".join(pieces)
+                pieces, held = [], 0
+        yield b"".join(pieces)

@@ -4,8 +4,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from countveil.privacy._archive import check_replaceable
+from countveil.privacy._text import cell
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextmanager
@@ -43,3 +48,19 @@ def make_room(temporary: Path, n_bytes: int, path: str | os.PathLike[str]) -> No
             raise OSError(error.errno, reason, os.fspath(path)) from error
         finally:
             file.truncate(0)
+
+
+def write_csv(frame: "pd.DataFrame", path: str | os.PathLike[str]) -> None:
+    """Write a table without its index, in one step; text that a spreadsheet would compute gets an apostrophe."""
+
+    def as_cell(value: Any) -> Any:
+        return cell(value) if isinstance(value, str) else value
+
+    texts = [
+        place for place, kind in enumerate(frame.dtypes) if not hasattr(kind, "kind") or kind.kind in "OUT"
+    ]
+    safe = frame.rename(columns=as_cell)
+    for place in texts:
+        safe.isetitem(place, frame.iloc[:, place].map(as_cell))
+    with replacing(path) as temporary:
+        safe.to_csv(temporary, index=False)

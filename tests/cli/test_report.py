@@ -1,10 +1,15 @@
 """``countveil report``: what the page holds is tested in tests/report."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import countveil as cv
+from tests import hostile
 from tests.commands import fails, run
 
 
@@ -59,3 +64,58 @@ def test_what_cannot_be_reported_is_refused_in_one_line(here):
     said = fails("report", "fit.nc", "-o", "a.html", "--release", "other.npz")
     assert said.startswith("error: release must be the one that was fitted")
     assert not (here / "a.html").exists()
+
+
+MEMORY = 200 << 20
+
+
+# A process begins with the peak of the one that started it: a small one starts the command.
+STARTER = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+print(json.dumps([done.returncode, done.stdout, done.stderr, peak]))
+"""
+
+
+def reported(path):
+    """(exit status, output, errors, peak memory in bytes) of ``countveil report`` as a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "countveil.cli",
+        "report",
+        str(path),
+        "-o",
+        str(path.with_suffix(".html")),
+    ]
+    return json.loads(subprocess.check_output([sys.executable, "-c", STARTER, *command]))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is in kilobytes on Linux")
+def test_every_hostile_fit_is_refused_in_one_line_and_little_memory(here, capsys):
+    """And nothing of the reader's own file is shown."""
+    victim = here / "victim"
+    victim.write_text(hostile.VICTIM)
+    counts = np.random.default_rng(1).poisson(1.0, (12, 9))
+    release = cv.privatize(counts, cv.PrivacyLevel(1, 1), column_labels=[f"word{i}" for i in range(9)])
+    cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release).save(
+        "valid.nc"
+    )
+    changes, peaks = hostile.changes(victim), []
+    assert len(changes) >= 20
+    for place, (name, (change, said)) in enumerate(changes.items()):
+        path = hostile.changed(here / "valid.nc", here / f"hostile-{place}.nc", change)
+        status, out, err, used = reported(path)
+        assert status == 1, name
+        assert out == "", name
+        assert err.count("\n") == 1, err
+        assert err.startswith(f"error: {path} is not a fit saved by countveil: it must "), err
+        assert said in err, err
+        assert len(err) < 500 + len(str(path))
+        assert "secret" not in err, name
+        assert not path.with_suffix(".html").exists(), name
+        assert used < MEMORY, (name, used)
+        peaks.append(used)
+    with capsys.disabled():
+        print(f"\n{len(peaks)} hostile fits refused, at most {max(peaks) >> 20} MB each")

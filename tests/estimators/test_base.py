@@ -16,12 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import countveil as cv
-from countveil import TopicModel
+from countveil import TopicModel, fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.evaluation.alignment import match_topics, topic_error
 from countveil.inference import gibbs, scoring
 from countveil.privacy import PrivacyLevel
 from countveil.simulation import simulate_release
+from tests import hostile
 from tests.joint import draw_reports, planted
 
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1, "progress": False}
@@ -367,16 +368,15 @@ def bad_files(fit, folder):
     yield "cut short", whole[: len(whole) // 2]
     with h5py.File(folder / "other.nc", "w") as file:
         file["numbers"] = [1, 2, 3]
+    fit_files.seal(folder / "other.nc")
     yield "another file of its format", (folder / "other.nc").read_bytes()
     for name, attribute, value in (
         ("another estimator", "estimator", "Other"),
         ("unknown parameters", "parameters", '{"n_topics": 3, "unknown": 1}'),
         ("broken parameters", "parameters", "{"),
     ):
-        (folder / "changed.nc").write_bytes(whole)
-        with h5py.File(folder / "changed.nc", "a") as file:
-            file.attrs[attribute] = value
-        yield name, (folder / "changed.nc").read_bytes()
+        changed = hostile.changed(folder / "whole.nc", folder / "changed.nc", hostile.fact(attribute, value))
+        yield name, changed.read_bytes()
 
 
 def test_what_is_no_fit_is_refused_by_name(fit, tmp_path):

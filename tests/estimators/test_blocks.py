@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.data.networks import links_among
+from countveil.data.networks import above_diagonal, links_among
 from countveil.data.observations import PrivatizedCounts
 from tests.joint import draw_reports
 
@@ -44,3 +44,27 @@ def test_an_undirected_pair_masked_on_one_side_only_is_refused_as_that():
         4,
         4,
     )
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_a_release_of_undirected_pairs_is_not_fitted_as_directed(truncate):
+    counts = np.triu(np.random.default_rng(1).poisson(2.0, (12, 12)), 1)
+    release = above_diagonal(cv.privatize(counts, cv.PrivacyLevel(1, 1), truncate))
+    with pytest.raises(
+        ValueError, match=r"X must be of directed pairs, got reports above the diagonal alone"
+    ):
+        cv.BlockModel(2, **SHORT).fit(release)
+    with pytest.raises(ValueError, match="--undirected"):
+        cv.BlockModel(2, **SHORT).fit(cv.PrivatizedCounts(release.reports, np.full((12, 12), 0.3)))
+    assert cv.BlockModel(2, directed=False, **SHORT).fit(release).n_features_in_ == 12
+
+
+def test_directed_networks_that_only_look_undirected_are_fitted():
+    """Without noise nothing below the diagonal is a fact, and with few actors it may be chance."""
+    counts = np.triu(np.random.default_rng(1).poisson(2.0, (12, 12)), 1)
+    for data in (
+        cv.ExactCounts(counts),
+        cv.PrivatizedCounts(counts[:4, :4], 0.4),
+        cv.PrivatizedCounts(counts, 1e-12),
+    ):
+        assert cv.BlockModel(2, **SHORT).fit(data).n_features_in_ == data.shape[1]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from contextlib import contextmanager
 
 import numpy as np
@@ -221,3 +222,36 @@ def test_the_time_of_a_resumed_fit_is_that_of_all_its_parts(tmp_path):
         np.savez(file, **(content | {"seconds": np.array(3600.0)}))
     resumed = model(**short).fit(observations, checkpoint=checkpoint, resume=True)
     assert 3600.0 < resumed.fit_seconds_ < 3700.0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: c.update(chain0_draws0=c["chain0_draws0"][:, None]), "must hold whole chains"),
+        (lambda c: c.update(chain0_draws0=np.zeros((9, *c["chain0_draws0"].shape[1:]))), "must hold whole chains"),
+        (lambda c: c.pop("chain0_draws0"), "must hold whole chains, got: 'chain0_draws0'"),
+        (lambda c: c.pop("seconds"), "must hold whole chains, got: 'seconds'"),
+    ],
+)  # fmt: skip
+def test_chains_of_other_shapes_are_refused(tmp_path, change, said):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    short = {"draws": 3, "tune": 2}
+    model(**short).fit(observations, checkpoint=checkpoint)
+    with np.load(checkpoint, allow_pickle=False) as stored:
+        content = dict(stored)
+    change(content)
+    with open(checkpoint, "wb") as file:
+        np.savez(file, **content)
+    with pytest.raises(ValueError, match=said):
+        model(**short).fit(observations, checkpoint=checkpoint, resume=True)
+
+
+def test_a_checkpoint_that_declares_more_than_it_holds_is_refused(tmp_path):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    head = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (20000000000,), }"
+    with zipfile.ZipFile(checkpoint, "w") as archive:
+        archive.writestr("format.npy", head.ljust(127) + b"\n")
+    with pytest.raises(
+        ValueError, match=r"must hold what it declares, got 128 bytes for shape \(20000000000,\)"
+    ):
+        model(draws=3, tune=2).fit(observations, checkpoint=checkpoint, resume=True)

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import stat
+import tracemalloc
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.privacy.toy import Divided
 
-from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, privatize
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, _seal, privatize
 from countveil.privacy.mechanisms import MECHANISMS, TwoSidedGeometric
 
 OLDER = Path(__file__).parent / "releases"
@@ -391,7 +392,7 @@ def test_negative_reports_cannot_be_called_truncated(tmp_path):
 
 def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
     for body in (b"", b"PK\5\6", b"not a zip" * 9, b"PK\5\6" + b"\0" * 16 + b"\x51\0"):
-        (tmp_path / "a.npz").write_bytes(body + _archive._seal(body))
+        (tmp_path / "a.npz").write_bytes(body + _seal.seal(io.BytesIO(body), len(body)))
         with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must "):
             Release.load(tmp_path / "a.npz")
 
@@ -401,6 +402,54 @@ def test_rows_without_a_positive_report_are_read_back(tmp_path, counts):
     written = Release(sp.csr_array(counts), PrivacyLevel(1, 1), True)
     written.save(tmp_path / "release.npz")
     assert Release.load(tmp_path / "release.npz").reports.toarray().tolist() == counts
+
+
+def bomb(path: Path, shape: tuple[int, ...]) -> None:
+    """A sealed release of zeros, a thousand to a byte."""
+    meta = _format.description(
+        shape, (LEVEL.mechanism,), (None,) * len(shape), stored=None, truncated=True, simulated=False,
+        per_row=False,
+    )  # fmt: skip
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("meta.json", _format.canonical(meta))
+        with archive.open("reports.npy", "w") as member:
+            member.write(_npy.header(shape, 2))
+            left = 2 * math.prod(shape)
+            while left:
+                left -= member.write(bytes(min(left, 1 << 22)))
+        archive.comment = b" " * _seal.LENGTH
+    size = len(body.getvalue()) - _seal.LENGTH
+    path.write_bytes(body.getvalue()[:size] + _seal.seal(body, size))
+
+
+def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, monkeypatch):
+    bomb(tmp_path / "a.npz", (100, 100, 5000))
+    tracemalloc.start()
+    with pytest.raises(
+        ReleaseError, match=r"a\.npz must hold what it declares, got \d+ bytes that declare 100000"
+    ):
+        Release.load(tmp_path / "a.npz")
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+    small().save(tmp_path / "b.npz")
+    monkeypatch.setattr("countveil.privacy._sizes.SMALL", 100)
+    monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 2000)
+    with pytest.raises(ReleaseError, match=r"b\.npz must fit into the 2000 bytes of memory that are free"):
+        Release.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "precision"), [("9" * 1200, "1"), ("1", "1/" + "7" * 1200), ("1/" + "9" * 1200, "1")]
+)
+def test_a_promise_in_a_thousand_digits_is_refused_in_a_short_line(tmp_path, epsilon, precision):
+    members = _format.members(Release([[1]], PrivacyLevel(1, 1), True))
+    meta = json.loads(members["meta.json"])
+    meta["mechanisms"][0]["parameters"] = {"epsilon": epsilon, "precision": precision}
+    _archive.write(tmp_path / "a.npz", members | {"meta.json": _format.canonical(meta)})
+    with pytest.raises(ReleaseError, match=r"a\.npz must .* at most 100 digits, got 1200$") as refused:
+        Release.load(tmp_path / "a.npz")
+    assert len(str(refused.value)) < 300 + len(str(tmp_path))
 
 
 # --- the description in bytes, mechanisms of others, and files of older versions ---

@@ -18,6 +18,7 @@ from countveil.cli.privatize import privatize_counts
 from countveil.cli.receive import receive_reports
 from countveil.cli.report import report
 from countveil.cli.reproduce import reproduce
+from countveil.cli.say import say
 from countveil.cli.study import study_app
 
 app = typer.Typer(
@@ -42,7 +43,7 @@ app.add_typer(demo_app, name="demo")
 def show_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
-        typer.echo(f"countveil {__version__}")
+        say(f"countveil {__version__}")
         raise typer.Exit()
 
 

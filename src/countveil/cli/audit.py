@@ -7,6 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import read_level
+from countveil.cli.say import say
 from countveil.privacy.level import short
 from countveil.privacy.study import load
 
@@ -38,10 +39,10 @@ def audit_noise(
     for finding in audit(levels or LEVELS):
         total, failed = total + 1, failed + (not finding.passed)
         said = f"N={short(finding.level.precision)}, epsilon={short(finding.level.epsilon)}"
-        typer.echo(
+        say(
             f"{'PASS' if finding.passed else 'FAIL'}  {finding.route}, {finding.check} ({said}): {finding.seen}; "
             f"detects {finding.power}"
         )
-    typer.echo(f"{total - failed} of {total} checks passed.")
+    say(f"{total - failed} of {total} checks passed.")
     if failed:
         raise typer.Exit(1)

@@ -10,6 +10,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.say import say
 from countveil.privacy.study import load
 
 Report = TypeVar("Report")
@@ -59,10 +60,10 @@ def collect_reports(
     held = starmap(Held, chain.from_iterable(map(store.contents, stores)))
     expected = len(found) + sum(map(store.size, stores))
     done = collect(load(study), counted(chain(found, held), expected), output, table)
-    typer.echo(f"Accepted {done.accepted} of {done.accepted + done.refused} reports.")
+    say(f"Accepted {done.accepted} of {done.accepted + done.refused} reports.")
     for field, times in done.fields.most_common():
-        typer.echo(f"Refused for {field}: {times}")
-    typer.echo(f"Wrote {output}, and {table} with what became of every file.")
+        say(f"Refused for {field}: {times}")
+    say(f"Wrote {output}, and {table} with what became of every file.")
 
 
 def check_outside(output: Path, reports: Iterable[Path]) -> None:

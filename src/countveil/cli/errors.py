@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from countveil.cli.say import say
+
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, ModuleNotFoundError)
 
 
@@ -17,10 +19,10 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except EXPECTED as error:
-            typer.echo("error: " + " ".join((str(error) or "out of memory").split()), err=True)
+            say("error: " + " ".join((str(error) or "out of memory").split()), err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+            say("interrupted", err=True)
             raise typer.Exit(130) from None
 
     return wrapped

@@ -10,7 +10,9 @@ from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force, Threads
 from countveil.cli.outputs import check_free
+from countveil.cli.say import say
 from countveil.privacy import Release
+from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +210,7 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
 
     data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
     if data.simulated:
-        typer.echo("This release is simulated: its noise came from a seeded generator and protects nobody.")
+        say("This release is simulated: its noise came from a seeded generator and protects nobody.")
     return data
 
 
@@ -229,10 +231,10 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if model.interrupted_:
-            typer.echo("Interrupted: the fit holds the draws made until then.")
-        typer.echo(model.diagnostics().verdict)
+            say("Interrupted: the fit holds the draws made until then.")
+        say(model.diagnostics().verdict)
         model.save(output)
-    typer.echo(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
+    say(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
 
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
@@ -248,19 +250,20 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
     """One row per component: its share of everything, and its largest members, with intervals if the table has any."""
     from rich.table import Table
+    from rich.text import Text
 
     from countveil.console import console
 
-    table = Table(title=title, title_justify="left", header_style="")
+    table = Table(title=Text(plain(title)), title_justify="left", header_style="")
     table.add_column(part.one, justify="right")
     table.add_column("share", justify="right")
     intervals = "lower" in members
     table.add_column(f"{part.heading} in %{' (90% interval)' if intervals else ''}")
     for number, rows in members.groupby("component"):
         listed = ", ".join(
-            f"{row.member} {100 * row.probability:.1f}"
+            f"{plain(str(row.member))} {100 * row.probability:.1f}"
             + (f" ({100 * row.lower:.1f} to {100 * row.upper:.1f})" if intervals else "")
             for row in rows.itertuples()
         )
-        table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", listed)
+        table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", Text(listed))
     console().print(table)

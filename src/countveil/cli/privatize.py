@@ -8,6 +8,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.say import say
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.counting import format_of
@@ -92,7 +93,7 @@ def privatize_counts(
     describe(release, level, tuple(labels.values()))
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed"
-    typer.echo(f"Wrote {output}: {size} reports{files}, {kind}.")
+    say(f"Wrote {output}: {size} reports{files}, {kind}.")
 
 
 def check_format(counts: Path) -> None:
@@ -111,15 +112,15 @@ def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:
     ``release`` may be one file of several, ``labels`` are those of all.
     """
     if hidden := hides(level):
-        typer.echo(
+        say(
             f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
             "a smaller epsilon/N hides more",
             err=True,
         )
-    typer.echo(level.describe())
-    typer.echo(describe_columns(release.shape[1], release.column_labels))
+    say(level.describe())
+    say(describe_columns(release.shape[1], release.column_labels))
     if published := describe_labels(labels):
-        typer.echo(published)
+        say(published)
 
 
 def describe_columns(n_columns: int, names: tuple[str, ...] | None) -> str:

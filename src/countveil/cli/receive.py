@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
+from countveil.cli.say import say
 from countveil.privacy.study import load
 
 
@@ -97,7 +98,7 @@ def receive_reports(
     made = application(asked, store, Limits(per_minute, at_once), counts)
     server = uvicorn.Server(configured(made, counts, proxies))
     with taken(host, port) as place:
-        typer.echo(
+        say(
             f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
         )
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with its last line

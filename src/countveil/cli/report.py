@@ -8,6 +8,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.say import say
 from countveil.privacy import Release
 
 
@@ -45,12 +46,15 @@ def report(
     check_free(output, force, fit, release)
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
-    from countveil.report import load_fit, write_report
-
     if naive and release is None:
         raise ValueError("naive must come with the release that was fitted, got no --release")
+    from countveil import fit_files
+
+    fit_files.check(fit)  # before the models are imported
+    from countveil.report import load_fit, write_report
+
     found = load_fit(fit)
     data = None if release is None else Release.load(release)
     write_report(found, output, data, members=members, title=title, naive=naive)
-    typer.echo(found.diagnostics().verdict)
-    typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")
+    say(found.diagnostics().verdict)
+    say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -10,6 +10,7 @@ from countveil import page
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, read_level
 from countveil.cli.outputs import check_free, write_text
+from countveil.cli.say import say
 from countveil.privacy import study
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
@@ -69,16 +70,16 @@ def new_study(
     )
     write_text(output, made.to_json())
     sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
-    typer.echo(f"Wrote {output}: study {made.id}, {sizes}.")
+    say(f"Wrote {output}: study {made.id}, {sizes}.")
     for place, meaning in enumerate(made.meanings(), start=1):
-        typer.echo(f"Level {place}: {meaning}")
+        say(f"Level {place}: {meaning}")
 
 
 @study_app.command("show")
 @plain_errors
 def show_study(file: StudyFile) -> None:
     """Check a study file, and show it as participants see it."""
-    typer.echo(study.load(file).describe())
+    say(study.load(file).describe())
 
 
 @study_app.command("status")
@@ -131,11 +132,11 @@ def study_page(
     check_free(output, force, file, strings)
     made = study.load(file)
     write_text(output, page.page(made, page.strings(strings)))
-    typer.echo(f"Wrote {output}: the page of study {made.id}, {output.stat().st_size} bytes.")
+    say(f"Wrote {output}: the page of study {made.id}, {output.stat().st_size} bytes.")
 
 
 @study_app.command("strings")
 @plain_errors
 def page_strings() -> None:
     """Print everything that the participant's page says, as JSON to translate for `study page --strings`."""
-    typer.echo(json.dumps(page.strings(), indent=1, ensure_ascii=False))
+    say(json.dumps(page.strings(), indent=1, ensure_ascii=False))

@@ -5,7 +5,9 @@ Counts are private: no message here shows one. It names the file, the place and 
 
 import csv
 import math
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,13 +17,18 @@ import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
+from countveil.data.array_files import check_length, check_matrix_market, check_npy, check_npz
 from countveil.data.tables import cells_of_coordinates
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-UNREADABLE = (ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, zipfile.BadZipFile)
+UNREADABLE = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, OverflowError),
+    *(MemoryError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+"""What readers raise about a file that is something else; NumPy reads a header with Python's own parser."""
 
 
 class CountTable(NamedTuple):
@@ -106,15 +113,33 @@ def _read_sparse(path: Path) -> CountTable:
         is_release = False
     if is_release:
         raise ValueError(f"{path} must hold counts, got a release, which is privatized already")
-    return _unlabelled(path, sp.load_npz, "a matrix written by scipy.sparse.save_npz")
+    return _unlabelled(path, _load_npz, "a matrix written by scipy.sparse.save_npz")
+
+
+def _load_npz(path: Path) -> Any:
+    check_npz(path)
+    found = sp.load_npz(path)
+    if hasattr(found, "check_format"):
+        found.check_format(full_check=True)
+    return found
 
 
 def _read_dense(path: Path) -> CountTable:
-    return _unlabelled(path, lambda file: np.load(file, allow_pickle=False), "an array written by numpy.save")
+    return _unlabelled(path, _load_npy, "an array written by numpy.save")
+
+
+def _load_npy(path: Path) -> Any:
+    check_npy(path)
+    return np.load(path, allow_pickle=False)
 
 
 def _read_matrix_market(path: Path) -> CountTable:
-    return _unlabelled(path, scipy.io.mmread, "a MatrixMarket matrix")
+    return _unlabelled(path, _load_matrix_market, "a MatrixMarket matrix")
+
+
+def _load_matrix_market(path: Path) -> Any:
+    check_matrix_market(path)
+    return scipy.io.mmread(path)
 
 
 def _read_bag_of_words(path: Path) -> CountTable:
@@ -125,6 +150,7 @@ def _read_bag_of_words(path: Path) -> CountTable:
         if sizes.shape != (3, 1):
             raise ValueError
         n_rows, n_columns, n_entries = (int(size) for size in sizes[0])
+        check_length(path, max(n_rows, n_columns))
         names = ["row", "column", "count"]
         table = pd.read_csv(path, header=None, skiprows=3, names=names, dtype=np.int64, sep=r"\s+")
         if not isinstance(table.index, pd.RangeIndex):  # a fourth number in each line
@@ -147,7 +173,8 @@ def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable
         if not hasattr(values, "ndim"):
             raise ValueError(f"{type(values).__name__} instead of an array")
     except UNREADABLE as error:
-        raise ValueError(f"{path} must hold {what}, got {type(error).__name__}: {error}") from error
+        said = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path} must hold {what}, got {type(error).__name__}: {said}") from error
     return CountTable(values, None, None)
 
 

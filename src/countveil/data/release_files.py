@@ -13,6 +13,7 @@ from countveil.data.matrices import check_labels
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.privacy import Release
+from countveil.privacy._seal import seal_at_end
 
 
 class ReleaseFiles:
@@ -43,9 +44,11 @@ class ReleaseFiles:
         if not self.paths:
             raise ValueError("paths must name at least one release, got none")
         self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
+        self._seals: list[bytes] = []
         self._starts, self._largest, alphas, self.simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
+            self._seals.append(seal_at_end(path))
             release = Release.load(path)
             if len(release.shape) != 2:
                 raise ValueError(
@@ -64,7 +67,7 @@ class ReleaseFiles:
             self._largest = max(self._largest, int(release.reports.max()))
             self.simulated |= release.simulated
             alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
-        self.shape, self._schema = (self._starts[-1], first.shape[1]), first.schema_hash
+        self.shape = (self._starts[-1], first.shape[1])
         self.row_labels, self.column_labels = (
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
@@ -75,7 +78,7 @@ class ReleaseFiles:
         """(first row, observations) of each file, in the given order of files.
 
         Raises:
-            ValueError: a file that was damaged since, or now has other rows, words or levels or larger reports.
+            ValueError: a file that was damaged or changed since it was first read.
         """
         for i in range(len(self.paths)) if order is None else order:
             yield self._starts[i], observations_of(self._loaded(i))
@@ -113,16 +116,10 @@ class ReleaseFiles:
         return found
 
     def _loaded(self, i: int) -> Release:
-        """File i, refused if it no longer fits what was found when it was first read."""
-        release, levels = Release.load(self.paths[i]), self.level_d[self._starts[i] : self._starts[i + 1]]
-        for name, same in (
-            ("words", release.schema_hash == self._schema),
-            ("rows", release.shape[0] == levels.size),
-            ("levels", np.array_equal(np.broadcast_to(release.alpha, release.shape[0]), levels)),
-            ("reports", release.reports.max() <= self._largest),
-        ):
-            if not same:
-                raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other {name}")
+        """File i, refused if its seal is not the one that it had when it was first read."""
+        release = Release.load(self.paths[i])
+        if seal_at_end(self.paths[i]) != self._seals[i]:
+            raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other content")
         return release
 
     def _scratch_file(self) -> Any:

@@ -1,5 +1,6 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
+import math
 from copy import copy
 from typing import Annotated, Any, Unpack
 
@@ -17,6 +18,8 @@ from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+BY_CHANCE = 1e-6  # how seldom a directed network may be taken for an undirected one
 
 COMMUNITIES = Part(
     "community",
@@ -96,8 +99,10 @@ class BlockModel(FactorizationEstimator):
             check_above_diagonal(observations)
             left_out = np.tril_indices(n_rows, 0 if not self.self_loops else -1)
             observations = observations.hide(*left_out)
-        elif not self.self_loops:
-            observations = observations.hide(np.arange(n_rows), np.arange(n_rows))
+        else:
+            check_both_sides(observations)
+            if not self.self_loops:
+                observations = observations.hide(np.arange(n_rows), np.arange(n_rows))
         named = copy(observations)
         named.row_labels = named.column_labels = rows if rows is not None else columns
         return named
@@ -142,6 +147,23 @@ class BlockModel(FactorizationEstimator):
         """
         found = self.members("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
+
+
+def check_both_sides(observations: Observations) -> None:
+    """Refuse noisy reports of which none below the diagonal is positive, where noise alone would have made some so.
+
+    A release of undirected pairs is such a one; as a directed network it would say that no actor ever answered.
+    """
+    o = observations
+    rows = o.row_numbers
+    if (o.columns < rows).any() or not ((o.columns > rows) & (o.reports > 0)).any():
+        return
+    unseen = np.log1p(-o.noise.positive_by_noise(np.broadcast_to(o.cell_level, o.shape)))
+    if np.tril(unseen, -1).sum() < math.log(BY_CHANCE):
+        raise ValueError(
+            "X must be of directed pairs, got reports above the diagonal alone, as of undirected ones; "
+            "set directed=False (on the command line, --undirected)"
+        )
 
 
 def check_above_diagonal(observations: Observations) -> None:

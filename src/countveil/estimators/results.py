@@ -2,21 +2,23 @@
 
 import json
 import os
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
+from countveil import fit_files
 from countveil.data.matrices import check_mask
 from countveil.estimators.checks import check_integer
 from countveil.estimators.reading import Readable
 from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
+from countveil.inference.file_checks import check_tree
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
 from countveil.models.portable import model_of
+from countveil.models.spec import Spec
 
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
@@ -30,6 +32,14 @@ class Results(Readable):
 
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, alone or together; raises ValueError."""
+        raise NotImplementedError
+
+    def _spec(self, n_modes: int) -> Spec:
+        """The einsum of data with this many axes."""
         raise NotImplementedError
 
     def rate(self) -> xr.DataArray:
@@ -125,28 +135,36 @@ class Results(Readable):
         with replacing(path) as temporary:
             make_room(temporary, needed, path)
             self.posterior.to_netcdf(temporary, engine="h5netcdf")
+            fit_files.seal(temporary)
+
+    def _check_file(self, tree: xr.DataTree) -> None:
+        """Refuse a model other than the parameters', and arrays that are not those of the model."""
+        spec = self.model_.spec
+        wanted = self._spec(len(spec.output))
+        if spec != wanted:
+            raise ValueError(f"must be of the model {wanted.text}, got {spec.text!r:.40}")
+        check_tree(tree, self.model_, self._layout(spec))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fit written by ``save``.
+        """Read a fit written by ``save``, once its seal, its structure and its values have been checked.
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: not a countveil fit of this kind.
+            ValueError: not a countveil fit of this kind, or one that was changed.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"no fit at {path}")
-        try:
+        kind = fit_files.check(path)
+        if kind != cls.__name__:
+            raise ValueError(f"{path} holds a fit of {kind}, not of {cls.__name__}")
+        with fit_files.faults(path):
             with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
                 tree = opened.load()
             facts = tree.attrs
-            if facts["estimator"] != cls.__name__:
-                raise ValueError(f"{path} holds a fit of {facts['estimator']}, not of {cls.__name__}")
             fit = cls(**json.loads(facts["parameters"]))
             fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
             fit.interrupted_ = bool(facts["interrupted"])
+            fit._check_parameters()
             fit.model_ = model_of(json.loads(facts["model"]))
+            fit._check_file(tree)
             fit._adopt(tree)
-        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is not a fit saved by countveil: {error}") from error
         return fit

@@ -24,7 +24,7 @@ from countveil.estimators import BlockModel
 from countveil.estimators.base import check_whole
 from countveil.experiments.heatmaps import save_heatmaps
 from countveil.extras import install
-from countveil.files import replacing
+from countveil.files import replacing, write_csv
 from countveil.inference.starts.alternating import least_squares
 from countveil.privacy import PrivacyLevel, Release
 from countveil.watcher import ProgressWatcher
@@ -153,8 +153,7 @@ def present(plan: Plan, output: Path) -> Study:
         watcher.stage("scored; writing files")
         paths = [output / name for name in ("network.npz", "communities.csv", "communities.png")]
         study.release.save(paths[0])
-        with replacing(paths[1]) as path:
-            study.scores.to_csv(path, index=False)
+        write_csv(study.scores, paths[1])
         with replacing(paths[2]) as path:
             most = float(study.counts.max())
             save_heatmaps(panels(study), [study.people[i] for i in study.order], most, path)

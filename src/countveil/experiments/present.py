@@ -10,7 +10,7 @@ from countveil.experiments.exhibits import notes, score_table, summary, verdict_
 from countveil.experiments.figure import save_figure
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import verdicts
-from countveil.files import replacing
+from countveil.files import replacing, write_csv
 from countveil.watcher import ProgressWatcher
 
 
@@ -47,10 +47,8 @@ def write_files(study: Study, output: Path) -> list[Path]:
     """The release, the table, every fit's scores and the figure; each is replaced in one step."""
     paths = [output / name for name in ("release.npz", "scores.csv", "fits.csv", "scores.png")]
     study.release.save(paths[0])
-    with replacing(paths[1]) as path:
-        summary(study.fits).to_csv(path, index=False)
-    with replacing(paths[2]) as path:
-        study.fits.to_csv(path, index=False)
+    write_csv(summary(study.fits), paths[1])
+    write_csv(study.fits, paths[2])
     with replacing(paths[3]) as path:
         save_figure(study.fits, path)
     return paths

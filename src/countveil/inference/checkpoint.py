@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.data.array_files import check_npz
 from countveil.data.observations import Observations
 from countveil.files import replacing
 
@@ -114,26 +115,35 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Sna
         FileNotFoundError: no such file.
         ValueError: the file is not a checkpoint, is damaged, or belongs to other data or settings.
     """
+    if not path.exists():
+        raise FileNotFoundError(f"no checkpoint at {path}")
     try:
+        check_npz(path)
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             content = {name: stored[name] for name in stored.files}
         version, found = int(content["format"]), str(content["fingerprint"])
-    except FileNotFoundError:
-        raise
     except Exception as error:
-        raise ValueError(f"checkpoint {path} must be a file that a fit wrote, got: {error}") from error
+        raise ValueError(f"checkpoint {path} must be a file that a fit wrote, got: {error!s:.300}") from error
     if version != FORMAT:
         raise ValueError(f"checkpoint {path} must have format {FORMAT}, got {version}")
     if found != mark:
         raise ValueError(f"checkpoint {path} must be of the same data and settings, got one of others")
-    snapshots: list[Snapshot | None] = []
-    for chain in range(draws[0].shape[0]):
-        state = unnamed(f"chain{chain}_state", content)
-        if state is None:
-            snapshots.append(None)
-            continue
-        kept = len(content[f"chain{chain}_draws0"])
-        for i, values in enumerate(draws):
-            values[chain, :kept] = content[f"chain{chain}_draws{i}"]
-        snapshots.append(Snapshot(state, kept))
-    return snapshots, float(content["seconds"])
+    try:
+        snapshots = [_snapshot(content, chain, draws) for chain in range(draws[0].shape[0])]
+        return snapshots, float(content["seconds"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"checkpoint {path} must hold whole chains, got: {error!s:.300}") from error
+
+
+def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]) -> Snapshot | None:
+    """A chain's snapshot; its draws are copied if they are as many, of the shapes and the types of ``draws``."""
+    state = unnamed(f"chain{chain}_state", content)
+    if state is None:
+        return None
+    kept = len(content[f"chain{chain}_draws0"])
+    for i, values in enumerate(draws):
+        given = content[f"chain{chain}_draws{i}"]
+        if kept > values.shape[1] or given.shape != (kept, *values.shape[2:]) or given.dtype != values.dtype:
+            raise ValueError(f"draws of shape {given.shape} and type {given.dtype} in chain {chain}")
+        values[chain, :kept] = given
+    return Snapshot(state, kept)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from countveil.console import console, error_console
 from countveil.contenders import COLUMN_MEANS, ZERO
-from countveil.files import replacing
+from countveil.files import replacing, write_csv
 from countveil.planning.answers import Target, misleads, participants, summary
 from countveil.planning.figure import save_figure
 from countveil.planning.simulate import Grid, simulate
@@ -76,8 +76,7 @@ def write_files(
     """The table, every fit and the figure, each replaced in one step."""
     table, every, png, svg = (output / name for name in FILES)
     for frame, path in ((found, table), (fits, every)):
-        with replacing(path) as temporary:
-            frame.to_csv(temporary, index=False)
+        write_csv(frame, path)
     with replacing(png) as first, replacing(svg) as second:
         save_figure(found, targets, {"png": first, "svg": second})
     return [table, every, png, svg]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from countveil import __version__
 from countveil.privacy import _archive, _fields, counting, report
+from countveil.privacy._text import plain
 from countveil.privacy.counting import Counted
 from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.run(options)
     except (ValueError, TypeError, OSError, OverflowError) as error:
-        print("refused: " + " ".join(str(error).split()), file=sys.stderr)
+        print("refused: " + plain(" ".join(str(error).split())), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -1,11 +1,8 @@
 """One file, many members: a zip that np.load can read, written atomically and sealed with its own hash.
 
-The zip's comment is ``countveil-sha256:`` and the SHA-256 of every byte before it, so that a flipped bit, a
-truncated file or appended bytes are refused. The seal detects damage and casual tampering; it is not a
-signature: whoever rewrites the file on purpose can compute it again.
+The zip's comment is its seal (``_seal``).
 """
 
-import hashlib
 import io
 import os
 import struct
@@ -16,11 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from countveil.privacy import _seal
+from countveil.privacy._sizes import too_much
 from countveil.privacy.errors import ReleaseError
 
-_SEAL = b"countveil-sha256:"
-_SEAL_LENGTH = len(_SEAL) + 64
-_PIECE = 1 << 20
+_COPIES = 3
+"""How often the bytes of an array are held while it is read: as a member, as an array, and as a checked one."""
 _LEVEL = 1
 """The higher levels take four to ten times as long for files that are hardly smaller."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -60,16 +58,11 @@ def write(path: str | os.PathLike[str], members: Mapping[str, bytes | Streamed])
                 with archive.open(info, "w") as member:
                     for piece in content.pieces if isinstance(content, Streamed) else (content,):
                         member.write(piece)
-            archive.comment = b" " * _SEAL_LENGTH
-        size = file.seek(0, os.SEEK_END) - _SEAL_LENGTH
-        file.seek(0)
-        digest, left = hashlib.sha256(), size
-        while left:
-            piece = file.read(min(left, _PIECE))
-            digest.update(piece)
-            left -= len(piece)
+            archive.comment = b" " * _seal.LENGTH
+        size = file.seek(0, os.SEEK_END) - _seal.LENGTH
+        found = _seal.seal(file, size)
         file.seek(size)
-        file.write(_SEAL + digest.hexdigest().encode("ascii"))
+        file.write(found)
 
 
 def put(path: str | os.PathLike[str], content: bytes) -> None:
@@ -102,31 +95,28 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def _seal(body: bytes) -> bytes:
-    return _SEAL + hashlib.sha256(body).hexdigest().encode("ascii")
-
-
 class Reader:
     """The members of a file whose seal holds; every fault is a ReleaseError that names the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         with open(self.path, "rb") as file:
+            rule = _seal.broken(file, "release")
+            if rule is not None:
+                raise self.fault(rule)
+            file.seek(0)
             content = file.read()
-        body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
-        if not seal.startswith(_SEAL):
-            raise self.fault(
-                "must end with its SHA-256 seal, got none: it is truncated, longer, or not a release"
-            )
-        if seal != _seal(body):
-            raise self.fault("must match its SHA-256 seal, got different bytes: it was damaged or changed")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
             self._infos = {info.filename: info for info in self._zip.infolist()}
         except _DAMAGE as error:
-            raise self.fault(f"must be a zip archive, got {error}") from error
+            said = " ".join(str(error).split())[:200]
+            raise self.fault(f"must be a zip archive, got {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
             raise self.fault("must hold every member once, got one twice")
+        asked = too_much(sum(info.file_size for info in self._infos.values()), len(content), _COPIES)
+        if asked is not None:
+            raise self.fault(asked)
 
     @property
     def names(self) -> set[str]:
@@ -142,7 +132,8 @@ class Reader:
         try:
             return self._zip.read(name)
         except _DAMAGE as error:
-            raise self.fault(f"must hold a readable {name}, got {error}") from error
+            said = " ".join(str(error).split())[:200]
+            raise self.fault(f"must hold a readable {name}, got {said}") from error
 
     def fault(self, rule: str) -> ReleaseError:
         """The error that says what is wrong with this file."""

@@ -21,6 +21,9 @@ from countveil.privacy import promise
 from countveil.privacy.exact import Exact, from_text, positive, short
 from countveil.privacy.noise import MIN_RATE
 
+MOST_DIGITS = 100
+"""Of the numbers of a promise that a release states: a float such as 1e-12 is a fraction of 28."""
+
 
 class Mechanism(ABC):
     """A way of turning counts into reports, as a frozen, hashable value that files can state.
@@ -176,9 +179,13 @@ class TwoSidedGeometric(Mechanism):
         return cls(float(alpha))
 
     def check_released(self) -> None:
-        """Raises ValueError if it states no promise, or has a rate below 2^-40, at which no noise is drawn."""
+        """Raises ValueError if it states no promise, an unreadable one, or a rate below 2^-40, which is not drawn."""
         if self.epsilon is None or self.precision is None:
             raise ValueError("mechanism must state its epsilon and precision, got alpha alone")
+        for name, value in (("epsilon", self.epsilon), ("precision", self.precision)):
+            digits = len(str(max(value.numerator, value.denominator)))
+            if digits > MOST_DIGITS:
+                raise ValueError(f"{name} must be a fraction of at most {MOST_DIGITS} digits, got {digits}")
         if self.epsilon / self.precision < MIN_RATE:
             raise ValueError(f"mechanism must have a rate of at least 2**-40, got {self.rate:.6g}")
 

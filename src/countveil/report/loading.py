@@ -1,12 +1,11 @@
 """A fit of any kind from its file, and the reports that it was made of."""
 
 import os
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import xarray as xr
 
+from countveil import fit_files
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.inference.posterior import noise_of
@@ -22,16 +21,10 @@ def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
         FileNotFoundError: no such file.
         ValueError: not a fit of countveil.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no fit at {path}")
-    try:
-        with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
-            kind = str(opened.attrs.get("estimator"))
-    except OSError as error:
-        raise ValueError(f"{path} is not a fit saved by countveil: {error}") from error
+    kind = fit_files.check(path)
     model = model_called(kind)
     if model is None:
-        raise ValueError(f"{path} is not a fit saved by countveil: no model is called {kind!r}")
+        raise ValueError(f"{path} is not a fit saved by countveil: no model is called {kind!r:.40}")
     return model.load(path)
 
 

@@ -17,6 +17,7 @@ from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
 from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
+from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
@@ -84,7 +85,7 @@ def render(
     context = gathered(fit, release, members, title)
     if naive and release is not None:
         context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
-    return template.render(context) + "\n"
+    return plain(template.render(context), lines=True) + "\n"
 
 
 def gathered(

@@ -13,7 +13,7 @@ from countveil.experiments.reproduce import case_module, style
 from countveil.experiments.reproduce.bench import Bench, Study
 from countveil.experiments.reproduce.claims import FAILS, HOLDS, Verdict, untested
 from countveil.experiments.reproduce.fits import Sampling
-from countveil.files import replacing
+from countveil.files import write_csv
 from countveil.watcher import ProgressWatcher
 
 STYLE = {HOLDS: "bold green", FAILS: "bold red"}
@@ -75,8 +75,7 @@ def write_files(study: Study, name: str, output: Path) -> None:
     """The figure in both formats, the numbers and the verdicts; each is replaced in one step."""
     style.save(study.figure, [output / f"{name}.png", output / f"{name}.svg"])
     for frame, ending in ((study.numbers, ".csv"), (pd.DataFrame(study.verdicts), "-verdicts.csv")):
-        with replacing(output / f"{name}{ending}") as path:
-            frame.to_csv(path, index=False)
+        write_csv(frame, output / f"{name}{ending}")
 
 
 def verdict_table(found: dict[str, list[Verdict]]) -> Table:

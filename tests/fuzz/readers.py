@@ -1,0 +1,237 @@
+"""What is fuzzed: for each kind of file the valid ones, the ways to break them, and everything that reads them."""
+
+import csv
+import gzip
+import io
+import random
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from countveil.console import console
+from countveil.data.io import read_counts, read_vocabulary
+from countveil.data.observations import observations_of
+from countveil.privacy import PrivacyLevel, Release, report, study
+from countveil.privacy.report import Report
+from tests.fuzz import mutations as m
+from tests.fuzz.mutations import Mutation
+
+LEVELS = [PrivacyLevel(1, 2), PrivacyLevel("0.1", 3)]
+WORDS = ["surprise", "party", "five"]
+STUDY = study.new("Surprises", "To learn.", "a@b.org", LEVELS, [("word", WORDS)])
+
+
+class Kind(NamedTuple):
+    """A kind of file: its valid files by name, the ways to break them, and what reads them."""
+
+    files: dict[str, bytes]
+    changes: tuple[Mutation, ...]
+    read: Callable[[Path], None]
+    weight: int  # how many of about a thousand mutations it gets, fewer where they take long
+
+
+def releases() -> dict[str, bytes]:
+    """Dense, sparse and signed ones, with labels and without, with one level and several."""
+    sparse = sp.csr_array(np.array([[0, 5, 0], [7, 0, 2]]))
+    made = {
+        "sparse.npz": Release(sparse, LEVELS, True, (("ann", "bo"), ("x", "é", "\U0001f512"))),
+        "dense.npz": Release(np.arange(12).reshape(2, 3, 2), LEVELS[0], True),
+        "signed.npz": Release(np.array([[-3, 2], [0, 70000]]), LEVELS[1], False, (None, ("a", "b")), True),
+    }
+    return {name: _saved(each.save, name) for name, each in made.items()}
+
+
+def read_release(path: Path) -> None:
+    """Load it, describe it, and take its reports for a fit."""
+    found = Release.load(path)
+    found.describe()
+    found._repr_html_()
+    observations_of(found)
+
+
+def reports() -> dict[str, bytes]:
+    """Reports of one study at both levels."""
+    return {
+        f"{place}.json": report.encode(Report(f"{place:032x}", level, [0, place, 7]), STUDY)
+        for place, level in enumerate(LEVELS)
+    }
+
+
+def sealed_report(content: bytes, rng: random.Random) -> bytes:
+    """A report with a value changed and a seal that holds."""
+    import hashlib
+
+    found = m.mutated_json(content, rng).rstrip()
+    head = found.rpartition(b',"sha256":')[0] or found[:-1]
+    return head + b',"sha256":"%s"}\n' % hashlib.sha256(head).hexdigest().encode()
+
+
+def read_report(path: Path) -> None:
+    """Load it as a report of the study."""
+    report.load(path, STUDY)
+
+
+def studies() -> dict[str, bytes]:
+    """One about words, one about categories on two axes."""
+    axes = [("to", ["ann", "bob"]), ("day", ["Mon", "Tue"])]
+    other = study.new(
+        "Days", "To see.", "b@c.org", LEVELS[:1], axes,
+        kind=study.CATEGORIES, truncated=False, address="https://example.org/reports",
+    )  # fmt: skip
+    return {"words.json": STUDY.to_json().encode(), "days.json": other.to_json().encode()}
+
+
+def rehashed(content: bytes, rng: random.Random) -> bytes:
+    """A study with a value changed and the id that it then has."""
+    import hashlib
+    import json
+
+    value = json.loads(content)
+    value.pop("id")
+    value = m.mutated_value(value, rng)
+    if isinstance(value, dict):
+        value["id"] = hashlib.sha256(m.canonical(value)).hexdigest()
+    return m.canonical(value)
+
+
+def read_study(path: Path) -> None:
+    """Load it and describe it."""
+    study.load(path).describe()
+
+
+def fits() -> dict[str, bytes]:
+    """Topics by a sampler and by an optimiser that can go on, and communities; the same bytes every time."""
+    import warnings
+
+    from countveil.data.observations import PrivatizedCounts
+    from countveil.estimators import BlockModel, TopicModel
+
+    reports = np.random.default_rng(1).poisson(1.5, (5, 5))
+    short = {"seed": 1, "draws": 3, "tune": 1, "chains": 2, "threads": 1, "progress": False}
+    words = [f"word{i}" for i in range(5)]
+    data = PrivatizedCounts(reports, 0.4, column_labels=words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = {
+            "topics.nc": TopicModel(2, **short).fit(data),
+            "stream.nc": TopicModel(2, method="svi", passes=1, **short).fit(data),
+            "blocks.nc": BlockModel(2, **short).fit(reports_between(reports)),
+        }
+    for each in made.values():
+        each.posterior_.attrs["seconds"] = 1.0
+    return {name: _saved(each.save, name) for name, each in made.items()}
+
+
+def reports_between(reports: np.ndarray) -> object:
+    """Reports as those of a network."""
+    from countveil.data.observations import PrivatizedCounts
+
+    return PrivatizedCounts(reports, 0.4)
+
+
+def read_fit(path: Path) -> None:
+    """Load it, and what a page says of it, except its pictures."""
+    import warnings
+
+    from countveil import fit_files
+    from countveil.report import load_fit
+
+    fit_files._inspected = fit_files.inspect  # a process for each would take half a second
+    found = load_fit(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found.diagnostics()
+        found.rate()
+        for part in found.parts:
+            for axis in part.axes:
+                members = found.members(axis, 3)
+                console().print(members.to_string(), markup=False)
+
+
+def read_broken_fit(path: Path) -> None:
+    """Load it, checked in a process of its own."""
+    from countveil import fit_files
+    from countveil.report import load_fit
+
+    fit_files.LEAST_SECONDS = 5.0
+    load_fit(path)
+
+
+def tables() -> dict[str, bytes]:
+    """Counts in every format that is read, and a vocabulary."""
+    counts = np.array([[0, 3, 1], [2, 0, 7]])
+    text = io.StringIO()
+    csv.writer(text).writerows([["", "a", "b", "c"], ["x", 0, 3, 1], ["y", 2, 0, 7]])
+    bag = b"2\n3\n3\n1 2 3\n1 3 1\n2 3 7\n"
+    return {
+        "counts.csv": text.getvalue().encode(),
+        "counts.npy": _saved(lambda path: np.save(path, counts), "a.npy"),
+        "counts.npz": _saved(lambda path: sp.save_npz(path, sp.csr_array(counts)), "a.npz"),
+        "coo.npz": _saved(lambda path: sp.save_npz(path, sp.coo_array(counts)), "a.npz"),
+        "counts.mtx": _saved(lambda path: scipy.io.mmwrite(path, sp.csr_array(counts)), "a.mtx"),
+        "dense.mtx": _saved(lambda path: scipy.io.mmwrite(path, counts), "a.mtx"),
+        "bag.txt": bag,
+        "bag.txt.gz": gzip.compress(bag, 1, mtime=0),
+        "vocabulary.vocab": b"a\nb\nc\n",
+    }
+
+
+def changed_table(content: bytes, rng: random.Random) -> bytes:
+    """A table changed in the way that its format has: by members, by lines, or by bytes."""
+    if content.startswith(b"PK"):
+        return m.mutated_zip(content, rng)
+    if content.startswith(b"\x1f\x8b"):
+        return m.unpacked(m.mutated_table)(content, rng)
+    if content.startswith(b"\x93NUMPY"):
+        return m.flipped(content[:128], rng) + content[128:]
+    return m.mutated_table(content, rng)
+
+
+def read_table(path: Path) -> None:
+    """Read it as counts; a matrix that was read is as large as it says."""
+    if path.suffix == ".vocab":
+        read_vocabulary(path)
+        return
+    found = read_counts(path)
+    if found.values.size < 10**6:
+        np.asarray(found.values.toarray() if sp.issparse(found.values) else found.values).sum()
+
+
+def _saved(save: Callable[[str], object], name: str) -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        save(f"{folder}/{name}")
+        return (Path(folder) / name).read_bytes()
+
+
+def kind_of(name: str) -> Kind:
+    """Everything about a kind of file."""
+    if name == "release":
+        return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 250)
+    if name == "fit":
+        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 30)
+    if name == "hdf5":
+        return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 3)
+    if name == "report":
+        return Kind(
+            reports(), (sealed_report, sealed_report, m.mutated_json, m.flipped, m.cut), read_report, 20
+        )
+    if name == "study":
+        return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 250)
+    return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
+
+
+KINDS = ("release", "fit", "hdf5", "report", "study", "tables")
+"""``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
+
+
+def quietly(read: Callable[[Path], None], path: Path) -> None:
+    """Read without printing."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        read(path)

@@ -1,0 +1,163 @@
+"""Files of fits: their seals, and what is checked before anything in them is used."""
+
+import os
+import shutil
+import sys
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil import fit_files
+from countveil.privacy import _seal
+from countveil.report import load_fit
+from tests import hostile
+
+
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory):
+    """A small fit with labelled words, as a file."""
+    folder = tmp_path_factory.mktemp("valid")
+    counts = np.random.default_rng(1).poisson(1.0, (12, 9))
+    release = cv.privatize(counts, cv.PrivacyLevel(1, 1), column_labels=[f"word{i}" for i in range(9)])
+    model = cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release)
+    model.save(folder / "fit.nc")
+    return folder / "fit.nc"
+
+
+@pytest.fixture
+def victim(tmp_path, valid):
+    """A file of the reader's own: one with a posterior, whose labels are a secret."""
+    (tmp_path / "victim").write_text(hostile.VICTIM)
+    return tmp_path / "victim"
+
+
+def test_a_whole_fit_passes_and_says_its_model(valid):
+    assert fit_files.check(valid) == "TopicModel"
+    assert load_fit(valid).n_topics == 3
+
+
+def test_every_changed_byte_is_refused(valid, tmp_path):
+    content = valid.read_bytes()
+    path = tmp_path / "fit.nc"
+    for place in np.random.default_rng(2).choice(len(content), 200, replace=False):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(ValueError, match=r"fit\.nc is not a fit saved by countveil: it must .* seal"):
+            fit_files.check(path)
+    for other in (content[:-1], content + b"x", content[: len(content) // 2], b""):
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match="seal"):
+            fit_files.check(path)
+
+
+def test_a_fit_without_a_seal_says_how_to_make_it_anew(valid, tmp_path):
+    (tmp_path / "old.nc").write_bytes(valid.read_bytes()[: -_seal.LENGTH])
+    with pytest.raises(ValueError, match="made again from its release and seed"):
+        fit_files.check(tmp_path / "old.nc")
+
+
+def test_the_state_of_a_stream_is_sealed_too(tmp_path):
+    counts = np.random.default_rng(1).poisson(1.0, (12, 9))
+    model = cv.TopicModel(2, method="svi", seed=1, draws=5, threads=1, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.partial_fit(cv.privatize(counts, cv.PrivacyLevel(1, 1))).save(tmp_path / "fit.nc")
+    with h5py.File(tmp_path / "fit.nc") as file:
+        offset = file["stream/phi_shapes"].id.get_offset()
+    assert load_fit(tmp_path / "fit.nc").n_topics == 2
+    content = bytearray((tmp_path / "fit.nc").read_bytes())
+    content[offset] ^= 1
+    (tmp_path / "bad.nc").write_bytes(content)
+    with pytest.raises(ValueError, match="different bytes"):
+        cv.TopicModel.load(tmp_path / "bad.nc")
+    bad = hostile.changed(
+        tmp_path / "fit.nc", tmp_path / "bad.nc", hostile.value_at("stream/phi_shapes", np.nan)
+    )
+    with pytest.raises(ValueError, match=r"finite numbers of at least 0 at stream/phi_shapes"):
+        cv.TopicModel.load(bad)
+
+
+@pytest.mark.parametrize("name", hostile.changes("victim"))
+def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, victim, tmp_path, monkeypatch):
+    change, said = hostile.changes(victim)[name]
+    path = hostile.changed(valid, tmp_path / "bad.nc", change)
+    monkeypatch.setattr("xarray.open_datatree", lambda *_, **__: pytest.fail("it was read"))
+    for read in (fit_files.check, load_fit, cv.TopicModel.load):
+        with pytest.raises(ValueError, match=r"bad\.nc is not a fit saved by countveil: it must ") as refused:
+            read(path)
+        assert said in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert hostile.VICTIM[:8] not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (hostile.fact("method", "magic"), "a method among"),
+        (hostile.fact("estimator", "Other"), "holds a fit of Other"),
+        (hostile.fact("mechanism", "magic"), "mechanism must be one of"),
+        (hostile.stated("parameters", lambda p: p.update(unknown=1)), "unknown"),
+        (hostile.stated("parameters", lambda p: p.update(n_topics=-3)), "n_topics must be"),
+        (hostile.stated("model", lambda m: m["spec"].update(text="kd,vk->dv")), "must be of the model"),
+        (hostile.stated("model", lambda m: m.update(likelihood="magic")), "magic"),
+        (hostile.value_at("constant_data/alpha", 1.5), "alpha from 0 to below 1"),
+        (hostile.without("sample_stats/total_rate"), "must hold total_rate"),
+        (hostile.without("sample_stats/log_likelihood"), "must hold log_likelihood"),
+    ],
+)  # fmt: skip
+def test_what_the_model_does_not_fit_is_refused_when_it_is_loaded(change, said, valid, tmp_path):
+    path = hostile.changed(valid, tmp_path / "bad.nc", change)
+    with pytest.raises(ValueError, match=r"bad\.nc") as refused:
+        cv.TopicModel.load(path)
+    assert said in str(refused.value)
+
+
+def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypatch):
+    monkeypatch.setattr("countveil.privacy._sizes.SMALL", 1000)
+    monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 5000)
+    with pytest.raises(ValueError, match="must fit into the 5000 bytes of memory that are free"):
+        fit_files.inspect(valid)
+
+
+def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(valid, tmp_path, monkeypatch):
+    shutil.copyfile(valid, tmp_path / "a.nc")
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.001)
+    with pytest.raises(
+        ValueError, match=r"a\.nc is not a fit saved by countveil: it must be readable, got no end"
+    ):
+        fit_files.check(tmp_path / "a.nc")
+    monkeypatch.setattr(sys, "executable", tmp_path / "crash")
+    (tmp_path / "crash").write_text("#!/bin/sh\nkill -SEGV $$\n")
+    (tmp_path / "crash").chmod(0o700)
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 30.0)
+    with pytest.raises(ValueError, match=r"a\.nc .* got a crash of the HDF5 library"):
+        fit_files.check(tmp_path / "a.nc")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names are POSIX")
+def test_what_is_no_file_is_refused(tmp_path, valid):
+    os.mkfifo(tmp_path / "pipe.nc")
+    with pytest.raises(ValueError, match="must be a regular file"):
+        fit_files.check(tmp_path / "pipe.nc")
+    with pytest.raises(FileNotFoundError, match="no fit at"):
+        fit_files.check(tmp_path / "none.nc")
+
+
+def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
+    """The last value of a large array is seen, whatever the size of the pieces."""
+    from countveil import hdf5
+
+    bad = tmp_path / "bad.nc"
+    shutil.copyfile(valid, bad)
+
+    def change(file):
+        file["posterior/theta"][-1, -1, -1, -1] = -2.0
+
+    hostile.changed(valid, bad, change)
+    for piece in (4, 40, 400, 4000):
+        monkeypatch.setattr(hdf5, "_PIECE", piece)
+        assert fit_files.inspect(valid) == "TopicModel"
+        with pytest.raises(ValueError, match=r"posterior/theta, got -2\.0"):
+            fit_files.inspect(bad)
