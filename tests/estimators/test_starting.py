@@ -43,9 +43,11 @@ def test_chains_go_on_where_another_fit_ended():
     data, _, _ = scene()
     earlier = cv.TopicModel(3, **{**SHORT, "draws": 60}).fit(data)
     reached = earlier.posterior["sample_stats"]["log_likelihood"].to_numpy()[:, -30:]
-    far, near = (first_scores(cv.TopicModel(3, start=s, **SHORT), data) for s in ("least-squares", earlier))
+    rng = np.random.default_rng(2)
+    random = {"theta": rng.random((30, 3)), "phi": rng.random((3, 20))}
+    far, near = (first_scores(cv.TopicModel(3, start=s, **SHORT), data) for s in (random, earlier))
     assert (near > reached.mean() - 5.0 * reached.std()).all()
-    assert near.min() > far.max()
+    assert near.min() > far.max() + 100.0
 
 
 def test_more_topics_go_on_from_fewer():
@@ -83,8 +85,8 @@ def test_a_block_model_starts_at_another_one():
     data = cv.PrivatizedCounts(rng.poisson(np.kron(np.eye(2), np.ones((8, 8))) * 4.0 + 0.1), 0.2)
     earlier = cv.BlockModel(2, **{**SHORT, "draws": 40}).fit(data)
     reached = earlier.posterior["sample_stats"]["log_likelihood"].to_numpy()[:, -20:]
-    for n in (2, 4):
-        assert (first_scores(cv.BlockModel(n, start=earlier, **SHORT), data) > reached.mean() - 30.0).all()
+    for n, lost in ((2, 30.0), (4, 120.0)):  # four communities have more to learn in their first sweep
+        assert (first_scores(cv.BlockModel(n, start=earlier, **SHORT), data) > reached.mean() - lost).all()
 
 
 def test_a_start_is_resumed_only_with_the_same_factors(tmp_path):
@@ -103,7 +105,7 @@ def test_a_copy_keeps_the_fit_that_it_starts_at_and_a_file_does_not(tmp_path):
     later = cv.TopicModel(3, start=earlier, **SHORT)
     assert clone(later).start is earlier
     later.fit(data).save(tmp_path / "fit.nc")
-    assert cv.load(tmp_path / "fit.nc").start == "auto"
+    assert cv.TopicModel.load(tmp_path / "fit.nc").start == "auto"
 
 
 @pytest.mark.parametrize(

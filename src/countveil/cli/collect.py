@@ -54,7 +54,7 @@ def collect_reports(
     found = []
     for file in report_files(path for path in paths if not store.is_store(path)):
         if is_description(file):
-            typer.echo(f"Skipped {file}: it is the description of a study, not a report.")
+            say(f"Skipped {file}: it is the description of a study, not a report.")
         else:
             found.append(file)
     held = starmap(Held, chain.from_iterable(map(store.contents, stores)))

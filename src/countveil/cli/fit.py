@@ -244,7 +244,7 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
             title = f"{part.many.capitalize()} by share of {part.whole}"
             print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
     if model.parts and model.why_no_intervals:
-        typer.echo(f"No intervals: {model.why_no_intervals}.")
+        say(f"No intervals: {model.why_no_intervals}.")
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:

@@ -77,7 +77,7 @@ def privatize_counts(
     table = read_counts(counts, not no_header, row_labels, vocabulary)
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
-        typer.echo(f"warning: every count in {counts} is zero; is it the right file?", err=True)
+        say(f"warning: every count in {counts} is zero; is it the right file?", err=True)
     labels: dict[str, Any] = {
         "row_labels": None if no_row_labels else table.row_labels,
         "column_labels": table.column_labels,

@@ -108,7 +108,7 @@ def study_status(
             f"db must be a file that `countveil receive` has made, or a URL, got {database}"
         )
     accepted = store.size(database, made)
-    typer.echo(f"Study {made.id}: {progress(accepted, target)} in {store.name_of(database)}.")
+    say(f"Study {made.id}: {progress(accepted, target)} in {store.name_of(database)}.")
 
 
 @study_app.command("page")
