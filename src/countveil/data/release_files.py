@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
-from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.privacy import Release
 
 
@@ -29,7 +29,8 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words than the first.
+        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words or another mechanism
+            than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -43,7 +44,7 @@ class ReleaseFiles:
         if not self.paths:
             raise ValueError("paths must name at least one release, got none")
         self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
-        self._starts, self._largest, alphas, self.simulated = [0], 0, [], False
+        self._starts, self._largest, levels, self.simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
             release = Release.load(path)
@@ -51,11 +52,17 @@ class ReleaseFiles:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
+            noise, level = noise_of(release)
             if path is self.paths[0]:
-                first = release
+                first, self.noise = release, noise
             elif release.schema_hash != first.schema_hash:
                 raise ValueError(
                     f"paths must hold the same words, got {path} with others than {self.paths[0]}"
+                )
+            elif noise.mechanism != self.noise.mechanism:
+                raise ValueError(
+                    f"paths must hold reports of one mechanism, got {noise.mechanism} in {path} "
+                    f"and {self.noise.mechanism} in {self.paths[0]}"
                 )
             labels = (
                 None if labels is None or release.row_labels is None else labels + list(release.row_labels)
@@ -63,19 +70,20 @@ class ReleaseFiles:
             self._starts.append(self._starts[-1] + release.shape[0])
             self._largest = max(self._largest, int(release.reports.max()))
             self.simulated |= release.simulated
-            alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
+            levels.append(np.broadcast_to(level, release.shape[0]))
         self.shape, self._schema = (self._starts[-1], first.shape[1]), first.schema_hash
         self.row_labels, self.column_labels = (
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
         )
-        self.noise, self.level_d, self.level_e = TWO_SIDED_GEOMETRIC, np.concatenate(alphas), np.empty(0)
+        self.level_d, self.level_e = np.concatenate(levels), np.empty(0)
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
         """(first row, observations) of each file, in the given order of files.
 
         Raises:
-            ValueError: a file that was damaged since, or now has other rows, words or levels or larger reports.
+            ValueError: a file that was damaged since, or now has other rows, words, levels, another mechanism or larger
+                reports.
         """
         for i in range(len(self.paths)) if order is None else order:
             yield self._starts[i], observations_of(self._loaded(i))
@@ -97,7 +105,11 @@ class ReleaseFiles:
         """
         nothing = sp.csr_array(self.shape, dtype=np.int16)
         found = PrivatizedCounts(
-            nothing, self.level_d, row_labels=self.row_labels, column_labels=self.column_labels
+            nothing,
+            self.level_d,
+            noise=self.noise,
+            row_labels=self.row_labels,
+            column_labels=self.column_labels,
         )
         found.simulated = self.simulated
         dtype = report_type(self._largest)
@@ -115,10 +127,12 @@ class ReleaseFiles:
     def _loaded(self, i: int) -> Release:
         """File i, refused if it no longer fits what was found when it was first read."""
         release, levels = Release.load(self.paths[i]), self.level_d[self._starts[i] : self._starts[i + 1]]
+        noise, level = noise_of(release)
         for name, same in (
             ("words", release.schema_hash == self._schema),
             ("rows", release.shape[0] == levels.size),
-            ("levels", np.array_equal(np.broadcast_to(release.alpha, release.shape[0]), levels)),
+            ("mechanism", noise.mechanism == self.noise.mechanism),
+            ("levels", np.array_equal(np.broadcast_to(level, release.shape[0]), levels)),
             ("reports", release.reports.max() <= self._largest),
         ):
             if not same:

@@ -97,4 +97,5 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    mechanisms=("two-sided geometric",),
 )
