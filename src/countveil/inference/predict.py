@@ -43,7 +43,7 @@ def pointwise_log_likelihood(
 
 def log_predictive(scores: xr.DataArray) -> xr.DataArray:
     """log of the mean over draws of exp(scores), (cell,): the log predictive density of each cell."""
-    values = scores.to_numpy().reshape(-1, scores.sizes["cell"])
+    values = scores.to_numpy().reshape(scores.sizes["chain"] * scores.sizes["draw"], -1)
     density = logsumexp(values, axis=0) - np.log(len(values))
     return scores.isel(chain=0, draw=0, drop=True).copy(data=density).rename("log_predictive")
 
