@@ -32,7 +32,7 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 RELATIVE_ERROR = 1e-12  # of the sum of the rates
-REFINING_ITERATIONS = 10  # from the least-squares start to where a chain may begin
+REFINING_ITERATIONS = 10  # from the automatic start to where a chain may begin
 
 
 class State(NamedTuple):
