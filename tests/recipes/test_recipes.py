@@ -11,6 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS
+from countveil.inference.predict import count_laws
 from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
 from countveil.likelihoods import LIKELIHOODS, POISSON
@@ -139,6 +140,14 @@ def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
     other = cv.Release(release.reports, cv.PrivacyLevel(1, 1), truncated=False)
     with pytest.raises(ValueError, match="with the mechanism thinning, got two-sided geometric"):
         write_report(again, tmp_path / "page.html", other)
+
+
+@pytest.mark.parametrize("size", [3, 40, 1000])
+def test_the_true_counts_behind_reports_of_a_mechanism_have_their_law(thinning, size):
+    report, rate = np.array([size]), np.array([[float(size)]])
+    law = count_laws(report, rate, thinning, np.array([0.75]), POISSON)[0]
+    lost = np.arange(law.size) - size  # which is Poisson, whatever was reported
+    np.testing.assert_allclose(law, stats.poisson.pmf(lost, 0.75 * size), atol=1e-9)
 
 
 def test_rows_of_two_mechanisms_are_refused_in_words(thinning, tmp_path):

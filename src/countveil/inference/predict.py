@@ -65,10 +65,11 @@ def count_laws(
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
     reports and level are (n,), rates (S, n). P(y | r, rate) is proportional to P(y | rate) and the noise's kernel,
-    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4).
+    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4) where a count is hardly ever above
+    the sum of its report and its rate.
     """
     kept = np.maximum(reports, 0)
-    highest = float(max(kept.max(), np.ceil(rates.max())))
+    highest = float(kept.max() + np.ceil(rates.max()))
     counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
     total = np.zeros((len(kept), counts.size))
     kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
