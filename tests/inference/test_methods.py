@@ -5,12 +5,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
-from countveil.data.observations import ExactCounts, Observations
+from countveil.data.observations import ExactCounts
 from countveil.inference import gibbs, methods
-from countveil.inference.methods import METHODS, check_model, check_noise, those
+from countveil.inference.methods import METHODS, check_model, those
 from countveil.likelihoods import Poisson
 from countveil.models.priors import GammaPrior
-from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from tests.factorizations import CASES, model_of
 from tests.joint import fit_settings, small_model
 
@@ -32,12 +31,6 @@ class Bursts(Poisson):
     """Another likelihood, by name."""
 
     name = "bursts"
-
-
-class OtherNoise(TwoSidedGeometricNoise):
-    """Another mechanism, by name."""
-
-    mechanism = "other"
 
 
 def with_prior(model, name, prior):
@@ -96,19 +89,6 @@ def test_a_likelihood_that_a_method_does_not_take_is_refused(name):
     with pytest.raises(ValueError) as error:
         methods.fit(name, ExactCounts(np.ones((4, 3), dtype=int)), model, fit_settings())
     assert str(error.value) == f"likelihood must be one of ['poisson'] for method '{name}', got 'bursts'"
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_mechanism_that_a_method_does_not_take_is_refused(name):
-    data = Observations(np.ones((4, 3), dtype=int), 0.5, noise=OtherNoise())
-    if name not in ("augmented-gibbs", "bessel-cavi"):
-        check_noise(METHODS[name], data)
-        return
-    with pytest.raises(ValueError) as error:
-        methods.fit(name, data, small_model((4, 3)), fit_settings())
-    assert str(error.value) == (
-        f"mechanism must be one of ['two-sided geometric'] for method '{name}', got 'other'"
-    )
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)

@@ -162,14 +162,6 @@ def test_rows_of_two_mechanisms_are_refused_in_words(thinning, tmp_path):
         cv.ReleaseFiles(tmp_path)
 
 
-@pytest.mark.parametrize("method", ["augmented-gibbs", "bessel-cavi"])
-def test_a_method_that_does_not_take_a_mechanism_says_so(thinning, method):
-    data = Observations(np.ones(SIZE, dtype=int), 0.5, noise=thinning)
-    message = rf"mechanism must be one of \['two-sided geometric'\] for method '{method}', got 'thinning'"
-    with pytest.raises(ValueError, match=message):
-        cv.TopicModel(K, method=method, **SHORT).fit(data)
-
-
 def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path):
     rates, rng = planted(20.0)
     noise = ThinningNoise()

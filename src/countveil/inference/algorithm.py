@@ -104,7 +104,6 @@ class Method(NamedTuple):
             own.
         any_prior: whether it accepts priors whose entries are not independent gammas.
         likelihoods: names of those that it accepts.
-        mechanisms: names of those whose reports it accepts; None accepts all.
         starved: advice for a fit that explains too few of the positive reports.
     """
 
@@ -119,7 +118,6 @@ class Method(NamedTuple):
     batches: bool = False
     any_prior: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
-    mechanisms: tuple[str, ...] | None = None
     starved: str = ""
 
     def option(self, settings: Settings, name: str) -> Any:

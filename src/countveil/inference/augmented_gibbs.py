@@ -97,5 +97,4 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
-    mechanisms=("two-sided geometric",),
 )

@@ -178,7 +178,6 @@ METHOD = Method(
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "center": CENTERS},
-    mechanisms=("two-sided geometric",),
     starved=(
         "It has starved its components, as bessel-cavi does where counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'

@@ -33,22 +33,8 @@ def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitt
     method = METHODS[name]
     if isinstance(data, ReleaseFiles) and not method.batches:
         raise ValueError(f"data on disk goes with {those('batches')}, got method {name!r}")
-    check_noise(method, data)
     check_model(method, model)
     return method.fit(method, data, model, settings)
-
-
-def check_noise(method: Method, data: Data) -> None:
-    """Refuse reports of a mechanism that the method cannot treat.
-
-    Raises:
-        ValueError: names the mechanism, and those that the method can treat.
-    """
-    if method.mechanisms is not None and data.noise.mechanism not in method.mechanisms:
-        raise ValueError(
-            f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "
-            f"got {data.noise.mechanism!r}"
-        )
 
 
 def check_model(method: Method, model: Factorization) -> None:
