@@ -1,4 +1,4 @@
-"""Annotated matrices and files: their names reach the posterior."""
+"""Annotated matrices, files and releases: their names and noise levels reach observations and posteriors."""
 
 import gzip
 import types
@@ -10,7 +10,10 @@ import scipy.io
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
+from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts, observations_of
+from countveil.privacy import PrivacyLevel, Release, privatize
+from countveil.simulation import simulate_release
+from tests.data.same import assert_same
 
 COUNTS = np.array([[0, 2, 1], [4, 0, 3]])
 CELLS, GENES = ["AAAC-1", "AAAG-1"], ["TP53", "ACTB", "MYC"]
@@ -148,3 +151,29 @@ def test_a_release_takes_a_mask_and_offsets():
     assert found.n_masked == 1
     np.testing.assert_allclose(found.prior_scale_d, [1.0, 0.5, 0.25])
     np.testing.assert_allclose(found.prior_scale_v, [0.2, 0.1])
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_a_release_brings_its_noise_level_and_its_labels(truncate):
+    counts = np.random.default_rng(1).poisson(1.0, (3, 4))
+    levels = [PrivacyLevel(1, 1), PrivacyLevel(1, 2), PrivacyLevel(3, 1)]
+    labels = {"row_labels": list("abc"), "column_labels": list("wxyz")}
+    release = simulate_release(counts, levels, np.random.default_rng(2), truncate, **labels)
+    found = observations_of(release)
+    np.testing.assert_array_equal(found.level_d, np.exp([-1.0, -0.5, -3.0]))
+    assert_same(found, PrivatizedCounts(release.reports, release.alpha))
+    assert found.row_labels == list("abc")
+    assert found.column_labels == list("wxyz")
+    naive = NaiveCounts(release)
+    assert_same(naive, NaiveCounts(release.reports))
+    assert naive.column_labels == list("wxyz")
+    assert NaiveCounts(release, row_labels=list("def")).row_labels == list("def")
+
+
+def test_a_sparse_and_a_signed_release_see_the_same():
+    counts = np.random.default_rng(3).poisson(1.0, (3, 4))
+    signed = simulate_release(counts, PrivacyLevel(1, 1), np.random.default_rng(4), truncate=False)
+    positive = sp.csr_array(np.maximum(signed.reports, 0))
+    sparse = Release(positive, PrivacyLevel(1, 1), truncated=True)
+    assert_same(observations_of(signed), observations_of(sparse))
+    assert observations_of(privatize(sp.csr_array(counts), PrivacyLevel(1, 1))).shape == (3, 4)

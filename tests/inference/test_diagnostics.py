@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from countveil.inference.diagnostics import diagnose
+from countveil.inference.diagnostics import diagnose, diagnose_optimiser
 
 
 def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
@@ -52,3 +52,12 @@ def test_one_chain_cannot_agree_with_itself():
 @pytest.mark.parametrize("chains", [1, 4])
 def test_a_few_draws_say_nothing(chains):
     assert diagnose({"a": traces(chains=chains, draws=3)}).verdict.startswith("Too few draws")
+
+
+@pytest.mark.parametrize(
+    ("converged", "iterations", "said"),
+    [(True, 1, "Converged after 1 iteration;"), (False, 2, "Stopped after 2 iterations;")],
+)
+@pytest.mark.parametrize("share", [1.0, np.nan])
+def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterations, said, share):
+    assert diagnose_optimiser("", converged, iterations, share).verdict.startswith(said)

@@ -7,6 +7,7 @@ from countveil.evaluation.alignment import topic_error
 from countveil.inference import em, methods, scoring
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
+from countveil.kernels.gamma import SMALLEST
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
     SERIAL,
@@ -154,3 +155,24 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
         PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
     )
     assert "nan" not in nothing.diagnostics().verdict
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cv.BlockModel(2, method="em", seed=1),
+        cv.BlockModel(2, directed=False, method="em", seed=1),
+        cv.PoissonFactorization("ia,jb,ab->ij", {"a": 2, "b": 2}, method="em", seed=1),
+        cv.PoissonFactorization("ia,jb,ac,bd,cd->ij", dict.fromkeys("abcd", 2), method="em", seed=1),
+        cv.TopicModel(2, method="em", seed=1),
+    ],
+    ids=["directed network", "undirected network", "three factors", "five factors", "two factors"],
+)
+def test_rates_are_positive_where_no_report_is(model):
+    fit = model.fit(PrivatizedCounts(np.zeros((5, 5), dtype=int), 0.5))
+    assert (fit.rate().to_numpy() > 0.0).all()
+    assert float(fit.rate().max()) < 1e-50
+
+
+def test_the_least_entry_of_a_matrix_factorization_is_that_of_the_kernels():
+    assert em.least_entry(small_model((4, 3))) == SMALLEST

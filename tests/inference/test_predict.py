@@ -101,3 +101,11 @@ def test_a_starved_fit_says_so_in_words():
     assert "Not to be trusted" in fit.diagnostics().verdict
     kept = cv.TopicModel(5, method="cavi", expectation="arithmetic", draws=5, seed=1).fit(observations)
     assert "explains the positive reports" in kept.diagnostics().verdict
+
+
+@pytest.mark.parametrize("method", ["gibbs", "em"])
+def test_no_cells_have_no_densities(method):
+    data = cv.PrivatizedCounts([[2]], 0.5)  # one actor, whose only cell is a self-loop
+    fit = cv.BlockModel(1, method=method, **QUICK).fit(data)
+    assert fit.log_likelihood(data).sizes["cell"] == 0
+    assert fit.log_predictive(data).shape == (0,)

@@ -1,6 +1,7 @@
 """The recipes of CONTRIBUTING hold: a toy of each kind, one file and one line in a table, fits as the others do."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS
+from countveil.inference.predict import count_laws
 from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
 from countveil.likelihoods import LIKELIHOODS, POISSON
@@ -17,11 +19,14 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.priors import PRIORS
 from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
+from countveil.privacy.mechanisms import MECHANISMS
+from countveil.report import write_report
 from tests.joint import FALSE_ALARM, SERIAL
 from tests.recipes import two_sweeps
 from tests.recipes.lognormal import LogNormalPrior
 from tests.recipes.pairs import Pairs
 from tests.recipes.thinning import ThinningNoise
+from tests.recipes.thinning_mechanism import Thinning
 
 SHORT = {"draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
 SIZE, K = (40, 12), 2
@@ -59,6 +64,7 @@ def brute(law_of_count, kernel, report, rate):
 def thinning(monkeypatch):
     noise = ThinningNoise()
     monkeypatch.setitem(NOISES, noise.mechanism, noise)
+    monkeypatch.setitem(MECHANISMS, Thinning.name, Thinning)
     return noise
 
 
@@ -88,6 +94,72 @@ def test_a_mechanism_fits(thinning, method):
     simulated = fit.predict_reports(50, np.random.default_rng(1)).sum(("doc", "word")).to_numpy()
     inside = ~(data.cells(*np.indices(SIZE).reshape(2, -1))[0] < 0).reshape(SIZE)
     assert simulated.mean() * inside.mean() == pytest.approx(reports[inside].sum(), rel=0.1)
+
+
+def thinned_release(thinning, rows=slice(None)):
+    """(true rates, a release of their counts, each row with a loss of its own)."""
+    rates, rng = planted(60.0)
+    losses = [Fraction(int(n), 100) for n in rng.integers(20, 60, SIZE[0])]
+    reports = thinning.sample(rng.poisson(rates), np.array(losses, dtype=float)[:, None], rng)
+    made = [Thinning(loss) for loss in losses]
+    return rates[rows], cv.Release(reports[rows], made[rows], truncated=False)
+
+
+def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_path):
+    rates, release = thinned_release(thinning)
+    fit = fitted(cv.TopicModel(K, **SHORT), release)
+    assert abs(float(fit.rate().sum()) / rates.sum() - 1.0) < 0.1
+    losses = [float(each.loss) for each in release.mechanism]
+    np.testing.assert_array_equal(fit.posterior["constant_data"]["loss"], losses)
+    for name, rows in (("a", slice(None, 15)), ("b", slice(15, None))):
+        thinned_release(thinning, rows)[1].save(tmp_path / f"{name}.npz")
+    files = cv.ReleaseFiles(tmp_path)
+    assert files.noise is thinning
+    again = fitted(cv.TopicModel(K, **SHORT), files)
+    np.testing.assert_array_equal(again.posterior["posterior"]["phi"], fit.posterior["posterior"]["phi"])
+    batches = fitted(cv.TopicModel(K, method="svi", passes=20, batch_rows=10, seed=1), files)
+    assert abs(float(batches.rate().sum()) / rates.sum() - 1.0) < 0.1
+
+
+def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
+    _, release = thinned_release(thinning)
+    fit = fitted(cv.TopicModel(K, **SHORT), release)
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert "loss from 0.2" in again._repr_html_inner()
+    for given in (None, release):
+        write_report(again, tmp_path / "page.html", given)
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "mechanism thinning, which states no level of privacy" in page
+        assert "strength of the noise, loss" in page
+        assert "alpha" not in page.replace("alpha=None", "")
+        assert ("Every unit of a count is lost" in page) == (given is release)
+    other = cv.Release(release.reports, [*release.mechanism[1:], release.mechanism[0]], truncated=False)
+    with pytest.raises(ValueError, match="got other noise levels, first in row 0"):
+        write_report(again, tmp_path / "page.html", other)
+    other = cv.Release(release.reports, cv.PrivacyLevel(1, 1), truncated=False)
+    with pytest.raises(ValueError, match="with the mechanism thinning, got two-sided geometric"):
+        write_report(again, tmp_path / "page.html", other)
+
+
+@pytest.mark.parametrize("size", [3, 40, 1000])
+def test_the_true_counts_behind_reports_of_a_mechanism_have_their_law(thinning, size):
+    report, rate = np.array([size]), np.array([[float(size)]])
+    law = count_laws(report, rate, thinning, np.array([0.75]), POISSON)[0]
+    lost = np.arange(law.size) - size  # which is Poisson, whatever was reported
+    np.testing.assert_allclose(law, stats.poisson.pmf(lost, 0.75 * size), atol=1e-9)
+
+
+def test_rows_of_two_mechanisms_are_refused_in_words(thinning, tmp_path):
+    stated = [Thinning(Fraction(1, 2)), cv.PrivacyLevel(1, 1)]
+    release = cv.Release(np.ones((2, 3), dtype=int), stated, truncated=False)
+    message = r"same mechanism in all rows, got \['thinning', 'two-sided geometric'\]"
+    with pytest.raises(ValueError, match=message):
+        cv.TopicModel(K, **SHORT).fit(release)
+    for name, each in zip("ab", stated, strict=True):
+        cv.Release(np.ones((2, 3), dtype=int), each, truncated=False).save(tmp_path / f"{name}.npz")
+    with pytest.raises(ValueError, match=r"reports of one mechanism, got two-sided geometric in .*b\.npz"):
+        cv.ReleaseFiles(tmp_path)
 
 
 def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path):

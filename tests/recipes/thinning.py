@@ -29,6 +29,9 @@ class ThinningNoise:
     levels_below = 1.0
     kernel = ThinningKernel()
 
+    def level_of(self, mechanism):
+        return float(mechanism.loss)
+
     def ratio(self, level):
         return level
 

@@ -27,10 +27,22 @@ def release_labels(release: Release) -> dict[str, Any]:
     return {"row_labels": release.row_labels, "column_labels": release.column_labels}
 
 
-def noise_of(release: Release) -> Noise:
-    """What the reports of a release say about their counts, by its mechanism: the same one for all rows."""
-    stated = release.mechanism
-    return noise_called((stated[0] if isinstance(stated, tuple) else stated).name)
+def noise_of(release: Release) -> tuple[Noise, Any]:
+    """What the reports of a release say about their counts, and the noise level: a number, or one per row.
+
+    Raises:
+        ValueError: rows with different mechanisms, or one that is not in the table of noises.
+    """
+    stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
+    different = set(stated)
+    names = sorted({each.name for each in different})
+    if len(names) > 1:
+        raise ValueError(f"release must have the same mechanism in all rows, got {names}")
+    noise = noise_called(names[0])
+    levels = {each: noise.level_of(each) for each in different}
+    if isinstance(release.mechanism, tuple):
+        return noise, np.array([levels[each] for each in stated])
+    return noise, levels[stated[0]]
 
 
 class PrivateInputs:
@@ -43,9 +55,9 @@ class PrivateInputs:
         """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
+        noise, level = noise_of(release)
         options = {"mask": mask, "row_offset": row_offset, "column_offset": column_offset}
-        options["noise"] = noise_of(release)
-        found = cls(release.reports, release.alpha, **release_labels(release), **options)
+        found = cls(release.reports, level, noise=noise, **release_labels(release), **options)
         found.simulated = release.simulated
         return found
 

@@ -179,7 +179,7 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
     Sparse ones of a narrower signed type keep it.
     """
     if sp.issparse(reports):
-        compressed = sp.csr_array(reports)
+        compressed = sp.csr_array(widened(reports))
         if not compressed.has_canonical_format:
             compressed = compressed.copy()
             compressed.sum_duplicates()
@@ -217,6 +217,15 @@ def place_of(bad: np.ndarray, compressed: Any) -> tuple[int, ...]:
         return first
     row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
     return (row, int(compressed.indices[first[0]]))
+
+
+def widened(reports: Any) -> Any:
+    """A sparse matrix in which sums of cells that are named several times fit: narrow types become the widest ones."""
+    if getattr(reports, "has_canonical_format", False) or reports.dtype.itemsize >= 8:
+        return reports
+    if reports.dtype.kind not in "iubf":
+        return reports
+    return reports.astype(np.float64 if reports.dtype.kind == "f" else np.int64)
 
 
 def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:

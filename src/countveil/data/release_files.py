@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
-from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end
 
@@ -30,7 +30,8 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words than the first.
+        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words or another mechanism
+            than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -45,7 +46,7 @@ class ReleaseFiles:
             raise ValueError("paths must name at least one release, got none")
         self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
         self._seals: list[bytes] = []
-        self._starts, self._largest, alphas, self.simulated = [0], 0, [], False
+        self._starts, self._largest, levels, self.simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
             self._seals.append(seal_at_end(path))
@@ -54,11 +55,17 @@ class ReleaseFiles:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
+            noise, level = noise_of(release)
             if path is self.paths[0]:
-                first = release
+                first, self.noise = release, noise
             elif release.schema_hash != first.schema_hash:
                 raise ValueError(
                     f"paths must hold the same words, got {path} with others than {self.paths[0]}"
+                )
+            elif noise.mechanism != self.noise.mechanism:
+                raise ValueError(
+                    f"paths must hold reports of one mechanism, got {noise.mechanism} in {path} "
+                    f"and {self.noise.mechanism} in {self.paths[0]}"
                 )
             labels = (
                 None if labels is None or release.row_labels is None else labels + list(release.row_labels)
@@ -66,13 +73,13 @@ class ReleaseFiles:
             self._starts.append(self._starts[-1] + release.shape[0])
             self._largest = max(self._largest, int(release.reports.max()))
             self.simulated |= release.simulated
-            alphas.append(np.broadcast_to(release.alpha, release.shape[0]))
+            levels.append(np.broadcast_to(level, release.shape[0]))
         self.shape = (self._starts[-1], first.shape[1])
         self.row_labels, self.column_labels = (
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
         )
-        self.noise, self.level_d, self.level_e = TWO_SIDED_GEOMETRIC, np.concatenate(alphas), np.empty(0)
+        self.level_d, self.level_e = np.concatenate(levels), np.empty(0)
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:
         """(first row, observations) of each file, in the given order of files.
@@ -100,7 +107,11 @@ class ReleaseFiles:
         """
         nothing = sp.csr_array(self.shape, dtype=np.int16)
         found = PrivatizedCounts(
-            nothing, self.level_d, row_labels=self.row_labels, column_labels=self.column_labels
+            nothing,
+            self.level_d,
+            noise=self.noise,
+            row_labels=self.row_labels,
+            column_labels=self.column_labels,
         )
         found.simulated = self.simulated
         dtype = report_type(self._largest)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from countveil.inference.posterior import noise_of
+from countveil.noise import Noise
 from countveil.privacy._html import card
 
 if TYPE_CHECKING:
@@ -34,10 +36,9 @@ def fit_card(fit: "FactorizationEstimator") -> str:
     draws, facts = tree["posterior"], tree.attrs
     sizes = " × ".join(f"{draws.sizes[d]:,} {d}" for d in layout.dims_of(model.spec.output))
     latent = ", ".join(f"{draws.sizes[d]:,} {d}" for d in layout.dims_of(model.spec.latent))
-    alpha = tree["constant_data"]["alpha"].to_numpy()
     rows = [
         ("data", sizes),
-        ("noise", noise_of(alpha, str(facts["observations"]), bool(facts["simulated_noise"]))),
+        ("noise", in_words(*noise_of(tree), str(facts["observations"]), bool(facts["simulated_noise"]))),
         ("parts", latent),
         (
             "draws",
@@ -49,10 +50,10 @@ def fit_card(fit: "FactorizationEstimator") -> str:
     return card(f"{type(fit).__name__}, fitted", rows, note)
 
 
-def noise_of(alpha: np.ndarray, kind: str, simulated: bool) -> str:
+def in_words(noise: Noise, level: np.ndarray, kind: str, simulated: bool) -> str:
     """The noise of the data in words."""
     if kind in NOT_PRIVATE:
         return NOT_PRIVATE[kind]
-    low, high = float(alpha.min()), float(alpha.max())
-    said = f"alpha {low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
+    low, high = float(level.min()), float(level.max())
+    said = f"{noise.level} {low:.4g}" if low == high else f"{noise.level} from {low:.4g} to {high:.4g}"
     return f"{said}, simulated: protects nobody" if simulated else said

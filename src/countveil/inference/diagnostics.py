@@ -134,7 +134,8 @@ def diagnose_optimiser(starved: str, converged: bool, iterations: int, share: fl
 
 def verdict_of_optimiser(starved: str, converged: bool, iterations: int, share: float) -> str:
     """One or two plain sentences on an optimiser's fit."""
-    ending = f"{'Converged' if converged else 'Stopped'} after {iterations} iterations"
+    steps = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    ending = f"{'Converged' if converged else 'Stopped'} after {steps}"
     if not np.isfinite(share):
         return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
     if share < SIGNAL_LEAST:

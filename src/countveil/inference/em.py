@@ -32,7 +32,7 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 RELATIVE_ERROR = 1e-12  # of the sum of the rates
-REFINING_ITERATIONS = 10  # from the least-squares start to where a chain may begin
+REFINING_ITERATIONS = 10  # from the automatic start to where a chain may begin
 
 
 class State(NamedTuple):
@@ -97,18 +97,20 @@ def update(
     state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
     """One iteration at the state's penalty; with ``total``, the last factor's penalty makes the rates add up to it."""
-    row, law = model.row_factor, law_of(observations.noise, model.likelihood)
+    row, law, least = model.row_factor, law_of(observations.noise, model.likelihood), least_entry(model)
     if row is None:
         none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
         rule = MeanRule(model, none)
         found, bound = update_all(observations, model, law, state.factors, state.factors, rule, engine)
+        for f in model.free:
+            found[f] = np.maximum(found[f], least)
         return State(tuple(found), state.sweep + 1), Info(bound)
     factors, columns = list(state.factors), model.columns
     values = columns.forward(factors)
     theta, phi = model.as_row_matrix(factors[row]), columns.matrix(values)
     prior = np.zeros_like(theta), np.broadcast_to(state.penalty * phi.sum(axis=0), theta.shape)
     passed = pass_over_rows(observations, law, (theta, theta), (phi, phi), prior, engine)
-    theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), SMALLEST)
+    theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), least)
     factors[row] = model.as_row_factor(theta)
     everywhere, penalty = np.broadcast_to(theta.sum(axis=0), columns.shape), state.penalty
     counts = expected_counts(columns, values, passed.ratio)
@@ -124,8 +126,13 @@ def update(
         count, exposure, size = (own_entries(model.factors[f], x) for x in sums)
         if total is not None and u == free[-1]:
             penalty = solve_penalty(count, exposure, size, model.factors[f].weight, total)
-        factors[f] = np.maximum(count / np.maximum(exposure + penalty * size, SMALLEST), SMALLEST)
+        factors[f] = np.maximum(count / np.maximum(exposure + penalty * size, SMALLEST), least)
     return State(tuple(factors), state.sweep + 1, penalty), Info(passed.data_bound)
+
+
+def least_entry(model: Factorization) -> float:
+    """The least entry of a factor, as small as it can be while a product of one from every term is positive."""
+    return float(SMALLEST ** (2.0 / max(len(model.spec.terms), 2)))
 
 
 def solve_penalty(

@@ -43,7 +43,7 @@ def pointwise_log_likelihood(
 
 def log_predictive(scores: xr.DataArray) -> xr.DataArray:
     """log of the mean over draws of exp(scores), (cell,): the log predictive density of each cell."""
-    values = scores.to_numpy().reshape(-1, scores.sizes["cell"])
+    values = scores.to_numpy().reshape(scores.sizes["chain"] * scores.sizes["draw"], -1)
     density = logsumexp(values, axis=0) - np.log(len(values))
     return scores.isel(chain=0, draw=0, drop=True).copy(data=density).rename("log_predictive")
 
@@ -65,10 +65,11 @@ def count_laws(
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
     reports and level are (n,), rates (S, n). P(y | r, rate) is proportional to P(y | rate) and the noise's kernel,
-    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4).
+    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4) where a count is hardly ever above
+    the sum of its report and its rate.
     """
     kept = np.maximum(reports, 0)
-    highest = float(max(kept.max(), np.ceil(rates.max())))
+    highest = float(kept.max() + np.ceil(rates.max()))
     counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
     total = np.zeros((len(kept), counts.size))
     kernel = noise.log_kernel(kept[:, None], counts, level[:, None])

@@ -4,6 +4,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from countveil.privacy.mechanisms import Mechanism
+
 Values = Any  # numbers or arrays that broadcast against each other
 
 
@@ -23,6 +25,10 @@ class Noise(Protocol):
     @property
     def kernel(self) -> tuple[Any, ...]:
         """What compiled loops choose their functions by (see ``kernels.general``)."""
+        ...
+
+    def level_of(self, mechanism: Mechanism) -> float:
+        """The level of the noise that a mechanism of this name adds, from the mechanism's own parameters."""
         ...
 
     def ratio(self, level: Values) -> Values:

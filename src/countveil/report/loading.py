@@ -32,7 +32,7 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     """The release as the fit sees it, in the matrix form of its model.
 
     Raises:
-        ValueError: a release of another shape, other labels or other noise levels than the fit's.
+        ValueError: a release of another shape, other labels, another mechanism or other noise levels than the fit's.
     """
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
@@ -45,12 +45,26 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
         if names is not None and known.dtype.kind in "OUT" and list(names) != known.tolist():
             raise ValueError(f"release must be the one that was fitted, got other labels along {dim}")
     found = fit.data_matrix(fit.observe(data))
-    _, kept = noise_of(fit.posterior)
-    if fit.posterior.attrs["observations"] == "private" and not np.allclose(
-        np.sort(np.unique(kept)), np.sort(np.unique(found.level_d)), rtol=1e-9
-    ):
-        raise ValueError("release must be the one that was fitted, got other noise levels")
+    if fit.posterior.attrs["observations"] == "private":
+        check_noise(fit, found)
     return found
+
+
+def check_noise(fit: FactorizationEstimator, data: Observations) -> None:
+    """Refuse data, in the matrix form of the model, whose noise differs from the fit's in any row or cell.
+
+    Raises:
+        ValueError: another mechanism, or other noise levels.
+    """
+    rule = "release must be the one that was fitted"
+    noise, level = noise_of(fit.posterior)
+    if data.noise.mechanism != noise.mechanism:
+        raise ValueError(f"{rule}, with the mechanism {noise.mechanism}, got {data.noise.mechanism}")
+    kept = level.reshape((data.shape[0], -1))
+    differs = ~np.isclose(kept, data.cell_level, rtol=1e-9, atol=0.0).all(axis=1)
+    if differs.any():
+        row = int(np.argmax(differs))
+        raise ValueError(f"{rule}, got other noise levels, first in row {row}")
 
 
 def in_shape_of(

@@ -92,6 +92,7 @@ def gathered(
     fit: FactorizationEstimator, release: Release | None, members: int, title: str | None
 ) -> dict[str, Any]:
     """All that the template shows."""
+    data = None if release is None else observed(fit, release)
     found, network = kinds(fit, members), fit.network
     diagnostics = fit.diagnostics()
     trace = trace_picture(fit)
@@ -119,8 +120,7 @@ def gathered(
         "check": None,
         "naive": None,
     }
-    if release is not None:
-        data = observed(fit, release)
+    if data is not None:
         n_rows = data.shape[0]
         done = checks.check(fit, data, np.random.default_rng(fit.seed_))
         context |= {"noise": checks.noise_of(fit, data), "check": done, "check_picture": check_picture(done)}

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
+from countveil.inference.posterior import noise_of
+from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy.level import hides, short
 
@@ -26,6 +28,9 @@ PRIVATE = (
     "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page was "
     "made from the noisy reports alone, and nothing on it can reveal more about anybody than they do."
 )
+FROM_REPORTS = (
+    "This page was made from the reports alone, and nothing on it can reveal more about anybody than they do."
+)
 SIMULATED = (
     "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
     "hold if it had been real."
@@ -36,24 +41,43 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     """What the fit's facts, and its release where there is one, say about protection."""
     facts = fit.posterior.attrs
     kind = str(facts["observations"])
-    alpha = np.unique(fit.posterior["constant_data"]["alpha"].to_numpy())
+    noise, level = noise_of(fit.posterior)
     if kind == "naive":
         said = "This fit takes noisy reports for true counts. It is for comparison, and its results are not to be used."
         return Promise("naive", "Noise ignored.", [said], [])
-    if kind == "exact" or not alpha.any():
+    if kind == "exact" or not level.any():
         said = "This fit is of true counts, without noise. Nothing here protects anybody."
         return Promise("exact", "No protection.", [said], [])
+    if noise is TWO_SIDED_GEOMETRIC:
+        found = _of_level(np.unique(level), release)
+    else:
+        found = _of_mechanism(noise, level, release)
+    if facts["simulated_noise"]:
+        paragraphs = [SIMULATED, *found.paragraphs[1:]]
+        return Promise("simulated", "Simulated noise: nobody is protected.", paragraphs, found.distances)
+    return found
+
+
+def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
+    """What two-sided geometric noise of these strengths promises."""
     weakest, words = _levels(alpha, release)
-    paragraphs = [PRIVATE, *words]
-    simulated = bool(facts["simulated_noise"])
-    if simulated:
-        paragraphs = [SIMULATED, *words]
-    return Promise(
-        "simulated" if simulated else "private",
-        "Simulated noise: nobody is protected." if simulated else _headline(weakest, alpha),
-        paragraphs,
-        [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES],
+    distances = [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES]
+    return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
+
+
+def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> Promise:
+    """What is known about another mechanism: its name and level, and the release's own words."""
+    low, high = float(level.min()), float(level.max())
+    strength = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    stated = (
+        f"The mechanism is {noise.mechanism}, with {noise.level} {strength}. It states no level of privacy, so this "
+        "page cannot say how well two sets of counts can be told apart."
     )
+    described = [] if release is None else [f"The release describes itself as follows. {release.describe()}"]
+    headline = (
+        f"The counts were reported by the mechanism {noise.mechanism}, which states no level of privacy."
+    )
+    return Promise("private", headline, [FROM_REPORTS, stated, *described], [])
 
 
 def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:

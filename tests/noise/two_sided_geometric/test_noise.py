@@ -11,6 +11,7 @@ from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from countveil.privacy import PrivacyLevel
+from countveil.privacy.mechanisms import TwoSidedGeometric
 from countveil.simulation import simulate_release
 from tests import reference
 from tests.joint import FALSE_ALARM
@@ -33,6 +34,13 @@ def start_bias(noise, level):
 @njit
 def estimate(noise, report, level):
     return law.unbiased(noise, report, level)
+
+
+def test_the_level_of_a_mechanism_is_its_alpha():
+    for level in (PrivacyLevel(1, 2), PrivacyLevel("0.1", 1)):
+        assert NOISE.level_of(level.mechanism) == level.alpha
+    assert NOISE.level_of(TwoSidedGeometric(0)) == 0.0
+    assert type(NOISE.level_of(TwoSidedGeometric(0))) is float
 
 
 def masses(alpha):

@@ -1,6 +1,7 @@
 """Two-sided geometric noise in closed form: P(tau) = (1 - alpha) / (1 + alpha) alpha^|tau|, and what follows from it.
 
-Functions of alpha, for numbers and arrays of any library, in Python and in compiled loops (mathematics, sections 1, 2,
+Functions of alpha, for numbers and NumPy arrays, and those that only calculate for arrays of any library;
+``debiased`` takes one report at a time. Compiled loops call those that are marked for them (mathematics, sections 1, 2,
 7, 10 and 12). No other module writes them out.
 """
 

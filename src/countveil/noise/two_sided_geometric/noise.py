@@ -16,6 +16,10 @@ class TwoSidedGeometricNoise:
     levels_below: ClassVar[float] = 1.0
     kernel: TwoSidedGeometricKernel = TwoSidedGeometricKernel()
 
+    def level_of(self, mechanism: Any) -> float:
+        """alpha."""
+        return float(mechanism.alpha)
+
     def ratio(self, level: Any) -> Any:
         """alpha."""
         return level

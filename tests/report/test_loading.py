@@ -1,0 +1,54 @@
+"""The release of a page is the one that its fit was made of."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.report.loading import observed
+from tests.report.conftest import QUICK, release_of
+
+COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
+LEVELS = [cv.PrivacyLevel(1, 1), cv.PrivacyLevel(2, 1), cv.PrivacyLevel(3, 1)] * 2
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return cv.TopicModel(2, **QUICK).fit(release_of(COUNTS, LEVELS))
+
+
+def test_a_release_with_the_noise_levels_of_the_fit_is_taken(fit):
+    data = observed(fit, release_of(COUNTS, LEVELS))
+    np.testing.assert_array_equal(data.level_d, [level.alpha for level in LEVELS])
+
+
+@pytest.mark.parametrize(
+    ("levels", "row"),
+    [
+        ([LEVELS[1], LEVELS[0], *LEVELS[2:]], 0),
+        ([*LEVELS[:4], LEVELS[5], LEVELS[4]], 4),
+        (LEVELS[:2] * 3, 2),
+        (cv.PrivacyLevel(1, 1), 1),
+    ],
+    ids=["first rows swapped", "last rows swapped", "fewer levels", "one level"],
+)
+def test_other_noise_levels_are_refused_row_by_row(fit, levels, row):
+    message = rf"^release must be the one that was fitted, got other noise levels, first in row {row}$"
+    with pytest.raises(ValueError, match=message):
+        observed(fit, release_of(COUNTS, levels))
+
+
+def test_a_fit_of_levels_that_vary_within_rows_is_of_no_release():
+    alpha = np.random.default_rng(2).uniform(0.1, 0.8, COUNTS.shape)
+    alpha[:2] = cv.PrivacyLevel(1, 1).alpha
+    fit = cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(COUNTS, alpha))
+    with pytest.raises(ValueError, match="got other noise levels, first in row 2"):
+        observed(fit, release_of(COUNTS, cv.PrivacyLevel(1, 1)))
+
+
+def test_a_network_and_a_tensor_are_compared_in_their_matrix_form(block_fit, network, tensor_fit, events):
+    assert observed(block_fit, network).shape == (8, 8)
+    assert observed(tensor_fit, events).mode_shape == (5, 4, 3)
+    reports = network.reports
+    other = cv.Release(reports, [cv.PrivacyLevel(2, 1)] * 7 + [cv.PrivacyLevel(1, 1)], False, network.labels)
+    with pytest.raises(ValueError, match="first in row 7"):
+        observed(block_fit, other)
