@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from countveil.files import replacing
+from countveil.files import make_room, replacing
 from countveil.privacy import _archive
 
 
@@ -53,3 +53,15 @@ def test_a_device_a_pipe_or_a_directory_is_never_renamed_over(tmp_path, writer):
     dangling.symlink_to(tmp_path / "nowhere")
     writer(dangling)
     assert dangling.read_text() == "whole"
+
+
+def test_room_is_made_and_left_empty(tmp_path):
+    temporary = tmp_path / "new"
+    make_room(temporary, 1000, "fit.nc")
+    assert temporary.read_bytes() == b""
+
+
+def test_where_there_is_no_room_the_file_and_its_size_are_named(tmp_path):
+    with pytest.raises(OSError, match=r"2,000,000,000,000,000 bytes are needed: 'fit\.nc'"):
+        make_room(tmp_path / "new", 2 * 10**15, "fit.nc")
+    assert (tmp_path / "new").read_bytes() == b""

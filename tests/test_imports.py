@@ -39,6 +39,7 @@ LAYERS = (
 
 MOST_LINES = 400
 OF_KERNELS = {"collections", "math", "numba", "numpy", "typing"}
+OF_KEEPING = {"os", "stat", "warnings"}  # besides these, where compiled functions are put on disk
 
 
 class Arrow(NamedTuple):
@@ -160,12 +161,14 @@ def long_files(root: Path) -> list[str]:
 
 def strangers_to_kernels(root: Path) -> set[tuple[str, str]]:
     """(module, import) of kernels that import anything but OF_KERNELS and kernels."""
+    keeping = f"{root.name}.kernels.keeping"
     return {
         (name, module)
         for name, path in sources(root).items()
         if name.startswith(f"{root.name}.kernels")
         for module, _, _ in imports(path, name)
-        if module.partition(".")[0] not in OF_KERNELS and not f"{module}.".startswith(f"{root.name}.kernels.")
+        if module.partition(".")[0] not in (OF_KERNELS | OF_KEEPING if name == keeping else OF_KERNELS)
+        and not f"{module}.".startswith(f"{root.name}.kernels.")
     }
 
 

@@ -1,4 +1,5 @@
 import importlib
+import os
 import re
 import sys
 import warnings
@@ -18,6 +19,7 @@ import countveil as cv
 import countveil.pymc
 from countveil.pymc import PrivatizedPoisson
 from tests import reference
+from tests.strangers import ROOT, open_folder, run
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
 PAGE = Path(__file__).parent.parent / "docs" / "regression.md"
@@ -158,3 +160,14 @@ def test_predictive_draws_in_a_model():
     expected = cv.log_likelihood([3, -1, 0, 2, 4, 1], 1.5, 0.5).sum()
     jacobian = np.log(1.5)
     assert score == pytest.approx(expected + np.log(1.5 * np.exp(-1.5)) + jacobian, rel=1e-12)
+
+
+def test_without_a_home_directory_the_remedy_is_named():
+    with open_folder() as folder:
+        code = "import countveil.pymc"
+        found = run(
+            code, ROOT / "src", folder, HOME="/nonexistent", NUMBA_CACHE_DIR=os.environ["NUMBA_CACHE_DIR"]
+        )
+    assert found.returncode == 1
+    last = found.stderr.strip().splitlines()[-1]
+    assert "PyMC keeps files in the home directory: set HOME to a folder that you can write to" in last

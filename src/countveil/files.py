@@ -26,3 +26,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def make_room(temporary: Path, n_bytes: int, path: str | os.PathLike[str]) -> None:
+    """See that a new file of this size can be written; it is left empty.
+
+    For writers that end the whole process where the disk is full, as HDF5 may. Raises OSError, which names ``path``.
+    """
+    with open(temporary, "wb") as file:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        except OSError as error:
+            reason = f"{os.strerror(error.errno or 0)}, {n_bytes:,} bytes are needed"
+            raise OSError(error.errno, reason, os.fspath(path)) from error
+        finally:
+            file.truncate(0)

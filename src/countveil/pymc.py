@@ -12,10 +12,9 @@ import functools
 import math
 from typing import Any
 
-from numba import njit, vectorize
-
 from countveil.distributions._checks import check_alpha
 from countveil.extras import install
+from countveil.kernels.compiled import elementwise, kernel
 from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.noise.two_sided_geometric.formulas import censored_log_probability, exposure
 
@@ -29,11 +28,15 @@ try:
     from pytensor.tensor.elemwise import Elemwise
 except ImportError as missing:
     raise ImportError(f"countveil.pymc needs PyMC: {install('pymc')}") from missing
+except (OSError, RuntimeError) as error:
+    raise ImportError(
+        f"PyMC keeps files in the home directory: set HOME to a folder that you can write to ({error})"
+    ) from error
 
 __all__ = ["PrivatizedPoisson"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score(r: Any, rate: Any, alpha: Any) -> float:
     """log P(r | rate, alpha); NaN, not an endless sum, where a sampler proposes impossible values."""
     if not (rate >= 0.0 and 0.0 <= alpha < 1.0):
@@ -43,7 +46,7 @@ def _score(r: Any, rate: Any, alpha: Any) -> float:
     return laws.report_logpmf(r, rate, alpha)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slope(r: Any, rate: Any, alpha: Any) -> float:
     """E[y | r, rate, alpha] / rate - 1."""
     if not (0.0 <= rate < math.inf and 0.0 <= alpha < 1.0):
@@ -55,12 +58,12 @@ def _slope(r: Any, rate: Any, alpha: Any) -> float:
     return r / rate - 1.0 if rate > 0.0 else math.inf
 
 
-@vectorize(cache=True)
+@elementwise
 def _score_each(r: Any, rate: Any, alpha: Any) -> Any:
     return _score(r, rate, alpha)
 
 
-@vectorize(cache=True)
+@elementwise
 def _slope_each(r: Any, rate: Any, alpha: Any) -> Any:
     return _slope(r, rate, alpha)
 

@@ -7,7 +7,6 @@ expectation) or scores them. Everything else in that model stays as it is for co
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -22,18 +21,19 @@ from countveil.distributions._checks import (
 )
 from countveil.distributions.skellam import Skellam
 from countveil.kernels import augmented
+from countveil.kernels.compiled import elementwise, kernel
 from countveil.noise.two_sided_geometric import poisson
 
 Reports: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sample_each(reports: Any, rate: Any, alpha: Any, rng: np.random.Generator, counts: Any) -> None:
     for i in range(counts.size):
         counts[i] = poisson.sample_count(reports[i], rate[i], alpha[i], rng)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _split_each(
     reports: Any, rate: Any, rate1: Any, rate2: Any, rng: np.random.Generator, counts: Any
 ) -> None:
@@ -41,17 +41,17 @@ def _split_each(
         counts[i] = augmented.split_report(reports[i], rate[i], rate1[i], rate2[i], rng)[0]
 
 
-@vectorize(cache=True)
+@elementwise
 def _expected_count(r: Any, rate: Any, alpha: Any) -> Any:
     return poisson.expected_count(r, rate, alpha)
 
 
-@vectorize(cache=True)
+@elementwise
 def _report_logpmf(r: Any, rate: Any, alpha: Any) -> Any:
     return poisson.report_logpmf(r, rate, alpha)
 
 
-@vectorize(cache=True)
+@elementwise
 def _truncated_logpmf(r: Any, rate: Any, alpha: Any) -> Any:
     return poisson.report_logpmf(r, rate, alpha) if r > 0 else poisson.censored_logpmf(rate, alpha)
 

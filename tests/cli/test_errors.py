@@ -18,6 +18,19 @@ def test_an_expected_error_is_one_line_and_exit_status_1(capsys):
     assert (said.out, said.err) == ("", "error: first line second line\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "message"), [(MemoryError("draws must"), "draws must"), (MemoryError(), "out of memory")]
+)
+def test_memory_that_does_not_suffice_is_one_line(capsys, error, message):
+    @plain_errors
+    def command():
+        raise error
+
+    with pytest.raises(typer.Exit):
+        command()
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
 def test_a_fault_of_the_program_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         plain_errors(lambda: 1 / 0)()

@@ -289,6 +289,7 @@ def test_repr_tells_sizes_and_noise_but_no_report():
     )
 
 
+MASK_IT = "mask cells without a report, mask=frame.isna() or mask=numpy.isnan(array)"
 EMPTY = "at least one row and one column, got an empty matrix"
 ERRORS = [
     (lambda: PrivatizedCounts(np.zeros((0, 3)), 0.5), f"reports must have {EMPTY} 0 x 3"),
@@ -299,7 +300,7 @@ ERRORS = [
     (lambda: PrivatizedCounts([[1, 2.5]], 0.5), "reports must be whole numbers, got 2.5 at index (0, 1)"),
     (
         lambda: PrivatizedCounts([[1], [np.nan]], 0.5),
-        "reports must be whole numbers, got nan at index (1, 0)",
+        f"reports must be whole numbers, got nan at index (1, 0): {MASK_IT}",
     ),
     (lambda: PrivatizedCounts([[np.inf]], 0.5), "reports must be whole numbers, got inf at index (0, 0)"),
     (lambda: PrivatizedCounts([[1e300]], 0.5), "reports must be whole numbers, got 1e+300 at index (0, 0)"),

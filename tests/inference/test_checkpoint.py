@@ -1,15 +1,20 @@
 """A run that dies goes on: the finished chain is the uninterrupted one, bit for bit."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.inference import checkpoint as checkpoints
+from countveil.inference import gibbs, run
 from tests.joint import planted
 
 SCRIPT = """
@@ -79,6 +84,9 @@ def test_what_does_not_fit_is_refused(tmp_path):
         cv.TopicModel(3, method="em").fit(observations, checkpoint=checkpoint)
 
 
+UNWRITTEN = r"checkpoint .*run.npz cannot be written \({}\): the fit goes on"
+
+
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
     model(draws=3, tune=2).fit(observations, checkpoint=checkpoint)
@@ -88,10 +96,106 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkey
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.warns(RuntimeWarning, match=UNWRITTEN.format("disk full")):
         model(draws=3, tune=2).fit(observations, checkpoint=checkpoint, resume=True)
     assert checkpoint.read_bytes() == before
     assert list(tmp_path.iterdir()) == [checkpoint]
+
+
+@contextmanager
+def full_disk():
+    """Files of more than 1 KB cannot be written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def removed(folder):
+    """In place of a full disk, a folder that is gone once a fit runs."""
+
+    @contextmanager
+    def trouble():
+        prepare = run.prepare_checkpoint
+
+        def then_gone(*arguments):
+            found = prepare(*arguments)
+            folder.rmdir()
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(run, "prepare_checkpoint", then_gone)
+            yield
+
+    return trouble
+
+
+@pytest.mark.filterwarnings("ignore:The chains:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("trouble", "reason"), [("full", "File too large"), ("removed", "No such file or directory")]
+)
+def test_a_fit_whose_checkpoint_cannot_be_written_warns_once_and_is_whole(tmp_path, trouble, reason):
+    observations, folder = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "folder"
+    folder.mkdir()
+    context = full_disk if trouble == "full" else removed(folder)
+    with context(), pytest.warns(RuntimeWarning, match=UNWRITTEN.format(reason)) as caught:
+        found = model().fit(observations, checkpoint=folder / "run.npz", checkpoint_minutes=1e-5)
+    assert sum("checkpoint" in str(warning.message) for warning in caught) == 1
+    for one, other in zip(draws_of(found), draws_of(model().fit(observations)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_checkpoints_are_written_again_once_there_is_room(tmp_path, monkeypatch):
+    saver, path, draws = checkpoints.Saver(), tmp_path / "run.npz", (np.zeros((1, 2)),)
+    with full_disk(), pytest.warns(RuntimeWarning, match=UNWRITTEN.format("File too large")):
+        saver.write(path, "a" * 5000, [None], draws, 1.0)
+    assert not path.exists()
+    saver.write(path, "a" * 5000, [None], draws, 1.0)
+    assert path.exists()
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to Ctrl-C, which a test runner may have replaced."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.filterwarnings("ignore:fit was interrupted")
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_ctrl_c_after_a_checkpoint_that_could_not_be_written_returns_the_draws(tmp_path, monkeypatch):
+    step, folder = gibbs.step, tmp_path / "folder"
+    folder.mkdir()
+
+    def interrupting(state, *rest):
+        if state.sweep == 5:
+            while not failed:
+                time.sleep(0.001)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return step(state, *rest)
+
+    def write(*arguments, real=checkpoints.write):
+        try:
+            real(*arguments)
+        except OSError:
+            failed.append(1)
+            raise
+
+    failed = []
+    monkeypatch.setattr(checkpoints, "write", write)
+    monkeypatch.setattr(gibbs, "step", interrupting)
+    observations = planted(30, 20, 3, 0.5, seed=1)[2]
+    long = model(draws=10**5, tune=0, chains=1, threads=1)
+    with removed(folder)(), pytest.warns(RuntimeWarning, match=UNWRITTEN.format("No such file or directory")):
+        long.fit(observations, checkpoint=folder / "run.npz", checkpoint_minutes=1e-5)
+    assert long.interrupted_
+    assert len(failed) >= 2
+    assert long.posterior["posterior"].sizes["draw"] >= 5
 
 
 def test_a_checkpoint_of_an_older_format_says_so(tmp_path):

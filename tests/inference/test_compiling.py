@@ -10,7 +10,8 @@ from numba.core.event import end_event, start_event, trigger_event
 
 import countveil as cv
 from countveil.inference import gibbs, svi
-from countveil.inference.compiling import MESSAGE, compiling_told
+from countveil.inference.compiling import MESSAGE, MESSAGE_EACH_TIME, compiling_told
+from countveil.kernels import keeping
 
 SOURCE = "from numba import njit\n@njit(cache=True)\ndef more(x):\n    return x + 1\n"
 
@@ -34,6 +35,13 @@ def test_compilation_is_told_of_once_and_loading_is_not(tmp_path, monkeypatch, c
     with compiling_told(True):
         assert (loaded(path).more(1), loaded(path).more(1.0)) == (2, 2.0)
     assert capsys.readouterr().err == ""
+
+
+def test_nobody_is_promised_what_is_not_kept(monkeypatch, capsys):
+    monkeypatch.setattr(keeping, "told", True)
+    with compiling_told(True), trigger_event("numba:compile"):
+        pass
+    assert capsys.readouterr().err == MESSAGE_EACH_TIME + "\n"
 
 
 @pytest.mark.parametrize("show", [False, None])

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+import countveil as cv
+from countveil.inference import draws as draws_module
 from countveil.inference.draws import Draws, Point, Schedule
+from countveil.inference.methods import METHODS
 from countveil.likelihoods import Poisson
 from countveil.models.priors import GammaPrior
 from tests.joint import small_model
@@ -76,3 +79,57 @@ def test_a_function_goes_over_every_array():
     assert isinstance(halves, Draws)
     assert [values.shape for values in halves.arrays] == [(1, *v.shape[1:]) for v in draws.arrays]
     assert all(np.shares_memory(a, b) for a, b in zip(halves.arrays, draws.arrays, strict=True))
+
+
+HUGE = Schedule(draws=10**7, tune=0, chains=C, thin=1)
+# (4 x 2 + 5 x 2) float32 and (2 + 2 + 5 + 1 + 2) float64 for each draw
+SIZE_OF_HUGE = C * 10**7 * (4 * 18 + 8 * 12)
+ADVICE = r"smaller draws= \(with a larger thin=, to cover as many sweeps\)"
+
+
+def test_the_size_of_draws_is_that_of_their_arrays():
+    plan = Schedule(S, 9, C, 1)
+    assert draws_module.bytes_of(plan, MODEL) == sum(
+        values.nbytes for values in Draws.empty(plan, MODEL).arrays
+    )
+    assert draws_module.bytes_of(HUGE, MODEL) == SIZE_OF_HUGE
+
+
+@pytest.mark.parametrize(
+    ("available", "fits"), [(SIZE_OF_HUGE - 1, False), (SIZE_OF_HUGE, True), (None, True)]
+)
+def test_draws_that_do_not_fit_in_memory_are_refused_before_they_are_made(monkeypatch, available, fits):
+    monkeypatch.setattr(draws_module, "available_memory", lambda: available)
+    if fits:
+        draws_module.check_room(HUGE, MODEL)
+        return
+    sizes = "10,000,000 draws from 2 chains need 3.4 GB, 3.4 GB are available"
+    with pytest.raises(
+        MemoryError, match=f"^draws must fit in memory: {sizes}; take a {ADVICE} or fewer chains=$"
+    ):
+        Draws.empty(HUGE, MODEL)
+    monkeypatch.setattr(draws_module, "available_memory", lambda: 10**9)
+    with pytest.raises(
+        MemoryError, match=f"from 1 chain need 1.7 GB, 1.0 GB are available; take a {ADVICE}$"
+    ):
+        Draws.empty(HUGE._replace(chains=1), MODEL)
+
+
+def test_draws_that_numpy_cannot_make_are_refused_in_the_same_words(monkeypatch):
+    def empty(*arguments, **options):
+        raise MemoryError("Unable to allocate")
+
+    monkeypatch.setattr(draws_module.np, "empty", empty)
+    with pytest.raises(MemoryError, match=f"2 chains need .*, more than there is; take a {ADVICE}"):
+        Draws.empty(Schedule(S, 0, C, 1), MODEL)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "svi"])
+def test_a_fit_whose_draws_do_not_fit_in_memory_does_not_begin(method, monkeypatch):
+    def begun(*arguments, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(METHODS[method].algorithm, "step", begun)
+    model = cv.TopicModel(2, method=method, draws=10**13, seed=1, progress=False)
+    with pytest.raises(MemoryError, match="draws must fit in memory: 10,000,000,000,000 draws from"):
+        model.fit(cv.ExactCounts(np.ones((4, 3), dtype=int)))

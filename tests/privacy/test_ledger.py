@@ -282,6 +282,27 @@ def test_where_the_ledger_is(monkeypatch, tmp_path):
     assert default_path() == tmp_path / ".countveil" / "ledger.sqlite3"
 
 
+def test_without_a_home_directory_the_remedy_is_named(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("COUNTVEIL_LEDGER", raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    with pytest.raises(
+        RefusedError, match="without a home directory; name another: --ledger, or COUNTVEIL_LEDGER"
+    ):
+        default_path()
+
+
+def test_where_no_ledger_can_be_written_the_remedy_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "ledger.sqlite3"
+    with pytest.raises(
+        RefusedError, match=r"ledger.sqlite3: the ledger cannot be written there \(.*COUNTVEIL_LEDGER"
+    ):
+        Ledger(path)
+
+
 # --- processes that are killed ---
 
 DRIVER = """

@@ -302,7 +302,11 @@ def test_counts_must_be_non_negative_whole_numbers(kind, container):
     vocabulary = ["a"] if container == "mapping" else None
     with pytest.raises(ValueError) as caught:
         privatize(counts, LEVEL, vocabulary=vocabulary)
-    assert str(caught.value) == f"counts must be non-negative whole numbers, got {what} at index {place}"
+    remedy = "; put 0 where nothing was counted, and leave out rows that were not observed"
+    assert str(caught.value) == (
+        f"counts must be non-negative whole numbers, got {what} at index {place}"
+        + (remedy if kind == "missing" else "")
+    )
     assert "70007" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
+EXPECTED = (ValueError, TypeError, OSError, MemoryError, ModuleNotFoundError)
 
 
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
@@ -17,7 +17,7 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except EXPECTED as error:
-            typer.echo("error: " + " ".join(str(error).split()), err=True)
+            typer.echo("error: " + " ".join((str(error) or "out of memory").split()), err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data.frames import axis_labels, frame_values, mask_values
+
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
 NARROW_TYPES = (np.int8, np.int16, np.int32)
@@ -16,13 +18,12 @@ def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, 
     if is_annotated(reports):
         reports, *own = annotated_parts(reports)
         rows, columns = (o if g is None else g for g, o in zip((rows, columns), own, strict=True))
-    if hasattr(reports, "columns") and hasattr(reports, "to_numpy"):
-        frame_of_objects = reports
-        rows = rows if rows is not None else axis_labels(reports.index)
-        columns = columns if columns is not None else axis_labels(reports.columns)
-        reports = reports.to_numpy()
-        if reports.dtype == object:
-            reports = frame_of_objects.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(mask, pd.DataFrame):
+        mask = mask_values(mask, reports)
+    if isinstance(reports, pd.DataFrame):
+        rows = rows if rows is not None else axis_labels(reports.index, "row")
+        columns = columns if columns is not None else axis_labels(reports.columns, "column")
+        reports = frame_values(reports)
     if isinstance(reports, np.ma.MaskedArray):
         hidden, given = np.ma.getmaskarray(reports), check_mask(mask, reports.shape)
         mask = hidden if given is None else hidden | given
@@ -56,12 +57,6 @@ def annotated_parts(data: Any, layer: str | None = None) -> tuple[Any, Any, Any]
     if values is None:
         raise ValueError("data must have an X, got None; name one of its layers")
     return values, list(data.obs_names), list(data.var_names)
-
-
-def axis_labels(index: pd.Index) -> list[str] | None:
-    """A DataFrame's labels; None for pandas' default numbering."""
-    default = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
-    return None if default else [str(label) for label in index]
 
 
 def as_matrices(reports: Any, mask: Any, alpha: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
@@ -195,12 +190,33 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
         if hidden is not None:
             cells = compressed.tocoo()
             compressed.data = np.where(hidden[cells.row, cells.col], 0, compressed.data)
+        refuse_missing(compressed.data, compressed)
         if compressed.data.dtype not in NARROW_TYPES:
             compressed.data = whole_values(compressed.data, compressed, show)
         return compressed
     if hidden is not None:
         reports = np.where(hidden, 0, reports)
+    refuse_missing(reports, None)
     return whole_values(reports, None, show)
+
+
+def refuse_missing(values: np.ndarray, compressed: Any) -> None:
+    """Refuses NaN outside the mask, and names the mask."""
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(1, dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"reports must be whole numbers, got nan at index {place_of(missing, compressed)}: mask cells without a "
+            "report, mask=frame.isna() or mask=numpy.isnan(array)"
+        )
+
+
+def place_of(bad: np.ndarray, compressed: Any) -> tuple[int, ...]:
+    """The index of the first bad value, of an array or of the stored values of compressed rows."""
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    if compressed is None:
+        return first
+    row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
+    return (row, int(compressed.indices[first[0]]))
 
 
 def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
@@ -212,11 +228,7 @@ def whole_values(values: np.ndarray, compressed: Any, show: bool) -> np.ndarray:
     else:
         bad, rule = (values > LARGEST_REPORT) | (values < -LARGEST_REPORT), "at most 2^53 in size"
     if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        value = values[first]
-        if compressed is not None:
-            row = int(np.searchsorted(compressed.indptr, first[0], side="right")) - 1
-            first = (row, int(compressed.indices[first[0]]))
+        first, value = place_of(bad, compressed), values[bad][0]
         if not show:
             raise ValueError(f"counts must be {rule}, got one that is not at index {first}")
         raise ValueError(f"reports must be {rule}, got {value} at index {first}")

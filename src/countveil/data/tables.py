@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data.frames import SEPARATOR
 from countveil.data.matrices import whole_values
 
-SEPARATOR = " | "
 MAX_COLUMNS = 2**31 - 1
 
 

@@ -7,12 +7,12 @@ so running outwards from the largest is stable, at any size, and needs no specia
 
 import math
 
-from numba import njit
+from countveil.kernels.compiled import kernel
 
 TOLERANCE = 1e-18
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def balance_point(order: int, geometric_mean: float) -> float:
     """The real mode of the weights: the x >= 0 with x (x + order) = geometric_mean^2; nothing cancels."""
     if geometric_mean <= 0.0:
@@ -21,7 +21,7 @@ def balance_point(order: int, geometric_mean: float) -> float:
     return geometric_mean * (argument / (order + math.hypot(float(order), argument)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_upwards(n: int, order: int, low: float, high: float) -> float:
     """Sum of the weights above n over the weight at n."""
     total = 0.0
@@ -35,7 +35,7 @@ def sum_upwards(n: int, order: int, low: float, high: float) -> float:
             return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_downwards(n: int, order: int, low: float, high: float) -> float:
     """Sum of the weights below n over the weight at n; n at or below the mode, or near it."""
     total = 0.0
@@ -50,7 +50,7 @@ def sum_downwards(n: int, order: int, low: float, high: float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moments_about(n: int, order: int, low: float, high: float) -> tuple[float, float]:
     """E[N - n] and E[(N - n)^2] under the normalised weights; n their mode."""
     total = 1.0
@@ -78,7 +78,7 @@ def moments_about(n: int, order: int, low: float, high: float) -> tuple[float, f
     return first / total, second / total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_complement(log_p: float) -> float:
     """log(1 - p) from log p; for p that is not close to one."""
     return math.log1p(-math.exp(log_p))

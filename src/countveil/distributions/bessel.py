@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_positive, check_whole, refuse
@@ -17,6 +16,7 @@ from countveil.distributions._series import (
     sum_upwards,
 )
 from countveil.kernels.bessel import sample_bessel
+from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.poisson import poisson_logpmf
 
 LARGEST_DRAWN = 2.0**53
@@ -26,13 +26,13 @@ LARGEST_DRAWN = 2.0**53
 # cancels.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_joint(n: int, order: int, x: float) -> float:
     """log P(N2 = n, N1 = n + order) at the rates x and x + order."""
     return poisson_logpmf(n, x) + poisson_logpmf(n + order, x + order)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_mass(n: int, order: int, x: float) -> float:
     """log P(N = n): the joint mass over its sum, which runs outwards from the mode, relative to the mode."""
     mode = int(x)
@@ -40,24 +40,24 @@ def _log_mass(n: int, order: int, x: float) -> float:
     return _log_joint(n, order, x) - _log_joint(mode, order, x) - math.log1p(around)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lower_tail(n: int, order: int, x: float) -> float:
     """log P(N <= n), for n below the mode."""
     return _log_mass(n, order, x) + math.log1p(sum_downwards(n, order, x, x + order))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _upper_tail(n: int, order: int, x: float) -> float:
     """log P(N > n), for n at the mode or above."""
     return _log_mass(n + 1, order, x) + math.log1p(sum_upwards(n + 1, order, x, x + order))
 
 
-@vectorize(cache=True)
+@elementwise
 def _logpmf(n: Any, order: Any, argument: Any) -> Any:
     return _log_mass(n, order, balance_point(order, 0.5 * argument)) if n >= 0 else -math.inf
 
 
-@vectorize(cache=True)
+@elementwise
 def _logcdf(n: Any, order: Any, argument: Any) -> Any:
     if n < 0:
         return -math.inf
@@ -65,7 +65,7 @@ def _logcdf(n: Any, order: Any, argument: Any) -> Any:
     return _lower_tail(n, order, x) if n < int(x) else log_complement(_upper_tail(n, order, x))
 
 
-@vectorize(cache=True)
+@elementwise
 def _logsf(n: Any, order: Any, argument: Any) -> Any:
     if n < 0:
         return 0.0
@@ -73,26 +73,26 @@ def _logsf(n: Any, order: Any, argument: Any) -> Any:
     return _upper_tail(n, order, x) if n >= int(x) else log_complement(_lower_tail(n, order, x))
 
 
-@vectorize(cache=True)
+@elementwise
 def _mean(order: Any, argument: Any) -> Any:
     x = balance_point(order, 0.5 * argument)
     mode = int(x)
     return mode + moments_about(mode, order, x, x + order)[0]
 
 
-@vectorize(cache=True)
+@elementwise
 def _var(order: Any, argument: Any) -> Any:
     x = balance_point(order, 0.5 * argument)
     first, second = moments_about(int(x), order, x, x + order)
     return second - first * first
 
 
-@vectorize(cache=True)
+@elementwise
 def _mode(order: Any, argument: Any) -> Any:
     return int(balance_point(order, 0.5 * argument))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_each(order: Any, argument: Any, rng: np.random.Generator, draws: Any) -> None:
     for i in range(draws.size):
         draws[i] = sample_bessel(order[i], argument[i], rng)

@@ -3,36 +3,36 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_alpha, check_non_negative
 from countveil.distributions._law import Law
 from countveil.distributions._series import log_complement
+from countveil.kernels.compiled import elementwise, kernel
 from countveil.noise.two_sided_geometric import formulas
 from countveil.noise.two_sided_geometric.poisson import lower_tail, report_logpmf, upper_tail, weight_sums
 
 
-@vectorize(cache=True)
+@elementwise
 def _logpmf(k: Any, rate: Any, alpha: Any) -> Any:
     return report_logpmf(k, rate, alpha)
 
 
-@vectorize(cache=True)
+@elementwise
 def _logcdf(k: Any, rate: Any, alpha: Any) -> Any:
     if k < 0 or k < rate:
         return lower_tail(k, rate, alpha)
     return log_complement(upper_tail(k, rate, alpha))
 
 
-@vectorize(cache=True)
+@elementwise
 def _logsf(k: Any, rate: Any, alpha: Any) -> Any:
     if k < 0 or k < rate - 1.0:
         return log_complement(lower_tail(k, rate, alpha))
     return upper_tail(k, rate, alpha)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rises(r: int, rate: float, alpha: float) -> bool:
     """Whether P(r) >= P(r - 1): the weight at r and above against that below, less one factor alpha."""
     if r <= 0:
@@ -41,7 +41,7 @@ def _rises(r: int, rate: float, alpha: float) -> bool:
     return at + above >= below / alpha
 
 
-@vectorize(cache=True)
+@elementwise
 def _mode(rate: Any, alpha: Any) -> Any:
     r = int(rate)
     if alpha <= 0.0 or rate <= 0.0:

@@ -4,18 +4,18 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_non_negative
 from countveil.distributions._law import Law
 from countveil.distributions._series import balance_point, log_complement, sum_downwards, sum_upwards
+from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.poisson import poisson_logpmf, sum_above
 
 NEGLIGIBLE = 1e-22
 
 
-@vectorize(cache=True)
+@elementwise
 def _logpmf(k: Any, rate1: Any, rate2: Any) -> Any:
     order, high, low = (k, rate1, rate2) if k >= 0 else (-k, rate2, rate1)
     n = int(balance_point(order, math.sqrt(low) * math.sqrt(high)))
@@ -23,7 +23,7 @@ def _logpmf(k: Any, rate1: Any, rate2: Any) -> Any:
     return at_n + math.log1p(sum_upwards(n, order, low, high) + sum_downwards(n, order, low, high))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _upper_tail(k: int, rate1: float, rate2: float) -> float:
     """log P(N1 - N2 > k), for k above the mean less one: the sum over n of P(N2 = n) P(N1 > n + k).
 
@@ -51,14 +51,14 @@ def _upper_tail(k: int, rate1: float, rate2: float) -> float:
     return scale + math.log(total) if total > 0.0 and scale > -math.inf else -math.inf
 
 
-@vectorize(cache=True)
+@elementwise
 def _logsf(k: Any, rate1: Any, rate2: Any) -> Any:
     if k > rate1 - rate2 - 1.0:
         return _upper_tail(k, rate1, rate2)
     return log_complement(_upper_tail(-k - 1, rate2, rate1))
 
 
-@vectorize(cache=True)
+@elementwise
 def _logcdf(k: Any, rate1: Any, rate2: Any) -> Any:
     if k < rate1 - rate2:
         return _upper_tail(-k - 1, rate2, rate1)

@@ -115,14 +115,16 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
 
         Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
         a sampler's chains are saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they
-        go on from there: the finished draws are the same as without the break. With ``client``, a
-        ``distributed.Client``, its workers compute: see ``engine``.
+        go on from there: the finished draws are the same as without the break. If the file cannot be written, a
+        warning says so and the fit goes on. With ``client``, a ``distributed.Client``, its workers compute: see
+        ``engine``.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
             ValueError: a parameter out of range, data that its class refuses or that do not fit the model, a damaged
                 checkpoint or one of other data or settings.
             FileExistsError: the checkpoint exists and ``resume`` is not set.
+            MemoryError: the draws do not fit in memory.
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
@@ -48,6 +49,11 @@ def check_plain(X: Any, estimator: Any) -> dict[str, Any]:
         TypeError, ValueError: as ``sklearn.utils.check_array``.
     """
     reports, mask, rows, columns = unwrap(X, None, None, None)
+    if isinstance(X, pd.DataFrame) and X.isna().to_numpy().any():
+        raise ValueError(
+            "X must have no missing values, got NaN: mask cells without a report, "
+            "PrivatizedCounts(X, alpha, mask=X.isna())"
+        )
     if not (sp.issparse(reports) and reports.ndim != 2):
         reports = check_array(
             reports,

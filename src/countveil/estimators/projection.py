@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
 from countveil.inference.algorithm import engine_or_threads
@@ -36,7 +36,7 @@ class RowProjection(TransformerMixin):
         phi = [pair[1] for s, pair in enumerate(self.matrix_draws()) if s in wanted]
         threads = available_threads() if self.threads is None else self.threads
         with (
-            threadpool_limits(limits=1, user_api="blas"),
+            one_blas_thread(),
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):

@@ -11,12 +11,14 @@ import xarray as xr
 from countveil.data.matrices import check_mask
 from countveil.estimators.checks import check_integer
 from countveil.estimators.reading import Readable
-from countveil.files import replacing
+from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
 from countveil.models.portable import model_of
+
+FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
 class Results(Readable):
@@ -114,8 +116,14 @@ class Results(Readable):
         return xr.concat(arrays, dim="release")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count."""
+        """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count.
+
+        Raises:
+            OSError: the file cannot be written, as on a full disk; what was there before stays.
+        """
+        needed = self.posterior.nbytes + FILE_OVERHEAD
         with replacing(path) as temporary:
+            make_room(temporary, needed, path)
             self.posterior.to_netcdf(temporary, engine="h5netcdf")
 
     @classmethod

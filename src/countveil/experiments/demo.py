@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from countveil.contenders import (
     CONTENDERS,
@@ -27,6 +26,7 @@ from countveil.contenders import (
     ours,
     rate_scores,
 )
+from countveil.engines.blas import one_blas_thread
 from countveil.evaluation import npmi, relevant_words
 from countveil.experiments.reuters import Corpus
 from countveil.privacy import PrivacyLevel, Release, privatize
@@ -96,7 +96,7 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
         scores = score(corpus.counts, estimate, job.floored)
         return {"level": job.level, "draw": job.draw, "method": job.method, **scores}
 
-    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design; the scores judge them
         watcher.stage("compiling (once; kept for the next run)")
         ours(_first_rows(releases[shown, 1]), plan.sampling._replace(tune=1, draws=1), 0)

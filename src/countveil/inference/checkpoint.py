@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,6 +84,27 @@ def write(
             content[f"chain{chain}_draws{i}"] = values[chain, : snapshot.kept]
     with replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **content)
+
+
+class Saver:
+    """Writes a run's checkpoints; one that cannot be written is told of once, since the run is worth more."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def write(self, path: Path, *content: Any) -> None:
+        """As ``write``; what was at ``path`` stays if that fails."""
+        try:
+            write(path, *content)
+        except OSError as error:
+            if not self.failed:
+                self.failed = True
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                warnings.warn(
+                    f"checkpoint {path} cannot be written ({reason}): the fit goes on without it, and tries again",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Snapshot | None], float]:

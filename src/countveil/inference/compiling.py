@@ -9,8 +9,10 @@ from typing import Any
 from numba.core.event import Listener, install_listener
 
 from countveil.inference.progress import is_watched
+from countveil.kernels import keeping
 
 MESSAGE = "Compiling for this machine, up to half a minute; later starts find it done."
+MESSAGE_EACH_TIME = "Compiling for this machine, up to half a minute."
 
 
 class Compilation(Listener):
@@ -26,7 +28,7 @@ class Compilation(Listener):
         """A function is being compiled; the message goes above a progress bar, if there is one."""
         if not self.told:
             self.told = True
-            print(MESSAGE, file=sys.stderr, flush=True)
+            print(MESSAGE_EACH_TIME if keeping.told else MESSAGE, file=sys.stderr, flush=True)
         self.depth += 1  # those that it calls are compiled meanwhile
         if gc.isenabled():
             gc.disable()

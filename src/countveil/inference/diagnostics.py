@@ -1,5 +1,9 @@
 """Whether to trust a fit: do the chains agree, are there enough draws, does the fit explain the reports."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +50,8 @@ def worst(values: np.ndarray) -> tuple[float, float, float]:
     """The largest R-hat and smallest effective sample sizes over the members of one quantity."""
     if values.shape[1] < 4:
         return float("nan"), float("nan"), float("nan")
-    from arviz_stats.base import array_stats  # half a second, which a fit need not wait for
+    with home_for_imports():
+        from arviz_stats.base import array_stats  # half a second, which a fit need not wait for
 
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):  # a quantity that never moves has no R-hat
@@ -54,6 +59,21 @@ def worst(values: np.ndarray) -> tuple[float, float, float]:
         bulk = array_stats.ess(values, method="bulk", **axes)
         tail = array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
     return float(np.fmax.reduce(np.ravel(r_hat))), float(np.min(bulk)), float(np.min(tail))
+
+
+@contextmanager
+def home_for_imports() -> Iterator[None]:
+    """A home directory without files for a user who has none: ArviZ raises an error otherwise when it is imported."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = os.devnull
+        try:
+            yield
+        finally:
+            os.environ.pop("HOME", None)
+    else:
+        yield
 
 
 def verdict_of(table: pd.DataFrame, n_chains: int) -> str:

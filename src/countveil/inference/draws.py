@@ -1,10 +1,12 @@
 """How long chains run, and what is kept of them."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.engines.memory import available_memory, in_words
 from countveil.models.factorization import Factorization
 
 
@@ -33,14 +35,22 @@ class Draws(NamedTuple):
 
     @classmethod
     def empty(cls, plan: Schedule, model: Factorization) -> "Draws":
-        """Room for all draws of all chains."""
+        """Room for all draws of all chains.
+
+        Raises:
+            MemoryError: there is not that much memory; names the options that decide it.
+        """
+        check_room(plan, model)
         lead = (plan.chains, plan.draws)
-        return cls(
-            tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
-            tuple(np.empty((*lead, *hypers.shape)) for hypers in model.initial_hypers()),
-            tuple(np.empty((*lead, *values.shape)) for values in model.initial_parameters()),
-            np.empty(lead), np.empty(lead),
-        )  # fmt: skip
+        try:
+            return cls(
+                tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
+                tuple(np.empty((*lead, *hypers.shape)) for hypers in model.initial_hypers()),
+                tuple(np.empty((*lead, *values.shape)) for values in model.initial_parameters()),
+                np.empty(lead), np.empty(lead),
+            )  # fmt: skip
+        except MemoryError as error:
+            raise MemoryError(too_large(plan, model, None)) from error
 
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Draws":
         """A function applied to every array."""
@@ -67,6 +77,36 @@ class Draws(NamedTuple):
     def arrays(self) -> tuple[np.ndarray, ...]:
         """All arrays, in a fixed order."""
         return (*self.factors, *self.hypers, *self.parameters, self.log_likelihood, self.total_rate)
+
+
+def bytes_of(plan: Schedule, model: Factorization) -> int:
+    """The size of all draws."""
+    factors = sum(math.prod(factor.shape) for factor in model.factors)
+    others = sum(values.size for values in (*model.initial_hypers(), *model.initial_parameters()))
+    return plan.chains * plan.draws * (4 * factors + 8 * (others + 2))
+
+
+def check_room(plan: Schedule, model: Factorization) -> None:
+    """Refuse draws that do not fit in memory, before a fit begins: many systems find out when it is half done.
+
+    Raises:
+        MemoryError: names the options that decide it, and the sizes.
+    """
+    available = available_memory()
+    if available is not None and bytes_of(plan, model) > available:
+        raise MemoryError(too_large(plan, model, available))
+
+
+def too_large(plan: Schedule, model: Factorization, available: int | None) -> str:
+    """What to say of draws that do not fit in memory."""
+    chains, fewer = f"{plan.chains} chains", " or fewer chains="
+    if plan.chains == 1:
+        chains, fewer = "1 chain", ""
+    had = "more than there is" if available is None else f"{in_words(available)} are available"
+    return (
+        f"draws must fit in memory: {plan.draws:,} draws from {chains} need {in_words(bytes_of(plan, model))}, {had}; "
+        f"take a smaller draws= (with a larger thin=, to cover as many sweeps){fewer}"
+    )
 
 
 class Point(NamedTuple):

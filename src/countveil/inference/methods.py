@@ -1,8 +1,7 @@
 """All methods by name: an algorithm is a module with a ``METHOD`` record, and a line in this table."""
 
-from threadpoolctl import threadpool_limits
-
 from countveil.data.release_files import ReleaseFiles
+from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.models.factorization import Factorization
@@ -21,7 +20,7 @@ METHODS: dict[str, Method] = {
 """By name, in the order of listings."""
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@one_blas_thread()
 def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run one of ``METHODS``.
 

@@ -10,7 +10,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import run, scoring
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
-from countveil.inference.draws import Draws, Point
+from countveil.inference.draws import Draws, Point, check_room
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
 
@@ -21,6 +21,7 @@ SMALLEST_DRAW = 1e-37  # about the smallest that float32 holds at full precision
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Ascend until the objective hardly changes, then draw from the gammas of Q."""
     assert isinstance(data, Observations)
+    check_room(settings.plan._replace(chains=1), model)
     algorithm = with_options(method, settings)
     ascent = climb(data, model, algorithm, settings, run.relative_change(settings.options["tolerance"]))
     with settings.opened_engine() as engine:

@@ -7,9 +7,9 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Engine
 from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
@@ -100,7 +100,8 @@ def sample(
     """Run all chains; Ctrl-C ends them after the current sweep and returns the draws so far.
 
     Chains run side by side if there are threads for it. With more threads than chains, or with an engine, a chain's
-    blocks do too. The draws are the same either way, and after a resume.
+    blocks do too. The draws are the same either way, and after a resume. A checkpoint that cannot be written is told of
+    by a warning, and the run goes on.
 
     Raises:
         KeyboardInterrupt: interrupted before any chain had kept a draw.
@@ -113,9 +114,9 @@ def sample(
     mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
     side_by_side = min(plan.chains, threads)
     stop = threading.Event()
-    started = time.perf_counter() - earlier
+    started, saver = time.perf_counter() - earlier, checkpoint.Saver()
     with (
-        threadpool_limits(limits=1, user_api="blas"),  # once, here: two chains would race to set it
+        one_blas_thread(),  # once, here: two chains would race to set it
         progress_bar(progress) as bar,
         engine_or_threads(engine, max(1, threads // side_by_side)) as blocks_engine,
         ThreadPoolExecutor(side_by_side) as pool,
@@ -133,7 +134,7 @@ def sample(
         def save() -> None:
             if saving:
                 snapshots = [chain.snapshot for chain in chains]
-                checkpoint.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
+                saver.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
             futures = [
@@ -244,7 +245,7 @@ def ascend(
     objectives: list[float] = []
     converged = interrupted = False
     with (
-        threadpool_limits(limits=1, user_api="blas"),
+        one_blas_thread(),
         progress_bar(progress) as bar,
         engine_or_threads(engine, threads) as blocks_engine,
     ):

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference import cavi, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
@@ -30,6 +30,7 @@ from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
+from countveil.inference.draws import check_room
 from countveil.inference.factors import offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
@@ -271,6 +272,7 @@ def learn_rows(
     started: float,
 ) -> Fitted:
     """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
+    check_room(settings.plan._replace(chains=1), model)
     expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
     bounds: list[float] = []
     interrupted = False
@@ -292,7 +294,7 @@ def learn_rows(
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@one_blas_thread()
 def go_on(
     data: Data,
     model: Factorization,

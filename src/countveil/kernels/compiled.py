@@ -1,19 +1,35 @@
 """How functions are compiled: kernels, which Python calls, and the subroutines that they are made of.
 
 Numba also compiles each function for C, and for Python, which takes long where a function has dozens of arrays. Kernels
-are compiled for Python alone, subroutines for neither. Both are kept on disk and run without the interpreter's lock.
+are compiled for Python alone, subroutines for neither. Both are kept on disk (``keeping``) and run without the
+interpreter's lock.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import njit, types, vectorize
 from numba.extending import typeof_impl
+
+from countveil.kernels.keeping import cache_of
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A decorator: compiled for Python, and for other compiled functions."""
-    return njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    return kept(njit(nogil=True, no_cfunc_wrapper=True)(function))
+
+
+def elementwise(function: Callable[..., Any]) -> Any:
+    """A decorator: a function of numbers becomes a NumPy ufunc."""
+    ufunc = vectorize(function)
+    ufunc._dispatcher.cache = cache_of(function)
+    return ufunc
+
+
+def kept(compiled: Any) -> Any:
+    """The same compiled function, kept on disk if that is possible."""
+    compiled._cache = cache_of(compiled.py_func)
+    return compiled
 
 
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -35,8 +51,8 @@ class Subroutine:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.__doc__, self.__name__ = function.__doc__, function.__name__
-        compile_it = njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)
-        self.compiled, self.py_func = compile_it(function), function
+        compile_it = njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)
+        self.compiled, self.py_func = kept(compile_it(function)), function
         self._caller: Any = None
 
     def __call__(self, *arguments: Any) -> Any:

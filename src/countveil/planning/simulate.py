@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from countveil.contenders import (
     COLUMN_MEANS,
@@ -21,6 +20,7 @@ from countveil.contenders import (
     Sampling,
 )
 from countveil.data.observations import ExactCounts, NaiveCounts
+from countveil.engines.blas import one_blas_thread
 from countveil.estimators import TopicModel
 from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.inference.diagnostics import FitWarning
@@ -82,7 +82,7 @@ def simulate(grid: Grid, source: Source, watcher: Watcher, **settings: Any) -> p
     """
     _check(grid, source)
     units = [(rows, replicate) for rows in sorted(grid.rows, reverse=True) for replicate in _replicates(grid)]
-    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design
         warnings.simplefilter("ignore", FitWarning)
         watcher.stage("compiling (once; kept for the next run)")

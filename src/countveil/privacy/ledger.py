@@ -33,6 +33,7 @@ from countveil.privacy.study import Study
 
 _APPLICATION = 0x56454C31
 _VERSION = 1
+_NAME_IT = "name another: --ledger, or COUNTVEIL_LEDGER"
 _WAIT_SECONDS = 60
 _FRACTIONS = "must be two positive fractions, got something else"
 _TABLES = (
@@ -71,9 +72,19 @@ class Entry(NamedTuple):
 
 
 def default_path() -> Path:
-    """Where the ledger is unless told otherwise: $COUNTVEIL_LEDGER, or ~/.countveil/ledger.sqlite3."""
+    """Where the ledger is unless told otherwise: $COUNTVEIL_LEDGER, or ~/.countveil/ledger.sqlite3.
+
+    Raises RefusedError if neither is known.
+    """
     told = os.environ.get("COUNTVEIL_LEDGER")
-    return Path(told) if told else Path.home() / ".countveil" / "ledger.sqlite3"
+    if told:
+        return Path(told)
+    try:
+        return Path.home() / ".countveil" / "ledger.sqlite3"
+    except RuntimeError:
+        raise RefusedError(
+            "~/.countveil", "the ledger", f"has no place without a home directory; {_NAME_IT}"
+        ) from None
 
 
 class Ledger:
@@ -86,8 +97,13 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         folder = Path(self.path).absolute().parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+        except OSError as error:
+            raise RefusedError(
+                self.path, "the ledger", f"cannot be written there ({error.strerror}); {_NAME_IT}"
+            ) from error
         regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         os.close(descriptor)
         if not regular:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
 from countveil.inference.facts import facts_of
 from countveil.kernels import start as kernels
@@ -125,7 +125,7 @@ def project_block(
 def project(observations: Observations, phi: np.ndarray, theta: np.ndarray, engine: Engine) -> np.ndarray:
     """Nonnegative theta (D, K) nearer to the minimum of |T - theta phi^T|^2 given phi (V, K)."""
     facts, phi = facts_of(observations, engine), np.ascontiguousarray(phi)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTION_SWEEPS
         own = theta, facts.bias_d, facts.fill_d
         (theta,), _ = engine.over_rows(project_block, observations, shared, own)
@@ -167,7 +167,7 @@ def alternate(
     phi = rng.random((n_columns, n_components))
     theta = rng.random((n_rows, n_components))
     parts = row_blocks(n_columns, COLUMNS_AT_ONCE)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for _ in range(iterations):
             theta, target, gram = half_step(theta, phi)
             list(many(partial(descend_part, phi, gram, target, sweeps), parts))

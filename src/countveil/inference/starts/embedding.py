@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.cluster.vq import ClusterError, kmeans2
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.multiplicative import floored, random_factors, update
@@ -46,7 +46,7 @@ def spectral_start(
     factors = random_factors(observations, model, rng, engine)
     directed = not any(factor.symmetric for factor in model.factors)
     n_communities = factors[model.shared].shape[1]
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         theta = grouped(observations, n_communities, directed, rng, engine)
     factors[model.shared] = model.as_row_factor(theta / theta.mean(axis=0))
     update(observations, model, factors, [f for f in model.free if f != model.shared], ITERATIONS, engine)

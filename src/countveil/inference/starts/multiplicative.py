@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import fit_reports
@@ -83,7 +83,7 @@ def update(
     is used twice the ratio is taken to the power 1/2.
     """
     numbers = tuple(which)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for _ in range(iterations):
             for f in numbers:
                 above, below = gradients(observations, model, factors, f, engine)

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import Observations
+from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.multiplicative import floored, random_factors
@@ -42,7 +42,7 @@ def tensor_start(
 ) -> Arrays:
     """Positive factors near the least-squares fit: the best of a few random beginnings, improved."""
     best, found = np.inf, []
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for _ in range(TRIES):
             factors = random_factors(observations, model, rng, engine)
             error = improve(observations, model, factors, ITERATIONS, engine)

@@ -1,0 +1,109 @@
+"""Where compiled functions are kept: in Numba's folders, if nobody else can write there. Without one, nothing fails.
+
+Numba takes the first of these: the folder that NUMBA_CACHE_DIR names, ``__pycache__`` beside the source, the user's
+cache folder. By itself it raises an error where it can write to none of them, or where the disk is full. What it keeps
+are pickles, which run as code when they are read: a folder that other users can write to is passed over.
+"""
+
+import os
+import stat
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from numba.core import caching
+
+told = False  # whether the user was told that functions are not kept
+
+
+class Private:
+    """A place for a cache, which is refused where other users could put files into it."""
+
+    get_cache_path: Callable[[], str]
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder; raises OSError if it cannot be written to, or if others can write to it."""
+        path = self.get_cache_path()
+        if path.startswith("~"):
+            raise OSError("there is no home directory")
+        super().ensure_cache_path()  # type: ignore[misc]
+        if others_can_write(path):
+            raise OSError(f"other users can write to {path}")
+
+
+class Named(Private, caching.UserProvidedCacheLocator):
+    """The folder that NUMBA_CACHE_DIR names."""
+
+
+class OfUser(Private, caching.UserWideCacheLocator):
+    """The user's cache folder, such as ``~/.cache/numba``."""
+
+
+CHECKED = {caching.UserProvidedCacheLocator: Named, caching.UserWideCacheLocator: OfUser}
+
+
+class Places(caching.CompileResultCacheImpl):
+    """Numba's places in Numba's order; the folder of the source is as safe as the source itself."""
+
+    _locator_classes: ClassVar[list[Any]] = [
+        CHECKED.get(each, each) for each in caching.CompileResultCacheImpl._locator_classes
+    ]
+
+
+class Cache(caching.FunctionCache):
+    """A function's cache on disk; if it cannot be read or written, the function is compiled all the same."""
+
+    _impl_class = Places
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these types; None if there is nothing, or if it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self.disable()
+            tell(f"{self.cache_path}: {error}")
+
+
+def cache_of(function: Callable[..., Any]) -> Any:
+    """The cache of a function; one that keeps nothing where there is no place for it."""
+    try:
+        return Cache(function)
+    except RuntimeError:
+        tell("there is no folder for them")
+        return caching.NullCache()
+
+
+def tell(reason: str) -> None:
+    """Say once in a process that functions are not kept."""
+    global told
+    if told:
+        return
+    told = True
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    warnings.warn(
+        f"compiled functions cannot be kept, so every process compiles them again, up to half a minute ({reason}): "
+        f"set NUMBA_CACHE_DIR to a folder that you can write to and other users cannot, got {given or 'nothing'}",
+        RuntimeWarning,
+        stacklevel=5,
+    )
+
+
+def others_can_write(path: str) -> bool:
+    """Whether users other than root can put files into a folder, or replace it; a group's members are trusted."""
+    if not hasattr(os, "geteuid"):
+        return False
+    path = os.path.abspath(path)
+    folder, above = os.stat(path), os.stat(os.path.dirname(path))
+    trusted = (0, os.geteuid())
+    if folder.st_uid not in trusted or folder.st_mode & stat.S_IWOTH:
+        return True
+    return not above.st_mode & stat.S_ISVTX and (
+        above.st_uid not in trusted or bool(above.st_mode & stat.S_IWOTH)
+    )

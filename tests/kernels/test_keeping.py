@@ -1,0 +1,156 @@
+"""Compiled functions are kept where nobody else can write; where they cannot be kept, everything works."""
+
+import os
+import pickle
+import stat
+from types import SimpleNamespace
+
+import numba
+import pytest
+
+from countveil.kernels import keeping
+from countveil.kernels.compiled import elementwise, kernel, subroutine
+from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
+
+CODE = """
+from countveil.distributions import bessel
+from countveil.distributions._series import balance_point
+print(balance_point(2, 3.0) > 0, bessel._mode(2, 3.0), balance_point.stats.cache_hits.total())
+"""
+WORKS = "True 0 {hits}"
+WARNING = "compiled functions cannot be kept, so every process compiles them again"
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """A folder with a read-only installation."""
+    with open_folder() as folder:
+        installed(folder)
+        yield folder
+
+
+def call(machine, *options, **environment):
+    """What a process says that compiles two functions: its output, and its errors."""
+    found = run(CODE, machine / "src", machine, *options, **environment)
+    assert found.returncode == 0, found.stderr
+    return found.stdout.strip(), found.stderr
+
+
+@pytest.mark.parametrize("home", [{}, {"HOME": "/nonexistent"}])
+def test_without_any_place_functions_are_compiled_and_the_remedy_is_named_once(machine, home):
+    out, errors = call(machine, **home)
+    assert out == WORKS.format(hits=0)
+    assert errors.count("RuntimeWarning") == 1
+    assert WARNING in errors
+    assert (
+        "set NUMBA_CACHE_DIR to a folder that you can write to and other users cannot, got nothing" in errors
+    )
+    assert not list(machine.rglob("*.nb?"))
+    assert not (machine / "~").exists()
+
+
+def test_a_folder_without_a_home_is_not_made_where_the_process_runs(machine):
+    with open_folder() as folder:
+        here = own_folder(folder / "here")
+        found = run(CODE, machine / "src", here)
+        assert found.stdout.strip() == WORKS.format(hits=0)
+        assert list(here.iterdir()) == []
+
+
+def test_a_folder_of_ones_own_keeps_what_was_compiled(machine):
+    with open_folder() as folder:
+        mine = own_folder(folder / "mine")
+        for hits in (0, 1):
+            assert call(machine, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=hits), "")
+        home = own_folder(folder / "home")
+        for hits in (0, 1):
+            assert call(machine, HOME=str(home)) == (WORKS.format(hits=hits), "")
+        assert list(home.rglob("*.nbi"))
+
+
+def test_what_others_left_in_an_open_folder_is_not_run(machine):
+    with open_folder() as folder:
+        shared = folder / "shared"
+        shared.mkdir()
+        shared.chmod(0o777)
+        own = own_folder(folder / "own")
+        call(machine, NUMBA_CACHE_DIR=str(own))
+        evil = pickle.dumps(numba.__version__) + pickle.dumps(Evil(str(folder / "own" / "run")))
+        for index in own.rglob("*.nbi"):
+            target = shared / index.relative_to(own)
+            target.parent.mkdir(exist_ok=True)
+            target.parent.chmod(0o777)
+            target.write_bytes(evil)
+            target.chmod(0o644)
+            if BECOME:
+                os.chown(target.parent, UID + 1, UID + 1)
+        out, errors = call(machine, NUMBA_CACHE_DIR=str(shared))
+        assert out == WORKS.format(hits=0)
+        assert f"got {shared}" in errors
+        assert not (own / "run").exists()
+
+
+class Evil:
+    """A pickle that leaves a file behind when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+"""
+
+
+def test_a_full_disk_is_told_once_and_changes_nothing_else(machine):
+    with open_folder() as folder:
+        mine = own_folder(folder / "mine")
+        found = run(FULL + CODE, machine / "src", machine, NUMBA_CACHE_DIR=str(mine))
+        assert (found.returncode, found.stdout.strip()) == (0, WORKS.format(hits=0)), found.stderr
+        assert found.stderr.count("RuntimeWarning") == 1
+        assert WARNING in found.stderr
+        assert f"({mine}" in found.stderr
+        assert "File too large" in found.stderr
+
+
+ME = os.geteuid()
+OTHER = ME + 1
+PRIVATE, GROUPS, OPEN, STICKY = 0o700, 0o775, 0o777, 0o777 | stat.S_ISVTX
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "owner_above", "mode_above", "expected"),
+    [
+        (ME, PRIVATE, ME, PRIVATE, False),
+        (0, PRIVATE, 0, PRIVATE, False),
+        (ME, GROUPS, ME, GROUPS, False),
+        (ME, PRIVATE, 0, STICKY, False),  # a folder of one's own in /tmp
+        (OTHER, PRIVATE, 0, STICKY, True),  # which another user made first
+        (ME, OPEN, ME, PRIVATE, True),
+        (ME, STICKY, ME, PRIVATE, True),
+        (ME, PRIVATE, ME, OPEN, True),
+        (ME, PRIVATE, OTHER, PRIVATE, True),
+    ],
+)
+def test_who_can_write_to_a_folder(monkeypatch, owner, mode, owner_above, mode_above, expected):
+    known = {
+        "/a/b": SimpleNamespace(st_uid=owner, st_mode=mode),
+        "/a": SimpleNamespace(st_uid=owner_above, st_mode=mode_above),
+    }
+    monkeypatch.setattr(keeping.os, "stat", known.__getitem__)
+    assert keeping.others_can_write("/a/b") == expected
+
+
+def test_every_decorator_keeps_its_function_in_a_checked_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def more(x):
+        return x + 1
+
+    caches = (kernel(more)._cache, subroutine(more).compiled._cache, elementwise(more)._dispatcher.cache)
+    assert {type(cache) for cache in caches} == {keeping.Cache}
+    assert {type(cache._impl.locator) for cache in caches} == {keeping.Named}
