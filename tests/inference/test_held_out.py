@@ -45,7 +45,7 @@ class Still:
         self.factors = draw_factors(model, np.random.default_rng(self.number))[0]
         self.training = observations
 
-    def init(self, observations, model, streams, engine):
+    def init(self, observations, model, streams, engine, start):
         assert observations is self.training
         return SimpleNamespace(factors=self.factors, sweep=0)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from countveil.inference import chains, gibbs
 from countveil.inference.algorithm import Method
+from countveil.inference.starts import automatic
 
 
 class State(NamedTuple):
@@ -18,8 +19,8 @@ class State(NamedTuple):
     parameters: tuple[np.ndarray, ...] = ()
 
 
-def init(data, model, streams, engine):
-    return State(*gibbs.init(data, model, streams, engine))
+def init(data, model, streams, engine, start=automatic):
+    return State(*gibbs.init(data, model, streams, engine, start))
 
 
 def step(state, data, model, streams, engine):
