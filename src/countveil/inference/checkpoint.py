@@ -13,7 +13,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.files import replacing
 
-FORMAT = 4
+FORMAT = 5
 
 
 class Snapshot(NamedTuple):
