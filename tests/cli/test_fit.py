@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.cli import fit as fits
 from countveil.data.networks import above_diagonal
-from countveil.inference.methods import METHODS
+from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
 
 ACTORS = [f"actor{i}" for i in range(7)]
@@ -30,6 +31,11 @@ def network(tmp_path, monkeypatch):
 def test_the_fit_is_a_netcdf_file(here):
     privatized()
     assert "output must end in .nc (netCDF), got f.npz" in fails("fit", "topics", "r.npz", "-o", "f.npz")
+
+
+def test_help_says_what_the_records_of_methods_say():
+    assert in_words() == fits.METHODS.removeprefix("How to fit: ")
+    assert fits.CHECKPOINT.endswith(f"with {those('samples')}.")
 
 
 def words(said):

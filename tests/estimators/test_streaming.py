@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import ascent
+from countveil.inference import ascent, svi
+from countveil.inference.methods import METHODS
 from tests.joint import planted
 
 N_WORDS = 60
@@ -147,3 +148,28 @@ def test_rows_speak_for_all_that_were_seen_or_for_as_many_as_was_said(data):
     assert (told["rows_seen"], told["total_rows"]) == (500, 5000)
     weight = [one.posterior["stream"]["phi_shapes"].to_numpy().sum() for one in (fit, many)]
     assert weight[1] / weight[0] == pytest.approx(10.0, rel=0.05)
+
+
+def test_methods_that_learn_from_batches_take_rows_that_come_later(data, monkeypatch):
+    _, reports = data
+    rows = part(reports, 0, 60)
+    seen = []
+
+    def go_on(*arguments):
+        seen.append(arguments)
+        return svi.go_on(*arguments)
+
+    monkeypatch.setitem(METHODS, "toy", METHODS["svi"]._replace(name="toy", go_on=go_on))
+    fit = model(method="toy").partial_fit(rows)
+    assert len(seen) == 1
+    np.testing.assert_array_equal(fit.components_, model().partial_fit(rows).components_)
+    monkeypatch.setitem(METHODS, "toy", METHODS["toy"]._replace(go_on=None))
+    assert not hasattr(fit, "partial_fit")
+    assert not hasattr(model(method="unheard of"), "partial_fit")
+
+
+def test_rows_are_refused_that_the_method_cannot_treat(data, monkeypatch):
+    _, reports = data
+    monkeypatch.setitem(METHODS, "svi", METHODS["svi"]._replace(mechanisms=("other",)))
+    with pytest.raises(ValueError, match=r"mechanism must be one of \['other'\] for method 'svi', got 'two-"):
+        model().partial_fit(part(reports, 0, 60))

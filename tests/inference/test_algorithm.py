@@ -23,7 +23,7 @@ def test_an_option_without_a_list_of_values_is_taken_as_it_is():
 
 
 def test_a_method_reads_its_own_options_alone():
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="options of method 'slow' must include 'center', got"):
         METHOD.option(fit_settings(), "center")
 
 
@@ -33,6 +33,7 @@ def test_records_are_cautious_where_they_say_nothing():
         (plain.samples, plain.calibrated, plain.self_loops, plain.batches, plain.any_prior, plain.options)
     )
     assert plain.likelihoods == ("poisson",)
+    assert plain.mechanisms is None
 
 
 def test_threads_are_there_for_as_long_as_they_are_needed():

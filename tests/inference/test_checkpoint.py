@@ -16,7 +16,10 @@ import pytest
 import countveil as cv
 from countveil.inference import checkpoint as checkpoints
 from countveil.inference import gibbs, run
+from countveil.models.factorization import factorization
+from countveil.models.priors import GammaPrior
 from tests.joint import planted
+from tests.recipes.lognormal import LogNormalPrior
 
 SCRIPT = """
 import sys
@@ -83,6 +86,57 @@ def test_what_does_not_fit_is_refused(tmp_path):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
     with pytest.raises(ValueError, match="checkpoint goes with one of"):
         cv.TopicModel(3, method="em").fit(observations, checkpoint=checkpoint)
+
+
+class Plain:
+    """A gamma prior that is no tuple."""
+
+    kind, independent = "plain", True
+
+    def __init__(self, shape):
+        self.shape, inner = shape, GammaPrior(shape, 1.0, False)
+        for name in ("start", "gamma", "draw", "draw_hypers", "estimate", "reported_rates"):
+            setattr(self, name, getattr(inner, name))
+
+    def facts(self):
+        return {"kind": self.kind, "shape": self.shape}
+
+
+class Other(LogNormalPrior):
+    """A prior with the same numbers, and not the same law."""
+
+    kind = property(lambda self: "other")
+
+
+class Topics(cv.TopicModel):
+    """Topics with another prior of the rows' factor."""
+
+    prior: object
+
+    def _model(self, spec, sizes, mean_count):
+        return factorization(spec, sizes, {"theta": self.prior, "phi": GammaPrior(0.5, 1.0, True)})
+
+
+@pytest.mark.parametrize(
+    ("first", "same", "others"),
+    [
+        (Plain(2.0), Plain(2.0), [Plain(3.0), GammaPrior(2.0, 1.0, False)]),
+        (LogNormalPrior(0.0, 1.0), LogNormalPrior(0.0, 1.0), [LogNormalPrior(0.0, 2.0), Other(0.0, 1.0)]),
+    ],
+)
+def test_priors_are_told_apart_by_their_facts(tmp_path, first, same, others):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+
+    def fit(prior, **options):
+        fresh = Topics(3, draws=3, tune=2, chains=1, seed=4, threads=1)
+        fresh.prior = prior
+        fresh.fit(observations, checkpoint=checkpoint, **options)
+
+    fit(first)
+    fit(same, resume=True)
+    for other in others:
+        with pytest.raises(ValueError, match="must be of the same data and settings"):
+            fit(other, resume=True)
 
 
 UNWRITTEN = r"checkpoint .*run.npz cannot be written \({}\): the fit goes on"
@@ -206,8 +260,8 @@ def test_a_checkpoint_of_an_older_format_says_so(tmp_path):
     with np.load(checkpoint, allow_pickle=False) as stored:
         content = {name: stored[name] for name in stored.files if name != "seconds"}
     with open(checkpoint, "wb") as file:
-        np.savez(file, **(content | {"format": np.array(3)}))
-    with pytest.raises(ValueError, match="must have format 4, got 3"):
+        np.savez(file, **(content | {"format": np.array(4)}))
+    with pytest.raises(ValueError, match="must have format 5, got 4"):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
 
 

@@ -5,11 +5,12 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
-from countveil.data.observations import ExactCounts
+from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import gibbs, methods
 from countveil.inference.methods import METHODS, check_model, those
 from countveil.likelihoods import Poisson
 from countveil.models.priors import GammaPrior
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.factorizations import CASES, model_of
 from tests.joint import fit_settings, small_model
 
@@ -95,7 +96,7 @@ def test_a_likelihood_that_a_method_does_not_take_is_refused(name):
 def test_a_prior_that_a_method_cannot_treat_is_refused(name):
     model = with_prior(small_model((4, 3)), "theta", Coupled(0.5, 1.0, False))
     with pytest.raises(ValueError) as error:
-        check_model(METHODS[name], model)
+        check_model(METHODS[name], model, TWO_SIDED_GEOMETRIC)
     assert str(error.value) == (
         f"priors must be of independent gammas for method '{name}', got one of kind 'gamma' for 'theta': use "
         "method 'gibbs', method 'augmented-gibbs' or method 'em'"
@@ -106,16 +107,16 @@ def test_a_prior_that_a_method_cannot_treat_is_refused(name):
 def test_shared_and_symmetric_factors_have_independent_entries_whatever_the_method(case, name):
     model = with_prior(model_of(CASES[case]), name, Coupled(0.5, 1.0, False))
     with pytest.raises(ValueError, match=f"for factors that are shared or symmetric, got .* for '{name}'"):
-        check_model(METHODS["gibbs"], model)
+        check_model(METHODS["gibbs"], model, TWO_SIDED_GEOMETRIC)
 
 
 def test_what_every_method_can_treat_is_let_through():
     fixed = small_model((4, 3))
     known = fixed.factors[0]._replace(prior=Coupled(0.5, 1.0, False), fixed=np.ones((4, 2)))
     for method in METHODS.values():
-        check_model(method, fixed)
-        check_model(method, fixed._replace(factors=(known, fixed.factors[1])))
-    check_model(METHODS["gibbs"], with_prior(fixed, "theta", Coupled(0.5, 1.0, False)))
+        check_model(method, fixed, TWO_SIDED_GEOMETRIC)
+        check_model(method, fixed._replace(factors=(known, fixed.factors[1])), TWO_SIDED_GEOMETRIC)
+    check_model(METHODS["gibbs"], with_prior(fixed, "theta", Coupled(0.5, 1.0, False)), TWO_SIDED_GEOMETRIC)
 
 
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.batches])
@@ -137,3 +138,63 @@ def test_blas_has_one_thread_while_a_method_runs(monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         methods.fit("gibbs", ExactCounts(np.ones((4, 3), dtype=int)), small_model((4, 3)), fit_settings())
     assert seen == [{1}]
+
+
+class Geometric:
+    """The library's noise under another mechanism's name."""
+
+    mechanism = "other"
+
+    def __getattr__(self, name):
+        return getattr(TWO_SIDED_GEOMETRIC, name)
+
+
+AUXILIARY = ["augmented-gibbs", "bessel-cavi"]  # their variables are those of two-sided geometric noise
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_mechanism_that_a_method_does_not_take_is_refused(name):
+    data = Observations(np.ones((4, 3), dtype=int), 0.5, noise=Geometric())
+    model, settings = small_model((4, 3)), fit_settings()
+    if name not in AUXILIARY:
+        methods.fit(name, data, model, settings)
+        return
+    message = rf"mechanism must be one of \['two-sided geometric'\] for method '{name}', got 'other'"
+    with pytest.raises(ValueError, match=message):
+        methods.fit(name, data, model, settings)
+
+
+class Plain:
+    """A gamma prior that samplers alone can treat."""
+
+    kind, independent = "plain", True
+
+    def __init__(self):
+        self.inner = GammaPrior(0.5, 1.0, False)
+        for name in ("start", "gamma", "draw", "draw_hypers", "estimate", "reported_rates", "facts"):
+            setattr(self, name, getattr(self.inner, name))
+
+
+@pytest.mark.parametrize("fixed", [None, np.ones((4, 2))])
+@pytest.mark.parametrize("name", METHODS)
+def test_variational_methods_need_priors_with_the_methods_that_they_call(name, fixed):
+    model = with_prior(small_model((4, 3)), "theta", Plain())
+    model = model._replace(factors=(model.factors[0]._replace(fixed=fixed), model.factors[1]))
+    if METHODS[name].any_prior:
+        check_model(METHODS[name], model, TWO_SIDED_GEOMETRIC)
+        return
+    with pytest.raises(ValueError) as error:
+        check_model(METHODS[name], model, TWO_SIDED_GEOMETRIC)
+    assert str(error.value) == (
+        f"priors must have the methods of VariationalPrior for method '{name}', got one of kind 'plain' for "
+        "'theta': use method 'gibbs', method 'augmented-gibbs' or method 'em'"
+    )
+
+
+def test_rows_that_come_later_are_checked_as_a_fit_is(monkeypatch):
+    data = ExactCounts(np.ones((4, 3), dtype=int))
+    with pytest.raises(ValueError, match="VariationalPrior for method 'svi', got one of kind 'plain'"):
+        methods.go_on("svi", data, with_prior(small_model((4, 3)), "theta", Plain()), fit_settings(), None, 4)
+    monkeypatch.setitem(METHODS, "svi", METHODS["svi"]._replace(mechanisms=()))
+    with pytest.raises(ValueError, match=r"mechanism must be one of \[\] for method 'svi'"):
+        methods.go_on("svi", data, small_model((4, 3)), fit_settings(), None, 4)

@@ -122,17 +122,40 @@ def test_it_stops_at_its_tolerance_or_after_its_iterations():
     assert_same_bits(short.objective, long.objective[:3])
 
 
-def test_another_number_of_iterations_goes_before_that_of_the_settings():
+def plain_init(observations, model, streams, engine, start, speed):
+    return speed
+
+
+def plain_step(state, observations, model, streams, engine, flavour):
+    return state, flavour
+
+
+def test_init_and_step_are_given_the_options_that_they_take():
+    toy = cavi.METHOD._replace(
+        algorithm=SimpleNamespace(init=plain_init, step=plain_step),
+        options={"max_iter": None, "speed": None, "flavour": ("plain", "odd")},
+    )
+    algorithm = optimising.with_options(toy, fit_settings(speed=7, flavour=None))
+    assert algorithm.init(None, None, None, None, None) == 7
+    assert algorithm.step(7, None, None, None, None) == (7, "plain")
+
+
+@pytest.mark.parametrize("missing", ["max_iter", "tolerance"])
+def test_a_record_declares_what_its_fit_reads(missing):
+    options = {name: allowed for name, allowed in cavi.METHOD.options.items() if name != missing}
+    with pytest.raises(KeyError, match=f"options of method 'cavi' must include '{missing}'"):
+        optimising.fit(cavi.METHOD._replace(options=options), *scene(), fit_settings())
+
+
+def test_without_a_reason_to_stop_it_stops_after_its_iterations():
     observations, model = scene()
-    settings = fit_settings(max_iter=3)
-    never = lambda state, objectives: False  # noqa: E731
-    assert len(optimising.climb(observations, model, cavi, settings, never).objective) == 3
-    assert len(optimising.climb(observations, model, cavi, settings, never, max_iter=5).objective) == 5
+    found = optimising.climb(observations, model, cavi, fit_settings(), lambda *_: False, 5)
+    assert len(found.objective) == 5
 
 
 def test_a_fit_holds_the_means_that_were_found():
     observations, model = scene()
     found = optimising.fit(cavi.METHOD, observations, model, fit_settings(draws=2, max_iter=5))
-    state = optimising.climb(observations, model, cavi, fit_settings(max_iter=5), lambda *_: False).state
+    state = optimising.climb(observations, model, cavi, fit_settings(), lambda *_: False, 5).state
     assert_same_bits(found.means, state.means)
     assert found.draws.log_likelihood.shape == (1, 2)

@@ -4,12 +4,16 @@ import os
 import pickle
 import stat
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numba
 import pytest
 
 from countveil.kernels import keeping
 from countveil.kernels.compiled import elementwise, kernel, subroutine
+from countveil.kernels.general import GeneralLaw
+from countveil.likelihoods import POISSON
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
 
 CODE = """
@@ -154,3 +158,28 @@ def test_every_decorator_keeps_its_function_in_a_checked_place(tmp_path, monkeyp
     caches = (kernel(more)._cache, subroutine(more).compiled._cache, elementwise(more)._dispatcher.cache)
     assert {type(cache) for cache in caches} == {keeping.Cache}
     assert {type(cache._impl.locator) for cache in caches} == {keeping.Named}
+
+
+class Foreign(NamedTuple):
+    """A law or noise of another module."""
+
+    parameters: tuple[()] = ()
+
+
+@pytest.mark.parametrize("law", [Foreign(), GeneralLaw(Foreign(), POISSON.counts), (1, (Foreign(), 2.0))])
+def test_what_is_compiled_for_classes_from_elsewhere_is_not_kept(tmp_path, monkeypatch, law):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def same(law, x):
+        return x
+
+    assert kernel(same)(law, 1.0) == 1.0
+    assert not list(tmp_path.rglob("*.nb?"))
+    own = kernel(same)
+    assert own(GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts), 1.0) == own(law, 1.0) == 1.0
+    (index,), (kept,) = tmp_path.rglob("*.nbi"), tmp_path.rglob("*.nbc")
+    for file in (index, kept):
+        assert b"Foreign" not in file.read_bytes()
+    again = kernel(same)
+    again(GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts), 1.0)
+    assert again.stats.cache_hits.total() == 1

@@ -43,7 +43,7 @@ class LogNormalPrior(NamedTuple):
     def draw_hypers(self, factor, hypers, scale, value, rng):
         return hypers
 
-    def estimate(self, factor, value):
+    def estimate(self, factor, scale, value):
         return self.start(factor)
 
     def reported_rates(self, hypers):

@@ -29,17 +29,21 @@ ReleaseFile = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
+# What the records of methods say, in their words: the records take long to import, and help must not wait for them.
+METHODS = (
+    'How to fit: "gibbs" samples the posterior, exactly as the draws grow. "augmented-gibbs" samples it as '
+    'published, with auxiliary variables for the noise: slower. "cavi" approximates it by independent gammas: '
+    'fast, and good where counts are dense. "bessel-cavi" approximates it as published, with a point mass for the '
+    'Bessel variable. "svi" learns an approximation from batches of rows, for very large data (topics and '
+    'tensors). "em" finds one point estimate, fast and steady, and says nothing about uncertainty.'
+)
+CHECKPOINT = "File to save the chains to as they run, with method 'gibbs' or method 'augmented-gibbs'."
+
+
 class Sampling(NamedTuple):
     """Options of every fit: how to fit, and with what."""
 
-    method: Annotated[
-        str,
-        typer.Option(
-            help="How to fit: gibbs or augmented-gibbs (as published, slower) sample the posterior; cavi, bessel-cavi "
-            "(as published) or svi (topics and tensors, for very large data) approximate it; em finds one point "
-            "estimate."
-        ),
-    ] = "gibbs"
+    method: Annotated[str, typer.Option(help=METHODS)] = "gibbs"
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
     tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
@@ -71,9 +75,7 @@ class Sampling(NamedTuple):
 class Saving(NamedTuple):
     """Options of every fit: where chains are saved as they run, and what may be replaced."""
 
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="File to save the chains to as they run (gibbs, augmented-gibbs).")
-    ] = None
+    checkpoint: Annotated[Path | None, typer.Option(help=CHECKPOINT)] = None
     checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between two saves.")] = 5.0
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
     force: Force = False

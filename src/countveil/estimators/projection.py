@@ -11,6 +11,7 @@ from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
+from countveil.models.priors import RowPrior
 
 
 class RowProjection(TransformerMixin):
@@ -23,13 +24,19 @@ class RowProjection(TransformerMixin):
 
         Raises:
             NotFittedError: before ``fit``.
-            ValueError: X with other columns than the fit's.
+            ValueError: X with other columns than the fit's, or a prior of the rows that does not say what new rows are.
         """
         tree, model, _ = self._fitted()
         observations = self._observe(X)
         self._check_columns(observations)
-        name = model.factors[model.row_factor].name
-        rates = tree["posterior"][f"{name}_rate"].to_numpy()
+        factor = model.factors[model.row_factor]
+        prior, name = factor.prior, f"{factor.name}_rate"
+        if not isinstance(prior, RowPrior) or name not in tree["posterior"]:
+            raise ValueError(
+                "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
+                f"{prior.kind!r} for {factor.name!r}"
+            )
+        rates = tree["posterior"][name].to_numpy()
         rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
@@ -40,9 +47,7 @@ class RowProjection(TransformerMixin):
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            return project_rows(
-                observations, phi, rates[chosen], self.prior_shape, model.likelihood, self.seed_, engine
-            )
+            return project_rows(observations, phi, rates[chosen], prior, model.likelihood, self.seed_, engine)
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from countveil.estimators.base import Given
-from countveil.inference import svi
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, restore
+from countveil.inference.methods import METHODS, go_on, those
 
 
 def learns_from_batches(estimator: Any) -> bool:
@@ -17,13 +17,14 @@ def learns_from_batches(estimator: Any) -> bool:
     Raises:
         AttributeError: it does not.
     """
-    if estimator.method != "svi":
-        raise AttributeError(f"partial_fit goes with method 'svi', got method {estimator.method!r}")
+    method = METHODS.get(estimator.method)
+    if method is None or not method.batches:
+        raise AttributeError(f"partial_fit goes with {those('batches')}, got method {estimator.method!r}")
     return True
 
 
 class RowStream:
-    """Adds ``partial_fit``, which an estimator has if its method is "svi"."""
+    """Adds ``partial_fit``, which an estimator has if its method learns from batches."""
 
     @available_if(learns_from_batches)
     def partial_fit(self: Any, X: Any, y: None = None) -> Any:
@@ -39,8 +40,8 @@ class RowStream:
         Raises:
             AttributeError: a method other than "svi".
             TypeError: data without a noise level (a bare array, and no ``alpha``).
-            ValueError: a parameter out of range, or columns, a number of components or column offsets other than
-                those of the first call.
+            ValueError: a parameter out of range, data or a model that the method does not accept, or columns, a number
+                of components or column offsets other than those of the first call.
         """
         self._check_parameters()
         given = self._given(X)
@@ -54,7 +55,9 @@ class RowStream:
         total_rows = rows_seen if self.total_rows is None else self.total_rows
         with compiling_told(self.progress):
             earlier = None if before is None else (before.state, before.total_rows)
-            found = svi.go_on(given.data, given.model, self._settings(None, given), earlier, total_rows)
+            found = go_on(
+                self.method, given.data, given.model, self._settings(None, given), earlier, total_rows
+            )
         self._adopt_fit(found, given, rows_seen, total_rows)
         return self
 

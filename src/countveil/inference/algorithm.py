@@ -25,7 +25,8 @@ class Algorithm(Protocol):
     A state is a NamedTuple of arrays, numbers and tuples of them, with a field ``sweep``. A sampler's has ``factors``,
     ``hypers`` (of the priors, one array per factor) and ``parameters`` (of the likelihood). All random numbers come
     from ``streams``, by purpose and block, and all passes over the data go through the engine, so the result does not
-    depend on who computes it. A step does not change the state that it is given.
+    depend on who computes it. A step does not change the state that it is given. An optimiser's functions take as
+    keywords those options of its record that they read.
     """
 
     State: Any  # the class of its states
@@ -99,11 +100,13 @@ class Method(NamedTuple):
         options: parameters of estimators that it reads besides those of every method: {name: allowed values, or None
             where the estimators' own rule is enough}; the first allowed value is the default.
         self_loops: whether it accepts cells that use the same entry of a shared factor twice.
-        batches: whether it learns from batches of rows: from data on disk or from rows that come later, but never
-            on a cluster, where every batch would have to be sent. It needs a model whose rows have a factor of their
-            own.
-        any_prior: whether it accepts priors whose entries are not independent gammas.
+        go_on: for a method that learns from batches: (data, model, settings, before, total_rows) -> ``Fitted``, which
+            goes on with rows that come later. ``before`` is None at first, then the state so far and how many rows it
+            stands for, all of which are now ``total_rows``.
+        any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
+            ``VariationalPrior``.
         likelihoods: names of those that it accepts.
+        mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
     """
 
@@ -115,13 +118,29 @@ class Method(NamedTuple):
     calibrated: bool = False
     options: Mapping[str, tuple[Any, ...] | None] = {}
     self_loops: bool = False
-    batches: bool = False
+    go_on: Callable[..., Fitted] | None = None
     any_prior: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
+    mechanisms: tuple[str, ...] | None = None
     starved: str = ""
 
+    @property
+    def batches(self) -> bool:
+        """Whether it learns from batches of rows: from data on disk or from rows that come later.
+
+        It never does so on a cluster, where every batch would have to be sent. It needs a model whose rows have a
+        factor of their own.
+        """
+        return self.go_on is not None
+
     def option(self, settings: Settings, name: str) -> Any:
-        """The value of one of its options; None means the first allowed value."""
+        """The value of one of its options; None means the first allowed value.
+
+        Raises:
+            KeyError: its record does not declare the option.
+        """
+        if name not in self.options:
+            raise KeyError(f"options of method {self.name!r} must include {name!r}, got {list(self.options)}")
         value, allowed = settings.options[name], self.options[name]
         return allowed[0] if value is None and allowed else value
 

@@ -29,6 +29,7 @@ from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric.formulas import mean_over_positive
 
 
@@ -97,4 +98,5 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
 )

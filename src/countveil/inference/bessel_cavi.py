@@ -38,6 +38,7 @@ from countveil.kernels import bessel_cavi as kernels
 from countveil.likelihoods.laws import law_of
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
+from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric.formulas import exposure
 
 Center = Literal["mode", "mean"]
@@ -178,6 +179,7 @@ METHOD = Method(
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "center": CENTERS},
+    mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
     starved=(
         "It has starved its components, as bessel-cavi does where counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'

@@ -14,7 +14,7 @@ from countveil.data.array_files import check_npz
 from countveil.data.observations import Observations
 from countveil.files import replacing
 
-FORMAT = 4
+FORMAT = 5
 
 
 class Snapshot(NamedTuple):

@@ -20,7 +20,7 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import pass_over_rows, update_all
 from countveil.inference.draws import Draws, Point, Schedule
-from countveil.inference.factors import MeanRule, own_entries
+from countveil.inference.factors import MeanRule, offset_scales, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.scoring import total_rate
@@ -212,15 +212,14 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     assert isinstance(data, Observations)
     rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)
     folds = Folds(data, model, rng, HeldTotal)
-    search = optimising.climb(data, model, folds, settings, folds.rule)
+    most = method.option(settings, "max_iter")
+    search = optimising.climb(data, model, folds, settings, folds.rule, most)
     ascent = optimising.climb(
-        data, model, HeldTotal(data, model), settings, lambda state, objectives: False,
-        max_iter=max(folds.best_iteration, 1),
-    )  # fmt: skip
-    draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
-    hypers = tuple(
-        factor.prior.estimate(factor, values) for factor, values in zip(model.factors, factors, strict=True)
+        data, model, HeldTotal(data, model), settings, lambda *_: False, max(folds.best_iteration, 1)
     )
+    draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
+    triples = zip(model.factors, offset_scales(model, data), factors, strict=True)
+    hypers = tuple(factor.prior.estimate(factor, scale, value) for factor, scale, value in triples)
     draws.of_chain(0).keep(0, Point(factors, hypers), np.nan, total_rate(model, factors))
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,

@@ -1,10 +1,14 @@
 """All methods by name: an algorithm is a module with a ``METHOD`` record, and a line in this table."""
 
+from typing import Any
+
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.models.factorization import Factorization
+from countveil.models.priors import VariationalPrior
+from countveil.noise import Noise
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -27,38 +31,66 @@ def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitt
     BLAS is limited to one thread, since with more it adds up in another order.
 
     Raises:
-        ValueError: the method does not accept the data, the model or a prior.
+        ValueError: the method does not accept the data, their mechanism, the likelihood or a prior.
     """
     method = METHODS[name]
     if isinstance(data, ReleaseFiles) and not method.batches:
         raise ValueError(f"data on disk goes with {those('batches')}, got method {name!r}")
-    check_model(method, model)
+    check_model(method, model, data.noise)
     return method.fit(method, data, model, settings)
 
 
-def check_model(method: Method, model: Factorization) -> None:
-    """Refuse a model that the method cannot treat.
+@one_blas_thread()
+def go_on(
+    name: str,
+    data: Data,
+    model: Factorization,
+    settings: Settings,
+    before: tuple[Any, int] | None,
+    total_rows: int,
+) -> Fitted:
+    """Go on with rows that come after others, as ``Method.go_on`` says, by a method that learns from batches.
 
     Raises:
-        ValueError: names the likelihood or prior, and methods that can treat it.
+        ValueError: the method does not accept the data's mechanism, the likelihood or a prior.
     """
+    method = METHODS[name]
+    assert method.go_on is not None
+    check_model(method, model, data.noise)
+    return method.go_on(data, model, settings, before, total_rows)
+
+
+def check_model(method: Method, model: Factorization, noise: Noise) -> None:
+    """Refuse a model, or the noise on its data, that the method cannot treat.
+
+    Raises:
+        ValueError: names the mechanism, likelihood or prior.
+    """
+    if method.mechanisms is not None and noise.mechanism not in method.mechanisms:
+        raise ValueError(
+            f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "
+            f"got {noise.mechanism!r}"
+        )
     if model.likelihood.name not in method.likelihoods:
         raise ValueError(
             f"likelihood must be one of {list(method.likelihoods)} for method {method.name!r}, "
             f"got {model.likelihood.name!r}"
         )
     for f, factor in enumerate(model.factors):
-        if factor.fixed is not None or factor.prior.independent:
-            continue
-        if not method.any_prior:
+        got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
+        coupled = factor.fixed is None and not factor.prior.independent
+        if coupled and not method.any_prior:
             raise ValueError(
-                f"priors must be of independent gammas for method {method.name!r}, got one of kind "
-                f"{factor.prior.kind!r} for {factor.name!r}: use {those('any_prior')}"
+                f"priors must be of independent gammas for method {method.name!r}, {got}: use {those('any_prior')}"
             )
-        if f == model.shared or factor.symmetric:
+        if coupled and (f == model.shared or factor.symmetric):
             raise ValueError(
-                f"priors must be of independent gammas for factors that are shared or symmetric, got one of kind "
-                f"{factor.prior.kind!r} for {factor.name!r}"
+                f"priors must be of independent gammas for factors that are shared or symmetric, {got}"
+            )
+        if not method.any_prior and not isinstance(factor.prior, VariationalPrior):
+            raise ValueError(
+                f"priors must have the methods of VariationalPrior for method {method.name!r}, {got}: "
+                f"use {those('any_prior')}"
             )
 
 

@@ -1,6 +1,8 @@
 """Fits by optimisers: iterate, then draw from the Q that was found, so that all results are read from draws."""
 
+from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +21,15 @@ SMALLEST_DRAW = 1e-37  # about the smallest that float32 holds at full precision
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Ascend until the objective hardly changes, then draw from the gammas of Q."""
+    """Ascend until the objective hardly changes, then draw from the gammas of Q.
+
+    The method's record declares the options ``max_iter`` and ``tolerance``.
+    """
     assert isinstance(data, Observations)
+    most, tolerance = (method.option(settings, name) for name in ("max_iter", "tolerance"))
     check_room(settings.plan._replace(chains=1), model)
     algorithm = with_options(method, settings)
-    ascent = climb(data, model, algorithm, settings, run.relative_change(settings.options["tolerance"]))
+    ascent = climb(data, model, algorithm, settings, run.relative_change(tolerance), most)
     with settings.opened_engine() as engine:
         draws = draws_from_gammas(ascent.state, model, settings, engine)
     return Fitted(
@@ -32,10 +38,13 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
 
 
 def with_options(method: Method, settings: Settings) -> Any:
-    """A method's algorithm with its options of several allowed values set."""
-    chosen = {name: method.option(settings, name) for name, allowed in method.options.items() if allowed}
-    init = partial(method.algorithm.init, **chosen) if "center" in chosen else method.algorithm.init
-    return SimpleNamespace(init=init, step=partial(method.algorithm.step, **chosen))
+    """A method's algorithm with the options of its record set that ``init`` and ``step`` take."""
+
+    def bound(function: Callable[..., Any]) -> Callable[..., Any]:
+        taken = [name for name in method.options if name in signature(function).parameters]
+        return partial(function, **{name: method.option(settings, name) for name in taken})
+
+    return SimpleNamespace(init=bound(method.algorithm.init), step=bound(method.algorithm.step))
 
 
 def climb(
@@ -44,12 +53,11 @@ def climb(
     algorithm: Any,
     settings: Settings,
     rule: Any,
-    max_iter: int | None = None,
+    max_iter: int,
 ) -> run.Ascent:
-    """``run.ascend`` with these settings; ``max_iter`` replaces theirs where it is given."""
-    most = settings.options["max_iter"] if max_iter is None else max_iter
+    """``run.ascend`` with these settings."""
     return run.ascend(
-        observations, model, algorithm, rule, max_iter=most, seed=settings.seed, threads=settings.threads,
+        observations, model, algorithm, rule, max_iter=max_iter, seed=settings.seed, threads=settings.threads,
         progress=settings.progress, start=settings.start, engine=settings.engine,
     )  # fmt: skip
 

@@ -6,11 +6,13 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
+from countveil.inference.factors import filled
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import Likelihood
+from countveil.models.priors import RowPrior
 
 MOST_DRAWS = 100
 SWEEPS_PER_DRAW = 10
@@ -21,7 +23,7 @@ def project_rows(
     observations: Observations,
     phi_draws: list[np.ndarray],
     rate_draws: np.ndarray,
-    shape: float,
+    prior: RowPrior,
     likelihood: Likelihood,
     seed: int,
     engine: Engine,
@@ -38,15 +40,14 @@ def project_rows(
         row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK),
     )
     scale = observations.prior_scale_d[:, None]
-    theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0) / scale
-    total, shapes = np.zeros_like(theta), np.full_like(theta, shape)
+    shape, rate = prior.gamma_of_new_rows(rate_draws[chosen[0]], 1.0)
+    theta = filled((observations.shape[0], phi_draws[0].shape[1]), shape / rate) / scale
+    total = np.zeros_like(theta)
     for turn, s in enumerate(chosen):
         phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
-        rates = rate_draws[s] * scale
+        shape, rate = (filled(theta.shape, x) for x in prior.gamma_of_new_rows(rate_draws[s], scale))
         shared = (law, phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
-        (theta, mean), _ = engine.over_rows(
-            project_block, observations, shared, (theta, shapes, rates), blocks
-        )
+        (theta, mean), _ = engine.over_rows(project_block, observations, shared, (theta, shape, rate), blocks)
         total += mean
     return total / (len(chosen) * (SWEEPS_PER_DRAW - SWEEPS_PER_DRAW // 2))
 

@@ -19,6 +19,7 @@ from countveil.inference.starts import Start, automatic
 from countveil.inference.starts.given import Given
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
+from countveil.models.portable import model_facts
 
 SCORE_EVERY = 10  # sweeps between log-likelihoods for the progress display, since one costs half a sweep
 ROUNDING = 1e-12  # share of an objective that is rounding alone
@@ -154,7 +155,7 @@ def prepare_checkpoint(
         return "", 0.0
     first = chains[0]
     settings = {
-        "algorithm": name_of(first.algorithm), "start": named_start(first.start), "model": first.model,
+        "algorithm": name_of(first.algorithm), "start": named_start(first.start), "model": model_facts(first.model),
         "noise": first.observations.noise.mechanism, "plan": plan, "seed": seed,
     }  # fmt: skip
     mark = checkpoint.fingerprint(first.observations, settings)

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference import cavi, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
@@ -294,7 +293,6 @@ def learn_rows(
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
 
 
-@one_blas_thread()
 def go_on(
     data: Data,
     model: Factorization,
@@ -329,7 +327,7 @@ METHOD = Method(
     fit,
     sys.modules[__name__],
     options={"expectation": EXPECTATIONS, "passes": None, "batch_rows": None, "total_rows": None},
-    batches=True,
+    go_on=go_on,
     starved=(
         "It has starved its components, as svi does where counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'

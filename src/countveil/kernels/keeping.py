@@ -3,14 +3,18 @@
 Numba takes the first of these: the folder that NUMBA_CACHE_DIR names, ``__pycache__`` beside the source, the user's
 cache folder. By itself it raises an error where it can write to none of them, or where the disk is full. What it keeps
 are pickles, which run as code when they are read: a folder that other users can write to is passed over.
+
+What is compiled for a law or noise from outside the library is not kept. Numba pickles the class into the index of each
+loop, and a process that cannot import it could not read the index. Nor would Numba notice changes to its functions.
 """
 
 import os
 import stat
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from numba import types
 from numba.core import caching
 
 told = False  # whether the user was told that functions are not kept
@@ -57,6 +61,8 @@ class Cache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for these types; None if there is nothing, or if it cannot be read."""
+        if from_elsewhere(arguments_of(sig)):
+            return None
         try:
             return super().load_overload(sig, target_context)
         except OSError:
@@ -64,6 +70,8 @@ class Cache(caching.FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if that is possible."""
+        if from_elsewhere(arguments_of(sig)):
+            return
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -78,6 +86,26 @@ def cache_of(function: Callable[..., Any]) -> Any:
     except RuntimeError:
         tell("there is no folder for them")
         return caching.NullCache()
+
+
+def arguments_of(signature: Any) -> Iterable[Any]:
+    """The types of a signature's arguments; Numba also calls a tuple of them a signature."""
+    found: Iterable[Any] = getattr(signature, "args", signature)
+    return found
+
+
+def from_elsewhere(kinds: Iterable[Any]) -> bool:
+    """Whether any of these types is, or holds, a named tuple whose class is not the library's."""
+    tuples = [kind for kind in kinds if isinstance(kind, types.BaseTuple)]
+    return any(
+        (isinstance(kind, types.BaseNamedTuple) and not is_own(kind.instance_class)) or from_elsewhere(kind)
+        for kind in tuples
+    )
+
+
+def is_own(of: type) -> bool:
+    """Whether a class belongs to the library."""
+    return of.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def tell(reason: str) -> None:

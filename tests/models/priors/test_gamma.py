@@ -82,10 +82,25 @@ def test_rates_of_a_symmetric_factor_count_each_pair_once():
 
 def test_estimated_rates_have_the_entries_for_their_means():
     values = np.random.default_rng(5).gamma(1.0, 1.0, (7, 2))
-    rates = LEARNED.estimate(factor_of(LEARNED), values)
+    rates = LEARNED.estimate(factor_of(LEARNED), 1.0, values)
     np.testing.assert_allclose(7 * 0.4 / rates, values.sum(axis=0, keepdims=True))
-    assert FIXED.estimate(factor_of(FIXED), values).tolist() == 2.5
-    assert np.isfinite(LEARNED.estimate(factor_of(LEARNED), np.zeros((7, 2)))).all()
+    assert FIXED.estimate(factor_of(FIXED), 1.0, values).tolist() == 2.5
+    assert np.isfinite(LEARNED.estimate(factor_of(LEARNED), 1.0, np.zeros((7, 2)))).all()
+
+
+def test_estimated_rates_are_those_before_known_offsets():
+    values, offset = np.random.default_rng(5).gamma(1.0, 1.0, (7, 2)), np.linspace(0.1, 30.0, 7)[:, None]
+    before = LEARNED.estimate(factor_of(LEARNED), 1.0, values)
+    np.testing.assert_allclose(LEARNED.estimate(factor_of(LEARNED), 1.0 / offset, offset * values), before)
+
+
+def test_new_rows_have_one_shape():
+    rates = np.array([2.0, 5.0])
+    shape, rate = LEARNED.gamma_of_new_rows(rates, 3.0)
+    assert shape.tolist() == [0.4]
+    assert rate.tolist() == [6.0, 15.0]
+    with pytest.raises(ValueError, match="shape must be one number for new rows, got 7 of them"):
+        LEARNED._replace(shape=SHAPES).gamma_of_new_rows(rates, 3.0)
 
 
 def test_rates_are_reported_unless_every_entry_has_its_own():

@@ -3,11 +3,12 @@
 from typing import Any
 
 from countveil.models.priors.gamma import GammaPrior
-from countveil.models.priors.protocol import Grid, Prior, Scale, VariationalPrior
+from countveil.models.priors.protocol import Grid, Prior, RowPrior, Scale, VariationalPrior
 from countveil.models.priors.typical import typical_prior, typical_scale
 
 __all__ = [
-    "PRIORS", "GammaPrior", "Grid", "Prior", "Scale", "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
+    "PRIORS", "GammaPrior", "Grid", "Prior", "RowPrior", "Scale", "VariationalPrior", "prior_of", "typical_prior",
+    "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {"gamma": GammaPrior}

@@ -64,15 +64,25 @@ class GammaPrior(NamedTuple):
         size, total = factor.component_sums(self.shape), factor.component_sums(scaled)
         return rng.standard_gamma(1.0 + size) / (1.0 / self.rate + total)
 
-    def estimate(self, factor: Grid, value: np.ndarray) -> np.ndarray:
-        """Rates at which the prior's means add up to the entries' sum; as given if they are fixed."""
+    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+        """Rates at which the prior's means add up to the entries' scaled sum; as given if they are fixed."""
         if not self.learned:
             return np.asarray(self.rate, float)
-        return factor.component_sums(self.shape) / np.maximum(factor.component_sums(value), 1e-150)
+        return factor.component_sums(self.shape) / np.maximum(factor.component_sums(scale * value), 1e-150)
 
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
         """The rates; None where they vary from entry to entry."""
         return hypers if np.size(self.rate) == 1 else None
+
+    def gamma_of_new_rows(self, rates: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """(shape, rate) of the entries of new rows.
+
+        Raises:
+            ValueError: the shape varies from entry to entry.
+        """
+        if np.size(self.shape) != 1:
+            raise ValueError(f"shape must be one number for new rows, got {np.size(self.shape)} of them")
+        return np.ravel(self.shape), rates * scale
 
     def start_q(self, factor: Grid) -> np.ndarray:
         """A gamma distribution whose means are the initial rates."""

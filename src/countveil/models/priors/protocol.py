@@ -5,7 +5,7 @@ factors. Known offsets of a factor's axis come as ``scale``, by which prior rate
 broadcasts against the factor.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -44,9 +44,8 @@ class Prior(Protocol):
     """The prior of a factor, as samplers use it.
 
     Under an ``independent`` prior, the entries are independent gamma variables given the hyperparameters. The
-    conditional of an entry is then Gamma(shape + count, rate + exposure). Compiled sweeps draw it themselves, and
-    variational methods can treat it. Any other prior draws the whole factor: it may couple rows, or depend on their
-    covariates.
+    conditional of an entry is then Gamma(shape + count, rate + exposure). Compiled sweeps draw it themselves.
+    Any other prior draws the whole factor: it may couple rows, or depend on their covariates.
     """
 
     @property
@@ -90,7 +89,7 @@ class Prior(Protocol):
         """Hyperparameters given the factor."""
         ...
 
-    def estimate(self, factor: Grid, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """Hyperparameters that fit a point estimate of the factor."""
         ...
 
@@ -103,8 +102,25 @@ class Prior(Protocol):
         ...
 
 
+@runtime_checkable
+class RowPrior(Prior, Protocol):
+    """A prior whose reported rates are enough to draw new rows, as ``transform`` does.
+
+    It is ``independent``, and reports rates.
+    """
+
+    def gamma_of_new_rows(self, rates: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """(shape, rate) of the entries of new rows (D, K), given reported rates (K,) or (1,); both broadcast.
+
+        Raises:
+            ValueError: new rows have no prior of their own.
+        """
+        ...
+
+
+@runtime_checkable
 class VariationalPrior(Prior, Protocol):
-    """A prior that variational methods can treat: ``q`` (2, ...) is the gamma Q of its hyperparameters."""
+    """An ``independent`` prior that variational methods can treat: ``q`` (2, ...) is the gamma Q of its hypers."""
 
     def start_q(self, factor: Grid) -> np.ndarray:
         """Initial (shape, rate) of the hyperparameters' Q."""

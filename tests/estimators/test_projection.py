@@ -1,0 +1,76 @@
+"""New rows given the fitted columns: under the prior of the fit, or refused."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.models.factorization import factorization
+from countveil.models.priors import GammaPrior
+from tests.joint import draw_reports
+from tests.recipes.lognormal import LogNormalPrior
+
+SHORT = {"draws": 100, "tune": 20, "chains": 1, "seed": 1, "threads": 1, "progress": False}
+PHI = GammaPrior(0.5, 1.0, True)
+
+
+class Topics(cv.TopicModel):
+    """Topics with a prior of the rows' factor that is not the one of ``prior_shape``."""
+
+    prior: object
+
+    def _model(self, spec, sizes, mean_count):
+        return factorization(spec, sizes, {"theta": self.prior, "phi": PHI})
+
+
+def topics(prior, n_topics=1, **options):
+    model = Topics(n_topics, **SHORT | options)
+    model.prior = prior
+    return model
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_new_rows_have_the_prior_of_the_rows(learned):
+    counts = np.random.default_rng(1).poisson(2.0, (30, 5))
+    fit = topics(GammaPrior(50.0, 3.0, learned)).fit(cv.ExactCounts(counts))
+    rates = fit.posterior["posterior"]["theta_rate"].to_numpy().ravel()
+    new = np.array([[4, 0, 1, 0, 2], [0, 0, 0, 0, 0]])
+    expected = (50.0 + new.sum(axis=1)) / (rates[:, None] + 1.0)  # of each draw; columns of phi add up to one
+    error = 5.0 / np.sqrt(500 * 50)  # five sweeps for each of a hundred draws
+    found = fit.transform(cv.ExactCounts(new))[:, 0]
+    np.testing.assert_allclose(found, expected.mean(axis=0), rtol=error)
+
+
+class LearnedShape(LogNormalPrior):
+    """Reports rates, which do not say all about its entries."""
+
+    def reported_rates(self, hypers):
+        return hypers[..., :1, None]
+
+
+@pytest.mark.parametrize("prior", [LogNormalPrior(0.0, 1.0), LearnedShape(0.0, 1.0)])
+def test_a_prior_that_does_not_say_what_new_rows_are_is_refused(prior):
+    data = cv.ExactCounts(np.random.default_rng(1).poisson(2.0, (6, 5)))
+    fit = topics(prior).fit(data)
+    message = "methods of RowPrior, got one of kind 'log-normal' for 'theta'"
+    with pytest.raises(ValueError, match=message):
+        fit.transform(data)
+
+
+def test_priors_that_vary_by_row_are_refused():
+    data = cv.ExactCounts(np.random.default_rng(1).poisson(2.0, (6, 5)))
+    each = np.linspace(0.5, 2.0, 6)[:, None]
+    with pytest.raises(ValueError, match="shape must be one number for new rows, got 6 of them"):
+        topics(GammaPrior(each, 1.0, True)).fit(data).transform(data)
+    with pytest.raises(ValueError, match="needs a prior that reports rates"):
+        topics(GammaPrior(1.0, each, False)).fit(data).transform(data)
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+@pytest.mark.parametrize("offset", [1e-3, 1.0, 1e3])
+def test_known_offsets_do_not_change_the_total_of_a_projection(method, offset):
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(8.0 * rng.gamma(0.5, 1.0, (60, 1)) * rng.gamma(0.5, 1.0, (1, 20)))
+    reports = counts + draw_reports(np.zeros((60, 20)), 0.5, rng)
+    data = cv.PrivatizedCounts(reports, 0.5, row_offset=np.full(60, offset))
+    fit = cv.TopicModel(2, method=method, **SHORT).fit(data)
+    assert fit.transform(data).sum() == pytest.approx(counts.sum(), rel=0.1)
