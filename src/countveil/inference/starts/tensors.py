@@ -39,7 +39,7 @@ def alternates(model: Factorization) -> bool:
 def tensor_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Positive factors near the least-squares fit: of several random beginnings the worse ones are dropped on the way."""
+    """Positive factors near the least-squares fit: of several random beginnings, the worse ones drop out on the way."""
     running = [random_factors(observations, model, rng, engine) for _ in range(RACE[0][0])]
     with one_blas_thread():
         for n_left, iterations in RACE:
