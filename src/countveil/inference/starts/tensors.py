@@ -21,8 +21,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
-TRIES, ITERATIONS = 4, 8  # random beginnings, of which the best goes on
-MORE_ITERATIONS = 20
+RACE = ((10, 3), (3, 4), (1, 16))  # how many random beginnings, the best so far, go on for how many iterations
 SWEEPS = 5  # over the entries of a factor, for each gradient
 ROUNDS = 2  # over the factors of one side, for each product with the data
 
@@ -40,16 +39,14 @@ def alternates(model: Factorization) -> bool:
 def tensor_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Positive factors near the least-squares fit: the best of a few random beginnings, improved."""
-    best, found = np.inf, []
+    """Positive factors near the least-squares fit: of several random beginnings, the worse ones drop out on the way."""
+    running = [random_factors(observations, model, rng, engine) for _ in range(RACE[0][0])]
     with one_blas_thread():
-        for _ in range(TRIES):
-            factors = random_factors(observations, model, rng, engine)
-            error = improve(observations, model, factors, ITERATIONS, engine)
-            if error < best:
-                best, found = error, factors
-        improve(observations, model, found, MORE_ITERATIONS, engine)
-    return floored(model, found)
+        for n_left, iterations in RACE:
+            running = running[:n_left]
+            errors = [improve(observations, model, factors, iterations, engine) for factors in running]
+            running = [running[i] for i in np.argsort(errors, kind="stable")]
+    return floored(model, running[0])
 
 
 def improve(
