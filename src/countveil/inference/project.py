@@ -1,5 +1,6 @@
 """Row factors of new rows given the draws of fitted column factors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,7 @@ from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, 
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Likelihood
+from countveil.likelihoods.laws import exposed
 
 MOST_DRAWS = 100
 SWEEPS_PER_DRAW = 10
@@ -22,28 +22,25 @@ def project_rows(
     phi_draws: list[np.ndarray],
     rate_draws: np.ndarray,
     shape: float,
-    likelihood: Likelihood,
+    laws: Sequence[tuple[Any, ...]],
     seed: int,
     engine: Engine,
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
-    For each of up to 100 evenly spread draws of phi, the rows' own Gibbs chain continues for ten sweeps given phi, and
+    laws are those of the reports, one per draw. For each of up to 100 evenly spread draws of phi, the rows' own Gibbs chain continues for ten sweeps given phi, and
     the last five are averaged. A row's result does not depend on the rows after it.
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
-    law, blocks = (
-        law_of(observations.noise, likelihood),
-        row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK),
-    )
+    blocks = row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK)
     scale = observations.prior_scale_d[:, None]
     theta = np.repeat(shape / rate_draws[chosen[:1]], observations.shape[0], axis=0) / scale
     total, shapes = np.zeros_like(theta), np.full_like(theta, shape)
     for turn, s in enumerate(chosen):
         phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
         rates = rate_draws[s] * scale
-        shared = (law, phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
+        shared = (laws[s], phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
         (theta, mean), _ = engine.over_rows(
             project_block, observations, shared, (theta, shapes, rates), blocks
         )
@@ -63,11 +60,11 @@ def project_block(
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
     """(theta's rows after ten sweeps, the sum of the last five of them) at a fixed phi."""
-    new, total = theta.copy(), np.zeros_like(theta)
+    new, total, entries = theta.copy(), np.zeros_like(theta), exposed(block.entries, law)
     for inner in range(SWEEPS_PER_DRAW):
         sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.empty(0)
         rng = streams.generator(first_sweep + inner, ROWS, block.number)
-        kernels.sweep_rows(law, block.entries, new, phi, phi_total, shape, rate, sums, False, rng)
+        kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, False, rng)
         if 2 * inner >= SWEEPS_PER_DRAW:
             total += new
     return (new, total), ()
