@@ -258,17 +258,17 @@ def test_simulated_reports_are_of_each_draws_own_law(topics):
 
 def test_laws_of_true_counts_are_averages_over_the_parameter(topics):
     likelihood, rates = Bursts(), np.array([[0.5, 3.0], [1.0, 2.0]])
-    reports, level = np.array([2, 0]), np.array([0.5, 0.5])
+    reports, level = np.array([2, 0]), np.array([0.5, 0.9])
     found = count_laws(reports, rates, TWO_SIDED_GEOMETRIC, level, likelihood, [parameters(p) for p in P])
     expected = np.zeros((2, found.shape[1]))
     for rate, p in zip(rates, P, strict=True):
         for i, report in enumerate(reports):
-            weights = (mass(rate[i], p) * kernel(report, np.arange(3000), 0.5))[: found.shape[1]]
-            expected[i] += 0.5 * weights / weights.sum()
+            weights = mass(rate[i], p) * kernel(report, np.arange(3000), level[i])
+            expected[i] += 0.5 * (weights / weights.sum())[: found.shape[1]]
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
 
 
-def test_new_rows_are_projected_with_each_draws_parameter(topics, monkeypatch):
+def test_new_rows_are_projected_with_each_draws_parameter(topics):
     """Rows without a positive report have prior shape and exposures, whatever else: a mean that is known."""
     fit, _ = topics
     empty = cv.PrivatizedCounts(np.zeros((40, SIZE[1]), dtype=int), 0.5)
@@ -283,11 +283,18 @@ def test_new_rows_are_projected_with_each_draws_parameter(topics, monkeypatch):
     assert np.abs((found - expected) / error).max() < stats.norm.isf(FALSE_ALARM / 4)
 
 
+def test_a_factor_cannot_have_the_name_of_a_parameter(bursts):
+    spec = parse_spec("dk,vk->dv", names=("theta", "p"))
+    priors = dict.fromkeys(spec.names, GammaPrior(1.5, 1.5, False))
+    with pytest.raises(ValueError, match=r"names of factors must differ .* \['p'\], got \['theta', 'p'\]"):
+        factorization(spec, axis_sizes(spec, (4, 4), {"k": 2}), priors, likelihood=bursts)
+
+
 @pytest.mark.parametrize("model", [TopicsInBursts, BlocksInBursts])
 def test_a_checkpoint_keeps_the_parameter(model, tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     data = cv.PrivatizedCounts(rng.negative_binomial(0.5, 0.2, (9, 9)), 0.4)
-    options = SHORT | {"draws": 6, "tune": 4}
+    options = SHORT | {"draws": 6, "tune": 4, "start": "em"}
     whole = fitted(model(2, **options), data)
     monkeypatch.setattr("countveil.inference.checkpoint.fingerprint", lambda *_: "the same")
     path = tmp_path / "chains.npz"

@@ -16,6 +16,8 @@ from countveil.noise.protocol import Noise
 # ((theta (D, K), phi (V, K)), the likelihood's own parameters) of each draw
 Laws = Iterable[tuple[tuple[np.ndarray, np.ndarray], Parameters]]
 
+NEGLIGIBLE = 1e-10  # probability of the last count of a law that is cut off there
+
 
 def pointwise_log_likelihood(
     draws: Laws,
@@ -77,14 +79,18 @@ def count_laws(
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
     reports and level are (n,), rates (S, n); parameters are the likelihood's own in each draw, if it has any.
-    P(y | r, rate) is proportional to P(y | rate) and the noise's kernel, and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4).
+    P(y | r, rate) is proportional to P(y | rate) and the noise's kernel, and Y is so large that less than about 1e-9 is
+    cut off (mathematics: sections 2 and 4).
     """
     kept = np.maximum(reports, 0)
     highest = float(max(kept.max(), np.ceil(rates.max())))
-    counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
-    total = np.zeros((len(kept), counts.size))
-    kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
-    for rate, own in zip(rates, parameters or repeat(()), strict=False):
-        weights = likelihood.log_mass(counts, rate[:, None], own) + kernel
-        total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
-    return total / len(rates)
+    size = int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20  # enough for Poisson counts
+    while True:
+        counts, total = np.arange(size), np.zeros((len(kept), size))
+        kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
+        for rate, own in zip(rates, parameters or repeat(()), strict=False):
+            weights = likelihood.log_mass(counts, rate[:, None], own) + kernel
+            total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
+        if total[:, -1].max() < NEGLIGIBLE * len(rates):
+            return total / len(rates)
+        size *= 2

@@ -28,8 +28,9 @@ def project_rows(
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
-    laws are those of the reports, one per draw. For each of up to 100 evenly spread draws of phi, the rows' own Gibbs chain continues for ten sweeps given phi, and
-    the last five are averaged. A row's result does not depend on the rows after it.
+    ``laws`` has the law of reports in each draw. For each of up to 100 evenly spread draws, the rows' own Gibbs chain
+    continues for ten sweeps given phi, and the last five are averaged. A row's result does not depend on the rows after
+    it.
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
