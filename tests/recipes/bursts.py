@@ -14,7 +14,7 @@ from scipy.special import expit, gammaln
 from countveil.kernels import general
 from countveil.kernels.law import provides
 
-PRIOR = 4.0, 6.0  # of p, a beta law
+PRIOR = 6.0, 4.0  # of p, a beta law
 
 
 class BurstCounts(NamedTuple):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import digamma, logsumexp
 
 import countveil as cv
 from countveil.inference import gibbs
@@ -21,12 +21,13 @@ from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.report.check import check, noise_of
-from tests.joint import FALSE_ALARM, SERIAL, two_sided_geometric
+from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts
 
 SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SIZE = (60, 30)
 P = [0.2, 0.9]
+ROWS = np.array([0.8, 0.7, 0.8, 0.9])
 LEVELS = {
     "by row": np.array([0.3, 0.5, 0.3, 0.7]),
     "by column": np.array([[0.3, 0.5, 0.4, 0.6]]),
@@ -179,32 +180,44 @@ def test_the_parameter_is_drawn_from_its_conditional(bursts):
     assert stats.kstest(thinned, lambda x: np.interp(x - 0.2, grid, cdf)).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize(
-    ("kind", "levels"), [("topics", "by row"), ("topics", "by column"), ("blocks", "by row")]
-)
-def test_sweeps_leave_the_joint_law_as_it_is(bursts, kind, levels):
-    """Parameter and factors from the prior, data drawn anew after every sweep: the parameter keeps its prior's law."""
-    model = small_model(kind)
-    level = LEVELS[levels] if levels == "by column" else LEVELS[levels][:, None]
+class IgnoresUnseen(Bursts):
+    """A fault: the parameter is drawn as if there were no cells without a positive report."""
+
+    def update(self, parameters, tally, unseen, rng):
+        return super().update(parameters, tally, Unseen(unseen.ratio, 0.0 * unseen.rate), rng)
+
+
+def joint_scores(likelihood, kind, level, sweeps=4000):
+    """z of means over sweeps, with data drawn anew after each, against the prior's means."""
+    model, rng = small_model(kind)._replace(likelihood=likelihood), np.random.default_rng(7)
     mask = np.eye(4, dtype=bool) if kind == "blocks" else None
-    rng, found, totals = np.random.default_rng(7), [], []
-    for chain in range(600):
-        value = (rng.beta(*PRIOR, 1),)
-        factors = tuple(rng.gamma(1.5, 1 / 1.5, factor.shape) for factor in model.factors)
-        state = gibbs.State(factors, model.initial_hypers(), 0, value)
-        for _ in range(6):
-            theta, phi = model.matrices(state.factors)
-            counts = bursts.sample(theta @ phi.T, rng, state.parameters)
-            reports = counts + two_sided_geometric(np.broadcast_to(level, (4, 4)), rng)
-            data = cv.PrivatizedCounts(reports, LEVELS[levels], mask)
-            state, _ = gibbs.step(state, data, model, Streams.of_chain(1, chain), SERIAL)
-        found.append(state.parameters[0][0])
-        totals.append(state.factors[0].sum())
-    law, size = stats.beta(*PRIOR), model.factors[0].shape
-    gammas = stats.gamma(1.5 * np.prod(size), scale=1 / 1.5)
-    assert stats.kstest(found, law.cdf).pvalue > FALSE_ALARM / 2
-    assert stats.kstest(totals, gammas.cdf).pvalue > FALSE_ALARM / 2
-    assert stats.kstest(np.array(found) + 0.05, law.cdf).pvalue < FALSE_ALARM / 2
+    factors = tuple(rng.gamma(1.5, 1 / 1.5, factor.shape) for factor in model.factors)
+    state = gibbs.State(factors, model.initial_hypers(), 0, (rng.beta(*PRIOR, 1),))
+    streams, found = Streams.of_chain(1, 0), []
+    for _ in range(sweeps):
+        theta, phi = model.matrices(state.factors)
+        counts = likelihood.sample(theta @ phi.T, rng, state.parameters)
+        noise = two_sided_geometric(np.broadcast_to(level, (4, 4)), rng)
+        data = cv.PrivatizedCounts(counts + noise, level, mask)
+        state, _ = gibbs.step(state, data, model, streams, SERIAL)
+        p, first = state.parameters[0][0], state.factors[0]
+        found.append([p, p**2, first.mean(), np.log(first).mean(), state.factors[-1].mean()])
+    prior, log_mean = stats.beta(*PRIOR), digamma(1.5) - np.log(1.5)
+    expected = [prior.mean(), prior.moment(2), 1.0, log_mean, 1.0]
+    return np.abs((np.mean(found, axis=0) - expected) / batch_error(np.array(found)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"),
+    [("topics", ROWS[:, None]), ("topics", ROWS[None]), ("blocks", ROWS[:, None])],
+    ids=["topics, levels by row", "topics, levels by column", "blocks"],
+)
+def test_sweeps_leave_the_joint_law_as_it_is(bursts, kind, level):
+    assert joint_scores(bursts, kind, level).max() < bound(5)
+
+
+def test_a_parameter_that_ignores_unseen_cells_does_not():
+    assert joint_scores(IgnoresUnseen(), "topics", ROWS[:, None]).max() > bound(5)
 
 
 def test_a_fit_finds_the_parameter_and_keeps_its_draws(topics, tmp_path):
