@@ -14,6 +14,7 @@ from countveil.inference.methods import METHODS
 from countveil.inference.predict import count_laws
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
+from countveil.inference.unseen import unseen_rates
 from countveil.likelihoods import LIKELIHOODS, Unseen
 from countveil.likelihoods.laws import law_of, positive_beyond_noise
 from countveil.models.factorization import factorization, typical_priors
@@ -218,6 +219,24 @@ def test_sweeps_leave_the_joint_law_as_it_is(bursts, kind, level):
 
 def test_a_parameter_that_ignores_unseen_cells_does_not():
     assert joint_scores(IgnoresUnseen(), "topics", ROWS[:, None]).max() > bound(5)
+
+
+class Remembers(Bursts):
+    """Keeps what it was given last."""
+
+    def update(self, parameters, tally, unseen, rng):
+        self.unseen = unseen
+        return super().update(parameters, tally, unseen, rng)
+
+
+def test_the_parameter_is_drawn_given_the_new_factors():
+    likelihood, (data, _, _, _, rng) = Remembers(), small_data("by row")
+    model = small_model("topics")._replace(likelihood=likelihood)
+    state = gibbs.State(tuple(rng.gamma(1.0, 1.0, (2, 4, 2))), model.initial_hypers(), 0, parameters(0.5))
+    after, _ = gibbs.step(state, data, model, Streams.of_chain(1, 0), SERIAL)
+    expected = unseen_rates(model, list(after.factors), data, SERIAL)
+    np.testing.assert_array_equal(likelihood.unseen.rate, expected.rate)
+    assert after.parameters != state.parameters
 
 
 def test_a_fit_finds_the_parameter_and_keeps_its_draws(topics, tmp_path):

@@ -28,14 +28,15 @@ class Likelihood(Protocol):
     not stored enters like a cell with no parts, with an exposure that depends on the noise's ratio. All methods are
     vectorised.
 
-    A likelihood may have parameters of its own, arrays that a sampler draws after the factors in every sweep. They are
-    the same for all cells: loops do not say which column a cell is in, except to ``kernels.general.add_to_tally``.
+    A likelihood may have parameters of its own, arrays that a sampler draws after the factors in every sweep. So far
+    they are the same for all cells: compiled functions do not learn which column a cell is in, except
+    ``kernels.general.add_to_tally``.
 
     Attributes:
-        name: as tables, files and messages have it; ``repr`` gives it too, with settings if there are any, since
-            checkpoints of other models must differ.
-        parameter_axes: {name: "all", "row" or "column"} of each parameter in order: what it has a value for. So it is
-            named and labelled in a posterior; its arrays are (1,), (D,) or (V,).
+        name: as tables, files and messages have it. ``repr`` gives it too, with settings if there are any: checkpoints
+            tell models apart by it.
+        parameter_axes: {name: "all", "row" or "column"} of each parameter, in order: its name in a posterior, and
+            whether it has one value, of shape (1,), or one per row (D,) or column (V,).
     """
 
     name: ClassVar[str]
