@@ -74,9 +74,9 @@ class Likelihood(Protocol):
     def update(
         self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator
     ) -> Parameters:
-        """A draw of the parameters, if there are any, given all stored cells and the others.
+        """A draw of the parameters, if there are any, that leaves their conditional law as it is.
 
-        ``tally`` is what the sweep tallied (see ``kernels.general.add_to_tally``). The draw must leave the parameters'
-        conditional law as it is; the sweep's new factors are given.
+        ``tally`` sums up the counts and parts of the sweep's positive reports (see ``kernels.general.add_to_tally``),
+        ``unseen`` the other cells' rates at the sweep's new factors.
         """
         ...
