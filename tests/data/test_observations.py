@@ -14,7 +14,6 @@ from countveil.data.observations import (
     PrivatizedCounts,
     observations_of,
 )
-from countveil.likelihoods import POISSON, Poisson
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from tests.data.same import ALPHA, PARTS, REPORTS, assert_same
@@ -164,25 +163,6 @@ def test_every_stored_entry_has_its_row_and_its_level(alpha):
 def test_any_level_above_zero_is_noise(data, noisy):
     assert data.is_noisy == noisy
     assert data.noise is TWO_SIDED_GEOMETRIC
-
-
-class Halves(Poisson):
-    """A likelihood with other exposures."""
-
-    def exposure(self, ratio):
-        return 0.5 * (1.0 - ratio)
-
-
-def test_another_likelihood_has_other_exposures_of_what_is_not_stored():
-    found = PrivatizedCounts(REPORTS, [0.1, 0.3, 0.6, 0.9])
-    assert found.under(POISSON) is found
-    other = found.under(Halves())
-    np.testing.assert_array_equal(other.exposure_d, 0.5 * found.exposure_d)
-    np.testing.assert_array_equal(found.exposure_d, 1.0 - np.array([0.1, 0.3, 0.6, 0.9]))
-    for name in PARTS[:-1]:
-        assert getattr(other, name) is getattr(found, name)
-    each = PrivatizedCounts(REPORTS, np.linspace(0.1, 0.9, 16).reshape(4, 4))
-    assert each.under(Halves()) is each
 
 
 class OtherNoise(TwoSidedGeometricNoise):

@@ -259,7 +259,7 @@ class CountsSweeps(Poisson):
     def tally_size(self, shape):
         return 3 * shape[0]
 
-    def update(self, parameters, tally, rng):
+    def update(self, parameters, tally, unseen, rng):
         return (parameters[0] + tally.sum() + rng.random(parameters[0].size),)
 
 

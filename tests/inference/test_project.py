@@ -4,9 +4,8 @@ from scipy import stats
 
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.project import MOST_DRAWS, SWEEPS_PER_DRAW, project_rows
-from countveil.likelihoods import POISSON
 from countveil.models.priors import GammaPrior
-from tests.joint import FALSE_ALARM, SERIAL
+from tests.joint import FALSE_ALARM, LAW, SERIAL
 
 
 def fitted(phi, theta_rate, draws=200):
@@ -16,7 +15,7 @@ def fitted(phi, theta_rate, draws=200):
 
 def projected(observations, draws):
     """(D, K) mean theta of the rows, of prior shape 0.4."""
-    return project_rows(observations, *draws, GammaPrior(0.4, 1.0, True), POISSON, 1, SERIAL)
+    return project_rows(observations, *draws, GammaPrior(0.4, 1.0, True), [LAW] * len(draws[0]), 1, SERIAL)
 
 
 def test_exact_counts_of_one_topic_give_the_conjugate_mean():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from countveil.likelihoods import LIKELIHOODS, POISSON, Poisson
+from countveil.likelihoods import LIKELIHOODS, POISSON, Poisson, Unseen
 from tests import reference
 from tests.joint import FALSE_ALARM
 
@@ -58,5 +58,5 @@ def test_it_has_no_parameters_to_update():
     before = rng.bit_generator.state
     assert POISSON.start((5, 4)) == ()
     assert POISSON.tally_size((5, 4)) == 0
-    assert POISSON.update((), np.empty(0), rng) == ()
+    assert POISSON.update((), np.empty(0), Unseen(np.empty(0), np.empty(0)), rng) == ()
     assert rng.bit_generator.state == before

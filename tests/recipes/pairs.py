@@ -7,7 +7,7 @@ kernel falls by ratio^2 for each, so that its exposure is 1 - ratio^2.
 """
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -27,12 +27,13 @@ class Pairs:
     """The likelihood of counts of things that come in pairs."""
 
     name = "pairs"
+    parameter_axes: ClassVar = {}
     counts = PairsCounts()
 
     def __repr__(self):
         return self.name
 
-    def exposure(self, ratio):
+    def exposure(self, ratio, parameters=()):
         return 1.0 - ratio**2
 
     def mean(self, rate, parameters=()):
@@ -51,7 +52,7 @@ class Pairs:
     def tally_size(self, shape):
         return 0
 
-    def update(self, parameters, tally, rng):
+    def update(self, parameters, tally, unseen, rng):
         return parameters
 
 

@@ -31,7 +31,7 @@ from countveil.data.matrices import (
 )
 from countveil.data.tables import split_labels
 from countveil.kernels.entries import MASKED, Entries
-from countveil.likelihoods import POISSON, Likelihood
+from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
@@ -45,7 +45,8 @@ class Observations:
             int32 and int64 that holds all; a report of -1 marks a masked cell. Those of a release are shared.
         noise: what a report says about its count.
         level_d: (D,) noise level of every cell that is not stored, such as alpha.
-        exposure_d: (D,) exposure of every cell that is not stored, for Poisson counts; see ``under``.
+        exposure_d: (D,) exposure of every cell that is not stored, for Poisson counts; for other
+            likelihoods see ``likelihoods.laws.exposed``.
         level_e: (E,) noise level of each stored entry where levels vary within a row; empty otherwise.
         prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
@@ -212,14 +213,6 @@ class Observations:
     def is_noisy(self) -> bool:
         """Whether any level is above zero."""
         return bool(self.level_d.any() or self.level_e.any())
-
-    def under(self, likelihood: Likelihood) -> Self:
-        """The same cells, with the exposures that this likelihood gives to those that are not stored."""
-        if likelihood is POISSON or self.stores_all:
-            return self
-        seen = self._copy()
-        seen.exposure_d = np.asarray(likelihood.exposure(self.noise.ratio(self.level_d)))
-        return seen
 
     @property
     def cell_level(self) -> np.ndarray:

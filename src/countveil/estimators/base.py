@@ -159,7 +159,6 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
         model = self._model(spec, sizes, 1.0)
         data = data.matricized(*model.matrix_axes)
         model = self._model(spec, sizes, self._mean_rate(data))
-        data = data.under(model.likelihood)
         return Given(data, data, labels, model)
 
     def _mean_rate(self, data: Observations) -> float:

@@ -11,6 +11,7 @@ from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
+from countveil.likelihoods.laws import law_of
 from countveil.models.priors import RowPrior
 
 
@@ -41,13 +42,18 @@ class RowProjection(TransformerMixin):
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
         phi = [pair[1] for s, pair in enumerate(self.matrix_draws()) if s in wanted]
+        laws = [
+            law_of(observations.noise, model.likelihood, parameters)
+            for s, parameters in zip(range(len(rates)), self.parameter_draws(), strict=False)
+            if s in wanted
+        ]
         threads = available_threads() if self.threads is None else self.threads
         with (
             one_blas_thread(),
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            return project_rows(observations, phi, rates[chosen], prior, model.likelihood, self.seed_, engine)
+            return project_rows(observations, phi, rates[chosen], prior, laws, self.seed_, engine)
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())

@@ -15,6 +15,7 @@ from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.intervals import why_none
 from countveil.inference import posterior as posteriors
+from countveil.likelihoods import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.spec import Spec
@@ -73,6 +74,11 @@ class Readable:
         tree, model, layout = self._fitted()
         for factors in posteriors.factor_draws(tree, model, layout):
             yield model.matrices(factors)
+
+    def parameter_draws(self) -> Iterator[Parameters]:
+        """The likelihood's own parameters in every draw, beside ``matrix_draws``; endless where it has none."""
+        tree, model, _ = self._fitted()
+        return posteriors.parameter_draws(tree, model)
 
     @property
     def matrix_shape(self) -> tuple[int, int]:

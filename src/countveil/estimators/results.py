@@ -96,7 +96,11 @@ class Results(Readable):
         else:
             rows, columns = np.nonzero(self.as_matrix(wanted))
         scores = pointwise_log_likelihood(
-            self.matrix_draws(), observations, self.model_.likelihood, rows, columns
+            zip(self.matrix_draws(), self.parameter_draws(), strict=False),
+            observations,
+            self.model_.likelihood,
+            rows,
+            columns,
         )
         places = self.places_of(rows, columns)
         coordinates: dict[str, Any] = {name: draws[name].to_numpy() for name in ("chain", "draw")}
@@ -116,12 +120,13 @@ class Results(Readable):
         tree, model, layout = self._fitted()
         size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         chosen = rng.choice(size, size=n, replace=n > size)
-        pairs = {s: pair for s, pair in enumerate(self.matrix_draws()) if s in set(chosen.tolist())}
+        draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
+        laws = {s: law for s, law in enumerate(draws) if s in set(chosen.tolist())}
         noise, level = posteriors.noise_of(tree)
         per_row = level.size == model.rows.shape[0]
         level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
-        chosen_pairs = (pairs[int(s)] for s in chosen)
-        reports = simulated_reports(chosen_pairs, noise, level, model.likelihood, rng)
+        chosen_laws = (laws[int(s)] for s in chosen)
+        reports = simulated_reports(chosen_laws, noise, level, model.likelihood, rng)
         arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
         return xr.concat(arrays, dim="release")
 

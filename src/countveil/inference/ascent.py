@@ -15,6 +15,7 @@ from countveil.inference.factors import (
 )
 from countveil.kernels import variational as kernels
 from countveil.kernels.tiles import is_dense
+from countveil.likelihoods.laws import exposed
 from countveil.models.factorization import Factorization
 
 
@@ -59,9 +60,10 @@ def update_block(
     """Theta's new (shape, rate), and the block's part of (ratio, exposure, theta's totals, bound)."""
     sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
     shape, rate = theta_geometric.copy(), theta_mean.copy()
+    entries = exposed(block.entries, law)
     bound = kernels.update_rows(
-        law, block.entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
-        is_dense(block.entries, len(phi_mean)),
+        law, entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
+        is_dense(entries, len(phi_mean)),
     )  # fmt: skip
     return (shape, rate), (*sums, np.array([bound]))
 

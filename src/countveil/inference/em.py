@@ -96,8 +96,12 @@ def step(
 def update(
     state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
-    """One iteration at the state's penalty; with ``total``, the last factor's penalty makes the rates add up to it."""
-    row, law, least = model.row_factor, law_of(observations.noise, model.likelihood), least_entry(model)
+    """One iteration at the state's penalty; with ``total``, the last factor's penalty makes the rates add up to it.
+
+    Parameters of the likelihood, if it has any, stay as they start.
+    """
+    row, least = model.row_factor, least_entry(model)
+    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
     if row is None:
         none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
         rule = MeanRule(model, none)

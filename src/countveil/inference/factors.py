@@ -16,6 +16,7 @@ from countveil.kernels import exposures as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.shared import update_actors
 from countveil.kernels.tiles import is_dense
+from countveil.likelihoods.laws import counts_of, exposed
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
 
@@ -59,7 +60,8 @@ def row_exposures(observations: Observations, law: Law, phi: np.ndarray, engine:
 def row_exposures_block(block: Block, law: Law, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row exposures."""
     exposure = np.empty((block.n_rows, phi.shape[1]))
-    kernels.row_exposures(law, block.entries, phi, total, exposure, is_dense(block.entries, len(phi)))
+    entries = exposed(block.entries, law)
+    kernels.row_exposures(law, entries, phi, total, exposure, is_dense(entries, len(phi)))
     return (exposure,), ()
 
 
@@ -77,7 +79,8 @@ def column_exposures_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures less the rows' baselines, those baselines)."""
     sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
-    kernels.column_exposures(law, block.entries, theta, *sums, is_dense(block.entries, n_columns))
+    entries = exposed(block.entries, law)
+    kernels.column_exposures(law, entries, theta, *sums, is_dense(entries, n_columns))
     return (), sums
 
 
@@ -287,12 +290,18 @@ class MeanRule:
         return new
 
 
-_links: WeakKeyDictionary[Observations, tuple[tuple[int, type], Links]] = WeakKeyDictionary()
+_links: WeakKeyDictionary[Observations, tuple[tuple[Any, ...], Links]] = WeakKeyDictionary()
 
 
 def links_between(observations: Observations, law: Law, n_rests: int) -> Links:
-    """The exposures of observations whose columns are (actor, rest), flattened; computed once."""
-    found, key = _links.get(observations), (n_rests, type(law))
+    """The exposures of observations whose columns are (actor, rest), flattened.
+
+    They are computed once, unless the likelihood has parameters, which change in every sweep.
+    """
+    counts = counts_of(law)
+    if counts.parameters:
+        return make_links(observations, law, n_rests)
+    found, key = _links.get(observations), (n_rests, type(law), type(counts))
     if found is None or found[0] != key:
         found = (key, make_links(observations, law, n_rests))
         _links[observations] = found
@@ -304,9 +313,9 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
     o = observations
     rows = o.row_numbers
     actors, rests = o.columns // n_rests, o.columns % n_rests
-    excess = np.empty(rows.size)
-    kernels.entry_excesses(law, o.block(slice(0, o.shape[0])), excess)
-    loops = np.repeat(o.exposure_d[:, None], n_rests, axis=1)
+    entries, excess = exposed(o.block(slice(0, o.shape[0])), law), np.empty(rows.size)
+    kernels.entry_excesses(law, entries, excess)
+    loops = np.repeat(entries.exposure_d[:, None], n_rests, axis=1)
     own = actors == rows
     np.add.at(loops, (rows[own], rests[own]), excess[own])
     kept = ~own & (excess != 0.0)
@@ -323,4 +332,4 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
             excess[kept][order],
         )
 
-    return Links(o.exposure_d.copy(), grouped(rows, actors), grouped(actors, rows), loops)
+    return Links(entries.exposure_d.copy(), grouped(rows, actors), grouped(actors, rows), loops)

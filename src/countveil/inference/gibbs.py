@@ -8,6 +8,7 @@ the matrix form mu_dv = sum_k theta_dk phi_vk, a row of theta depends only on it
 the rows therefore draws counts, allocation and theta, and only sums of the size of phi leave a block of rows. These
 are carried down to the factors of phi. Where counts are few and noise is strong, the pass goes by ``tokens`` instead. A
 row factor whose prior is not of independent gammas is drawn by its prior, given the counts and exposures of all rows.
+Parameters of the likelihood are drawn last, given the new factors, the counts and what is allocated of them.
 """
 
 import sys
@@ -29,9 +30,10 @@ from countveil.inference.factors import (
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
+from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.laws import exposed, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 
@@ -101,7 +103,8 @@ def step(
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
-        parameters = model.likelihood.update(parameters, drawn.tally, rng)
+        unseen = unseen_rates(model, factors, observations, engine)
+        parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors))
 
 
@@ -143,8 +146,9 @@ def sweep_block(
     """Theta's rows, and the block's part of (counts, exposures, theta's totals, tally)."""
     sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.zeros(tally_size)
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
-    dense = is_dense(block.entries, len(phi))
-    kernels.sweep_rows(law, block.entries, new, phi, phi_total, shape, rate, sums, dense, rng)
+    entries = exposed(block.entries, law)
+    dense = is_dense(entries, len(phi))
+    kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
     return (new,), sums
 
 

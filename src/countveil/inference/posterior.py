@@ -1,6 +1,7 @@
 """From raw draws to results: labelled, identified, matched across chains, and summarised."""
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import xarray as xr
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference.algorithm import Fitted
+from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
+from countveil.likelihoods import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
@@ -57,6 +60,7 @@ def data_tree(
             latent = [a for a in factor.axes if a in spec.latent]
             kept = latent if rates[factor.name].ndim == 2 + len(latent) else []
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
+    variables |= parameter_variables(draws, model, layout)
     posterior = xr.Dataset(variables, coords=coordinates)
     scores = {"total_rate": (lead, draws.total_rate)}
     if found.means is None:
@@ -80,6 +84,37 @@ def data_tree(
         }
     )
     return tree
+
+
+def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
+    """The likelihood's own parameters as variables, by the names and over the axes that it says."""
+    sides, found = {"all": "", "row": model.rows.observed, "column": model.columns.observed}, {}
+    sizes = model.rows.sizes | model.columns.sizes
+    for (name, kind), values in zip(model.likelihood.parameter_axes.items(), draws.parameters, strict=True):
+        axes = sides[kind]
+        dims = ("chain", "draw", *layout.dims_of(axes))
+        found[name] = (dims, values.reshape(*values.shape[:2], *(sizes[a] for a in axes)))
+    return found
+
+
+def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Parameters]:
+    """Every draw's parameters of the likelihood, chain after chain; endless where it has none."""
+    names = model.likelihood.parameter_axes
+    if not names:
+        return repeat(())
+    return zip(*(flat_draws(tree, name).reshape(n_draws(tree), -1) for name in names), strict=True)
+
+
+def mean_parameters(tree: xr.DataTree, model: Factorization) -> Parameters:
+    """Posterior means of the likelihood's own parameters."""
+    names = model.likelihood.parameter_axes
+    return tuple(flat_draws(tree, name).reshape(n_draws(tree), -1).mean(axis=0) for name in names)
+
+
+def n_draws(tree: xr.DataTree) -> int:
+    """How many draws all chains have together."""
+    sizes = tree["posterior"].sizes
+    return int(sizes["chain"] * sizes["draw"])
 
 
 def noise_of(tree: xr.DataTree) -> tuple[Noise, np.ndarray]:
@@ -219,7 +254,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, of which at
-    most 200 are taken, evenly spread.
+    most 200 are taken, evenly spread; and the likelihood's own parameters.
     """
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
@@ -236,7 +271,9 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         "log-likelihood": stats["log_likelihood"].to_numpy(),
         "total rate": stats["total_rate"].to_numpy(),
     }
-    return found | {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}
+    found |= {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}
+    names = model.likelihood.parameter_axes
+    return found | {name: tree["posterior"][name].to_numpy().reshape(*shape, -1) for name in names}
 
 
 def evenly(size: int, most: int = 200) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Predictions of a fit: how likely reports are, cell by cell, simulated releases, and true counts given reports."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 import xarray as xr
@@ -9,14 +10,17 @@ from scipy.special import logsumexp
 from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
 from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Likelihood
+from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
 
-Matrices = Iterable[tuple[np.ndarray, np.ndarray]]  # (theta (D, K), phi (V, K)) of each draw
+# ((theta (D, K), phi (V, K)), the likelihood's own parameters) of each draw
+Laws = Iterable[tuple[tuple[np.ndarray, np.ndarray], Parameters]]
+
+NEGLIGIBLE = 1e-10  # probability of the last count of a law that is cut off there
 
 
 def pointwise_log_likelihood(
-    draws: Matrices,
+    draws: Laws,
     observations: Observations,
     likelihood: Likelihood,
     rows: np.ndarray,
@@ -27,7 +31,7 @@ def pointwise_log_likelihood(
     Raises:
         ValueError: a cell that is masked in the observations.
     """
-    (reports, level), law = observations.cells(rows, columns), law_of(observations.noise, likelihood)
+    (reports, level), noise = observations.cells(rows, columns), observations.noise
     if (reports < 0).any():
         first = int(np.argmax(reports < 0))
         raise ValueError(
@@ -35,8 +39,13 @@ def pointwise_log_likelihood(
         )
     return np.stack(
         [
-            report_scores(law, reports, level, np.einsum("ek,ek->e", theta[rows], phi[columns]))
-            for theta, phi in draws
+            report_scores(
+                law_of(noise, likelihood, parameters),
+                reports,
+                level,
+                np.einsum("ek,ek->e", theta[rows], phi[columns]),
+            )
+            for (theta, phi), parameters in draws
         ]
     )
 
@@ -49,31 +58,39 @@ def log_predictive(scores: xr.DataArray) -> xr.DataArray:
 
 
 def simulated_reports(
-    draws: Matrices, noise: Noise, level: np.ndarray, likelihood: Likelihood, rng: np.random.Generator
+    draws: Laws, noise: Noise, level: np.ndarray, likelihood: Likelihood, rng: np.random.Generator
 ) -> np.ndarray:
     """(n, D, V) a simulated release for every draw, truncated at zero; level broadcasts against (D, V).
 
     The noise is seeded and protects nobody.
     """
-    counts = (likelihood.sample(theta @ phi.T, rng) for theta, phi in draws)
+    counts = (likelihood.sample(theta @ phi.T, rng, parameters) for (theta, phi), parameters in draws)
     return np.stack([noise.sample(each, level, rng) for each in counts])
 
 
 def count_laws(
-    reports: np.ndarray, rates: np.ndarray, noise: Noise, level: np.ndarray, likelihood: Likelihood
+    reports: np.ndarray,
+    rates: np.ndarray,
+    noise: Noise,
+    level: np.ndarray,
+    likelihood: Likelihood,
+    parameters: Sequence[Parameters] = (),
 ) -> np.ndarray:
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
-    reports and level are (n,), rates (S, n). P(y | r, rate) is proportional to P(y | rate) and the noise's kernel,
-    and Y is so large that less than 1e-9 is cut off (mathematics: sections 2 and 4) where a count is hardly ever above
-    the sum of its report and its rate.
+    reports and level are (n,), rates (S, n); parameters are the likelihood's own in each draw, if it has any.
+    P(y | r, rate) is proportional to P(y | rate) and the noise's kernel, and Y is so large that less than about 1e-9 is
+    cut off (mathematics: sections 2 and 4).
     """
     kept = np.maximum(reports, 0)
-    highest = float(kept.max() + np.ceil(rates.max()))
-    counts = np.arange(int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20)
-    total = np.zeros((len(kept), counts.size))
-    kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
-    for rate in rates:
-        weights = likelihood.log_mass(counts, rate[:, None]) + kernel
-        total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
-    return total / len(rates)
+    highest = float(max(kept.max(), np.ceil(rates.max())))
+    size = int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20  # enough for Poisson counts
+    while True:
+        counts, total = np.arange(size), np.zeros((len(kept), size))
+        kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
+        for rate, own in zip(rates, parameters or repeat(()), strict=False):
+            weights = likelihood.log_mass(counts, rate[:, None], own) + kernel
+            total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
+        if total[:, -1].max() < NEGLIGIBLE * len(rates):
+            return total / len(rates)
+        size *= 2

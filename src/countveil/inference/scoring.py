@@ -9,7 +9,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.scoring import score_cells
-from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.laws import exposed, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 
@@ -40,7 +40,8 @@ def score_block(
     block: Block, law: tuple[Any, ...], phi: np.ndarray, phi_total: np.ndarray, theta: np.ndarray
 ) -> tuple[Arrays, Arrays]:
     """The block's part of the log-likelihood."""
-    return (), (np.array([kernels.log_likelihood_rows(law, block.entries, theta, phi, phi_total)]),)
+    entries = exposed(block.entries, law)
+    return (), (np.array([kernels.log_likelihood_rows(law, entries, theta, phi, phi_total)]),)
 
 
 def report_scores(

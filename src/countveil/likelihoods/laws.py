@@ -1,10 +1,16 @@
-"""The law of a report given its rate: noise times likelihood, resolved once for a pass over the data."""
+"""The law of a report given its rate: noise times likelihood, resolved once for a pass over the data.
+
+A law has the likelihood's current parameters, and all exposures of a pass are those of its law.
+"""
 
 from typing import Any
 
 import numpy as np
 
+from countveil.kernels.entries import Entries
+from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw
+from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
@@ -24,7 +30,32 @@ def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) ->
     return law
 
 
-def positive_beyond_noise(noise: Noise, likelihood: Likelihood, rate: Any, level: Any) -> Any:
+def counts_of(law: tuple[Any, ...]) -> Any:
+    """The likelihood's part of a law, with the ``parameters``."""
+    return law.likelihood if isinstance(law, GeneralLaw) else law
+
+
+def exposed(entries: Entries, law: tuple[Any, ...]) -> Entries:
+    """The entries, with the exposures that this law gives to the cells between them.
+
+    Entries come with those for Poisson counts (see ``Observations``), and are then returned as they are.
+    """
+    if entries.level_e.size or isinstance(counts_of(law), (PoissonCounts, TwoSidedGeometricPoisson)):
+        return entries
+    n_rows, exposure_d = entries.n_rows, np.empty(entries.n_rows)
+    unseen = entries._replace(  # one report that is not positive in every row
+        indptr=np.arange(n_rows + 1),
+        columns=np.zeros(n_rows, dtype=np.int32),
+        reports=np.zeros(n_rows, dtype=np.int16),
+        exposure_d=np.zeros(n_rows),
+    )
+    entry_excesses(law, unseen, exposure_d)
+    return entries._replace(exposure_d=exposure_d)
+
+
+def positive_beyond_noise(
+    noise: Noise, likelihood: Likelihood, rate: Any, level: Any, parameters: Parameters = ()
+) -> Any:
     """P(report > 0 | rate) - P(report > 0 | rate 0) = (1 - e^(-exposure rate)) P(report <= 0 | rate 0)."""
-    exposure = likelihood.exposure(noise.ratio(level))
+    exposure = likelihood.exposure(noise.ratio(level), parameters)
     return -np.expm1(-exposure * rate) * (1.0 - noise.positive_by_noise(level))

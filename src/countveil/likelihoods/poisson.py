@@ -1,5 +1,7 @@
 """Poisson counts: P(count | rate) = rate^count e^-rate / count!; each unit is allocated to a component by itself."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -8,7 +10,7 @@ from scipy.special import gammaln
 from countveil.kernels import general
 from countveil.kernels.law import provides
 from countveil.kernels.poisson import poisson_logpmf
-from countveil.likelihoods.protocol import Parameters
+from countveil.likelihoods.protocol import Parameters, Unseen
 
 SMALLEST_RATE = 1e-300
 
@@ -23,13 +25,14 @@ class Poisson:
     """The Poisson likelihood."""
 
     name: ClassVar[str] = "poisson"
+    parameter_axes: ClassVar[Mapping[str, str]] = MappingProxyType({})
     counts = PoissonCounts()
 
     def __repr__(self) -> str:
         """Its name."""
         return self.name
 
-    def exposure(self, ratio: Any) -> Any:
+    def exposure(self, ratio: Any, parameters: Parameters = ()) -> Any:
         """1 - ratio, since the sum over counts of P(count | rate) ratio^count is e^-((1 - ratio) rate)."""
         return 1.0 - ratio
 
@@ -53,7 +56,9 @@ class Poisson:
         """Nothing to tally."""
         return 0
 
-    def update(self, parameters: Parameters, tally: np.ndarray, rng: np.random.Generator) -> Parameters:
+    def update(
+        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator
+    ) -> Parameters:
         """No parameters."""
         return parameters
 

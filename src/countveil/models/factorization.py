@@ -171,7 +171,16 @@ def factorization(
     self_loops: bool = False,
     likelihood: Likelihood = POISSON,
 ) -> Factorization:
-    """The model of a checked spec over axes of these sizes; ``priors`` has a prior for every factor by name."""
+    """The model of a checked spec over axes of these sizes; ``priors`` has a prior for every factor by name.
+
+    Raises:
+        ValueError: a factor with the name of one of the likelihood's parameters.
+    """
+    if set(spec.names) & set(likelihood.parameter_axes):
+        raise ValueError(
+            f"names of factors must differ from the likelihood's parameters {list(likelihood.parameter_axes)}, "
+            f"got {list(spec.names)}"
+        )
     fixed = fixed or {}
     factors = []
     for name, axes in zip(spec.names, spec.factor_axes, strict=True):

@@ -104,13 +104,17 @@ def laws_of_cells(
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
     step = max(1, int(np.ceil(fit.posterior["sample_stats"]["total_rate"].size / MAX_DRAWS)))
-    rates = [
-        (theta[rows] * phi[columns]).sum(axis=1)
-        for s, (theta, phi) in enumerate(fit.matrix_draws())
+    draws = enumerate(zip(fit.matrix_draws(), fit.parameter_draws(), strict=False))
+    chosen = [
+        ((theta[rows] * phi[columns]).sum(axis=1), parameters)
+        for s, ((theta, phi), parameters) in draws
         if s % step == 0
     ]
+    rates, parameters = zip(*chosen, strict=True)
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
-    return values, labels, count_laws(values, np.array(rates), observed.noise, level, fit.model_.likelihood)
+    likelihood = fit.model_.likelihood
+    laws = count_laws(values, np.array(rates), observed.noise, level, likelihood, parameters)
+    return values, labels, laws
 
 
 def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndarray]) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.posterior import evenly
+from countveil.inference.posterior import evenly, mean_parameters
 from countveil.inference.predict import simulated_reports
 from countveil.likelihoods.laws import positive_beyond_noise
 
@@ -63,9 +63,11 @@ def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
     """How much of a release noise alone explains; data in the matrix form of the model."""
     rows = selected(data)
     reports, visible, level = dense(data.take(rows))
-    rate = mean_of_rows(fit, rows)
+    rate, likelihood = mean_of_rows(fit, rows), fit.model_.likelihood
+    parameters = mean_parameters(fit.posterior, fit.model_)
+    expected = likelihood.mean(rate, parameters)
     by_noise = data.noise.positive_by_noise(level)
-    positive = by_noise + positive_beyond_noise(data.noise, fit.model_.likelihood, rate, level)
+    positive = by_noise + positive_beyond_noise(data.noise, likelihood, rate, level, parameters)
     excess = data.noise.mean_at_zero(level)
     return Noise(
         len(rows),
@@ -76,7 +78,7 @@ def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
         float(positive[visible].mean()),
         float(reports[visible].sum()),
         float(excess[visible].sum()),
-        float(rate[visible].sum()),
+        float(expected[visible].sum()),
     )
 
 
@@ -96,9 +98,11 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    for (theta, phi), wanted in zip(fit.matrix_draws(), times, strict=True):
+    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
+        law = (theta[chosen], phi), parameters
         for _ in range(int(wanted)):
-            simulated = simulated_reports([(theta[chosen], phi)], data.noise, level, likelihood, rng)[0]
+            simulated = simulated_reports([law], data.noise, level, likelihood, rng)[0]
             simulated *= visible
             rows.append(list(statistics(simulated, visible).values()))
             counts.append(histogram(simulated[visible], edges))

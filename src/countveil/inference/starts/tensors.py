@@ -21,7 +21,11 @@ from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
-RACE = ((10, 3), (3, 4), (1, 16))  # how many random beginnings, the best so far, go on for how many iterations
+RACE = (
+    (10, 3),
+    (3, 4),
+    (1, 16),
+)  # how many random beginnings, the best so far, go on for how many iterations
 SWEEPS = 5  # over the entries of a factor, for each gradient
 ROUNDS = 2  # over the factors of one side, for each product with the data
 

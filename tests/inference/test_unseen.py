@@ -1,0 +1,47 @@
+"""The rates of cells without a positive report, against sums over all cells."""
+
+import numpy as np
+import pytest
+
+from countveil.data.observations import PrivatizedCounts
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import unseen
+from tests.joint import SERIAL, small_model
+
+SIZE = (150, 7)
+ROWS = np.where(np.arange(150) % 3 == 0, 0.2, 0.6)
+LEVELS = {
+    "one": 0.4,
+    "by row": ROWS,
+    "by column": np.linspace(0.1, 0.5, 7)[None],
+    "by cell": ROWS[:, None] * np.ones(7),
+}
+
+
+@pytest.mark.parametrize("levels", list(LEVELS))
+@pytest.mark.parametrize("at_once", [1 << 16, 11])
+def test_rates_are_added_up_by_level(levels, at_once, monkeypatch):
+    monkeypatch.setattr(unseen, "ENTRIES_AT_ONCE", at_once)
+    rng = np.random.default_rng(4)
+    reports, mask = rng.integers(-2, 4, SIZE), rng.random(SIZE) < 0.2
+    factors = [rng.gamma(1.0, 1.0, (n, 2)) for n in SIZE]
+    data = PrivatizedCounts(reports, LEVELS[levels], mask)
+    found = unseen.unseen_rates(small_model(SIZE), factors, data, SERIAL)
+    level = LEVELS[levels][:, None] if levels == "by row" else LEVELS[levels]
+    level, rates = np.broadcast_to(level, SIZE), factors[0] @ factors[1].T
+    cells = (reports <= 0) & ~mask
+    ratios = np.unique(level)
+    np.testing.assert_allclose(found.ratio, data.noise.ratio(ratios))
+    expected = [rates[cells & (level == ratio)].sum() for ratio in ratios]
+    np.testing.assert_allclose(found.rate, expected, rtol=1e-11)
+    with ThreadEngine(2) as engine:
+        other = unseen.unseen_rates(small_model(SIZE), factors, data, engine)
+    np.testing.assert_array_equal(found.rate, other.rate)
+
+
+def test_a_stored_report_of_zero_is_not_seen():
+    data = PrivatizedCounts(np.array([[0, 2, 1]]), 0.4)
+    factors = [np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])]
+    assert unseen.unseen_rates(small_model((1, 3)), factors, data, SERIAL).rate == [1.0]
+    data.reports = np.array([0, 1], dtype=np.int16)
+    assert unseen.unseen_rates(small_model((1, 3)), factors, data, SERIAL).rate == [3.0]
