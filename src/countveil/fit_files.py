@@ -83,7 +83,7 @@ def check(path: str | os.PathLike[str]) -> str:
 def _inspected(path: str | os.PathLike[str]) -> str:
     """What ``inspect`` finds in a process of its own."""
     seconds = LEAST_SECONDS + os.path.getsize(path) / BYTES_PER_SECOND
-    command = [sys.executable, "-m", "countveil.fit_files", os.fspath(path)]
+    command = [sys.executable, "-P", "-m", "countveil.fit_files", os.fspath(path)]
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "PYTHONUTF8": "1"}
     with faults(path):
         try:

@@ -12,12 +12,16 @@ from numba.core.event import Listener, install_listener
 from countveil.kernels import law as stubs
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 
 SOURCE = """
-from countveil.kernels import law as stubs
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
-from tests.kernels.test_compiled import Law
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+
+
+def chosen(law, level):
+    raise NotImplementedError
 
 
 @subroutine
@@ -25,7 +29,7 @@ def square(x):
     return x * x
 
 
-@provides(stubs.unseen_exposure, Law)
+@provides(chosen, TwoSidedGeometricKernel)
 def exposure(law, level):
     return square(level) + 1.0
 
@@ -34,13 +38,13 @@ def exposure(law, level):
 def total(law, values):
     total = 0.0
     for value in values:
-        total += stubs.unseen_exposure(law, value)
+        total += chosen(law, value)
     return total
 
 
 @kernel
 def last(law, values):
-    return stubs.unseen_exposure(law, values[-1])
+    return chosen(law, values[-1])
 """
 
 
@@ -86,7 +90,7 @@ def compiled_by(path, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     with install_listener("numba:compile", Names()) as names:
-        getattr(module, name)(Law(), np.array([1.0, 2.0]))
+        getattr(module, name)(TwoSidedGeometricKernel(), np.array([1.0, 2.0]))
     return names.found
 
 
