@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 
 import h5py
 import numpy as np
@@ -196,6 +197,23 @@ def whole_numbers(path):
     return change
 
 
+def unpacked_to_more(file):
+    """One chunk of 64 numbers that unpacks to 50 MB."""
+    created = file.create_dataset("posterior/more", shape=(64,), dtype="f8", chunks=(64,), compression="gzip")
+    created.id.write_direct_chunk((0,), zlib.compress(bytes(50_000_000)))
+
+
+def packed_twice(file):
+    """Deflate within deflate."""
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_chunk((64,))
+    plan.set_deflate(9)
+    plan.set_deflate(9)
+    space = h5py.h5s.create_simple((64,))
+    h5py.h5d.create(file.id, b"posterior/more", h5py.h5t.IEEE_F64LE, space, plan)
+    file["posterior/more"][...] = 1.0
+
+
 def changes(victim):
     """Every hostile change by name, with what its refusal says; ``victim`` is a file of the reader's."""
     return {
@@ -207,6 +225,8 @@ def changes(victim):
         "packed zeros": (packed_zeros, "declare 8589934592"),
         "an axis without end": (growing, "fixed sizes"),
         "one text many times": (one_text_many_times, "every text once"),
+        "a chunk of more": (unpacked_to_more, "a chunk that unpacks to more at posterior/more"),
+        "packed twice": (packed_twice, "another filter at posterior/more"),
         "a foreign filter": (foreign_filter, "another filter at posterior/theta_rate"),
         "references": (references, "another type at posterior/word"),
         "a type of its own": (own_type, "type of its own at posterior/kind"),

@@ -6,6 +6,7 @@ is read. h5py is all that is imported.
 """
 
 import os
+import zlib
 from collections.abc import Iterator
 from math import prod
 
@@ -35,6 +36,7 @@ _OF_SCALES = {"DIMENSION_LIST": h5py.h5t.VLEN, "REFERENCE_LIST": h5py.h5t.COMPOU
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _REFERENCE_BYTES = 16  # of a text of any length: its length (4 bytes), and where it is
 _PIECE = 1 << 22
+_CHECKSUM = 4  # bytes that a chunk may have besides its values
 
 
 class StructureError(ValueError):
@@ -124,7 +126,7 @@ class Checked:
         if plan.get_layout() not in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT, h5py.h5d.CHUNKED):
             raise StructureError(f"must hold all its data itself, got a virtual array at {path}")
         filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
-        if not set(filters) <= _FILTERS:
+        if not set(filters) <= _FILTERS or len(set(filters)) < len(filters):
             raise StructureError(f"must be compressed by deflate or not at all, got another filter at {path}")
         if kind.get_class() not in _PLAIN:
             raise StructureError(f"must hold numbers and text, got another type at {path}")
@@ -139,10 +141,26 @@ class Checked:
             raise StructureError(
                 f"must hold what it declares, got {stored} bytes that declare {asked} at {path}"
             )
+        if h5py.h5z.FILTER_DEFLATE in filters:
+            self._check_chunks(found, filters.index(h5py.h5z.FILTER_DEFLATE), path)
         self._asked += asked
         if kind.get_class() == h5py.h5t.STRING and kind.is_variable_str() and asked:
             self._check_text(dataset, path)
         self.datasets[path] = dataset
+
+    def _check_chunks(self, found: h5py.h5d.DatasetID, deflate: int, path: str) -> None:
+        """Refuses a chunk that unpacks to more than a chunk: HDF5 would unpack all of it."""
+        size = prod(found.get_create_plist().get_chunk()) * found.get_type().get_size()
+        for i in range(found.get_num_chunks()):
+            skipped, content = found.read_direct_chunk(found.get_chunk_info(i).chunk_offset)
+            if (
+                not skipped >> deflate & 1
+            ):  # HDF5 leaves a chunk as it is where deflate would not make it smaller
+                content = zlib.decompressobj().decompress(content, size + _CHECKSUM + 1)
+            if len(content) > size + _CHECKSUM:
+                raise StructureError(
+                    f"must hold what it declares, got a chunk that unpacks to more at {path}"
+                )
 
     def _check_text(self, dataset: h5py.Dataset, path: str) -> None:
         """Adds up the lengths of an array of texts, which could all be one long one."""

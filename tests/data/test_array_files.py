@@ -89,3 +89,11 @@ def test_no_file_makes_memory_grow(tmp_path):
     (tmp_path / "a.npy").write_bytes(stream.getvalue())
     with pytest.raises(ValueError, match=r"a\.npy must hold an array"):
         read_counts(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_may_unpack_to_more_than_it_declares_is_refused(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+        archive.writestr("data.npy", head(b"2") + bytes(16))
+    with pytest.raises(ValueError, match=f"must be packed by deflate or not at all, got method {method}"):
+        check_npz(tmp_path / "a.npz")

@@ -404,14 +404,14 @@ def test_rows_without_a_positive_report_are_read_back(tmp_path, counts):
     assert Release.load(tmp_path / "release.npz").reports.toarray().tolist() == counts
 
 
-def bomb(path: Path, shape: tuple[int, ...]) -> None:
+def bomb(path: Path, shape: tuple[int, ...], method: int = zipfile.ZIP_DEFLATED) -> None:
     """A sealed release of zeros, a thousand to a byte."""
     meta = _format.description(
         shape, (LEVEL.mechanism,), (None,) * len(shape), stored=None, truncated=True, simulated=False,
         per_row=False,
     )  # fmt: skip
     body = io.BytesIO()
-    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(body, "w", method, compresslevel=9) as archive:
         archive.writestr("meta.json", _format.canonical(meta))
         with archive.open("reports.npy", "w") as member:
             member.write(_npy.header(shape, 2))
@@ -437,6 +437,13 @@ def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 2000)
     with pytest.raises(ReleaseError, match=r"b\.npz must fit into the 2000 bytes of memory that are free"):
         Release.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_that_may_unpack_to_more_than_it_declares_is_refused(tmp_path, method):
+    bomb(tmp_path / "a.npz", (10, 10), method)
+    with pytest.raises(ReleaseError, match=rf"must be packed by deflate or not at all, got method {method}"):
+        Release.load(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(

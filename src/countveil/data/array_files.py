@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from countveil.privacy._sizes import too_much
+from countveil.privacy._sizes import packed_otherwise, too_much
 
 _BANNER = re.compile(rb"%%MatrixMarket\s+matrix\s+(coordinate|array)\s", re.IGNORECASE)
 _NUMBERS = re.compile(rb"[-+0-9.eE \t\r\n]*")
@@ -31,7 +31,9 @@ def check_npz(path: str | os.PathLike[str]) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
-        found = too_much(sum(info.file_size for info in infos), os.path.getsize(path))
+        found = packed_otherwise(infos) or too_much(
+            sum(info.file_size for info in infos), os.path.getsize(path)
+        )
         if found is not None:
             raise ValueError(found)
         if len({info.filename for info in infos}) != len(infos):

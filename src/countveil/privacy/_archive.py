@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from countveil.privacy import _seal
-from countveil.privacy._sizes import too_much
+from countveil.privacy._sizes import packed_otherwise, too_much
 from countveil.privacy.errors import ReleaseError
 
 _COPIES = 3
@@ -114,7 +114,9 @@ class Reader:
             raise self.fault(f"must be a zip archive, got {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
             raise self.fault("must hold every member once, got one twice")
-        asked = too_much(sum(info.file_size for info in self._infos.values()), len(content), _COPIES)
+        asked = packed_otherwise(self._infos.values()) or too_much(
+            sum(info.file_size for info in self._infos.values()), len(content), _COPIES
+        )
         if asked is not None:
             raise self.fault(asked)
 

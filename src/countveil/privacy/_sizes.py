@@ -1,6 +1,8 @@
 """How much a file may ask for: no more than its bytes can hold, and no more than the machine has."""
 
 import os
+import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 EXPANSION = 300
@@ -33,3 +35,14 @@ def available_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def packed_otherwise(infos: Iterable[zipfile.ZipInfo]) -> str | None:
+    """The rule that members of an archive break; None if each is stored as it is or by deflate.
+
+    Only those are unpacked no further than to the size that is declared: bzip2 and LZMA unpack all that they read.
+    """
+    for info in infos:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            return f"must be packed by deflate or not at all, got method {info.compress_type}"
+    return None
