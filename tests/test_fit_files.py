@@ -95,7 +95,8 @@ def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, vic
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (hostile.fact("method", "magic"), "a method among"),
+        (hostile.fact("method", "magic"), "must state one method"),
+        (hostile.fact("method", "cavi"), "must state one method, got 'gibbs' and 'cavi'"),
         (hostile.fact("estimator", "Other"), "holds a fit of Other"),
         (hostile.fact("mechanism", "magic"), "mechanism must be one of"),
         (hostile.stated("parameters", lambda p: p.update(unknown=1)), "unknown"),

@@ -99,6 +99,14 @@ def test_a_start_is_resumed_only_with_the_same_factors(tmp_path):
         )
 
 
+def test_rows_that_come_later_have_begun():
+    data, theta, topics = scene()
+    model = cv.TopicModel(3, method="svi", start={"theta": theta, "phi": topics}, draws=4, seed=1, threads=1)
+    model.partial_fit(data)
+    model.partial_fit(scene(range(7))[0])
+    assert model.posterior["posterior"].sizes["doc"] == 7
+
+
 def test_a_copy_keeps_the_fit_that_it_starts_at_and_a_file_does_not(tmp_path):
     data, _, _ = scene()
     earlier = cv.TopicModel(3, **SHORT).fit(data)
@@ -122,6 +130,24 @@ def test_a_copy_keeps_the_fit_that_it_starts_at_and_a_file_does_not(tmp_path):
         (
             {"theta": np.ones(30)},
             r"start's theta must have the axes \['doc', 'topic'\], got an array of shape",
+        ),
+        ({"theta": np.full((30, 3), 1e200)}, r"start's theta must be at most 1e\+17, got 1e\+200"),
+        ({"theta": np.ones((30, 3)) + 1j}, "start's theta must hold real numbers, got complex ones"),
+        (
+            {"theta_rate": np.ones(3)},
+            r"start must hold at least one of \['theta', 'phi'\], got \['theta_rate'\]",
+        ),
+        (
+            {"theta": np.ones((30, 3)), "phi": np.ones((2, 20))},
+            "must have the same number along 'topic', got 3 in theta and 2 in phi",
+        ),
+        (
+            {"phi": xr.DataArray(np.ones((3, 1)), dims=("topic", "word"), coords={"word": ["new"]})},
+            "start's phi must share labels along 'word' with the data, got none that they have",
+        ),
+        (
+            {"phi": xr.DataArray(np.ones((3, 2)), dims=("topic", "word"), coords={"word": ["w1", "w1"]})},
+            "start's phi must have every label along 'word' once, got one twice",
         ),
         ({"phi": xr.DataArray(np.ones((3, 20)), dims=("k", "v"))}, r"start's phi must have the dimensions"),
     ],

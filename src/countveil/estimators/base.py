@@ -187,7 +187,7 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
 
-    def _settings(self, saving: Checkpoint | None, given: Given) -> Settings:
+    def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
         names = {name for method in METHODS.values() for name in method.options}
         return Settings(
             Schedule(self.draws, self.tune, self.chains, self.thin),
@@ -196,7 +196,12 @@ class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, 
             threads=self._n_threads(),
             progress=self.progress,
             saving=saving,
-            start=start_of(self.start, given.model, self._layout(given.model.spec), given.labels),
+            start=start_of(
+                self.start if start is None else start,
+                given.model,
+                self._layout(given.model.spec),
+                given.labels,
+            ),
         )
 
     def _adopt(self, tree: xr.DataTree) -> None:

@@ -148,6 +148,9 @@ class Results(Readable):
         wanted = self._spec(len(spec.output))
         if spec != wanted:
             raise ValueError(f"must be of the model {wanted.text}, got {spec.text!r:.40}")
+        method, stated = json.loads(tree.attrs["parameters"]).get("method"), tree.attrs["method"]
+        if method != stated:
+            raise ValueError(f"must state one method, got {method!r:.40} and {stated!r:.40}")
         check_tree(tree, self.model_, self._layout(spec))
 
     @classmethod

@@ -11,7 +11,9 @@ from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start
 from countveil.inference.starts.given import Given
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.layout import Layout
+from countveil.models.layout import Layout, latent_groups
+
+LARGEST = 1e17  # no count that is taken is as large
 
 Labels = Sequence[Sequence[Any] | None]  # of each output axis
 
@@ -46,8 +48,8 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
     chain the last draw of one of its own chains, at random; other fits give the means of their draws.
 
     Raises:
-        ValueError: unknown names, dimensions or sizes; numbers that are negative or not finite; more components than
-            the model has.
+        ValueError: unknown names, dimensions or sizes; labels that are repeated, or none of which the data have;
+            numbers that are negative, huge or not finite; more components than the model has, or of different numbers.
     """
     if isinstance(value, str):
         return STARTS[value]
@@ -76,13 +78,32 @@ def arranged(
     unknown = [name for name in values if name not in names and f"{name}".removesuffix("_rate") not in names]
     if unknown:
         raise ValueError(f"start's factors must be called {names}, got {unknown[0]!r}")
+    if not any(name in values for name in names):
+        raise ValueError(f"start must hold at least one of {names}, got {list(values)}")
     of_axis = dict(zip(model.spec.output, labels, strict=True))
-    return tuple(
+    found = tuple(
         one_factor(values[factor.name], factor, model, layout, of_axis)
         if factor.name in values and factor.fixed is None
         else None
         for factor in model.factors
     )
+    check_components(found, model, layout)
+    return found
+
+
+def check_components(factors: tuple[np.ndarray | None, ...], model: Factorization, layout: Layout) -> None:
+    """Refuse factors that do not have the same number of components; raises ValueError."""
+    groups, sizes = latent_groups(model), dict[str, tuple[str, int]]()
+    for factor, value in zip(model.factors, factors, strict=True):
+        for i, axis in enumerate(factor.axes):
+            if value is None or axis not in groups:
+                continue
+            name, size = sizes.setdefault(groups[axis], (factor.name, value.shape[i]))
+            if size != value.shape[i]:
+                raise ValueError(
+                    f"start's factors must have the same number along {layout.dims[axis]!r}, got {size} in {name} "
+                    f"and {value.shape[i]} in {factor.name}"
+                )
 
 
 def one_factor(
@@ -100,11 +121,15 @@ def one_factor(
         if set(value.dims) != set(dims):
             raise ValueError(f"{name} must have the dimensions {list(dims)}, got {list(value.dims)}")
         value = value.transpose(*dims)
+    if np.iscomplexobj(value):
+        raise ValueError(f"{name} must hold real numbers, got complex ones")
     array = np.asarray(value, dtype=np.float64)
     if array.ndim != len(dims):
         raise ValueError(f"{name} must have the axes {list(dims)}, got an array of shape {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0.0).all()):
         raise ValueError(f"{name} must be finite and not negative")
+    if (array > LARGEST).any():
+        raise ValueError(f"{name} must be at most {LARGEST:g}, got {array.max():g}")
     for i, (axis, dim) in enumerate(zip(wanted, dims, strict=True)):
         size = factor.shape[factor.axes.index(axis)]
         if axis in model.spec.latent:
@@ -113,7 +138,14 @@ def one_factor(
             continue
         names = labels.get(axis)
         if isinstance(value, xr.DataArray) and dim in value.coords and names is not None:
-            array = matched(array, i, list(value.coords[dim].to_numpy()), list(names))
+            have = list(value.coords[dim].to_numpy())
+            if len(set(have)) < len(have):
+                raise ValueError(f"{name} must have every label along {dim!r} once, got one twice")
+            if not set(have).intersection(names):
+                raise ValueError(
+                    f"{name} must share labels along {dim!r} with the data, got none that they have"
+                )
+            array = matched(array, i, have, list(names))
         elif array.shape[i] != size:
             raise ValueError(f"{name} must have {size} entries along {dim!r}, got {array.shape[i]}")
     return np.ascontiguousarray(array.transpose([wanted.index(a) for a in factor.axes]))

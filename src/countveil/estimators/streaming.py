@@ -55,9 +55,10 @@ class RowStream:
         total_rows = rows_seen if self.total_rows is None else self.total_rows
         with compiling_told(self.progress):
             earlier = None if before is None else (before.state, before.total_rows)
-            found = go_on(
-                self.method, given.data, given.model, self._settings(None, given), earlier, total_rows
-            )
+            settings = self._settings(
+                None, given, None if before is None else "auto"
+            )  # later rows have begun
+            found = go_on(self.method, given.data, given.model, settings, earlier, total_rows)
         self._adopt_fit(found, given, rows_seen, total_rows)
         return self
 

@@ -21,6 +21,11 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     """
     if tree.attrs["method"] not in METHODS:
         raise ValueError(f"must be of a method among {sorted(METHODS)}, got {tree.attrs['method']!r:.40}")
+    samples = METHODS[tree.attrs["method"]].samples
+    if samples == ("optimisation" in tree.children):
+        raise ValueError(
+            f"must {'not ' if samples else ''}hold the group optimisation, being a fit by {tree.attrs['method']}"
+        )
     draws, sizes = tree["posterior"], model.rows.sizes | model.columns.sizes
     lead = {name: draws.sizes[name] for name in ("chain", "draw")}
     for factor in model.factors:
