@@ -1,12 +1,12 @@
 """A billion counts: privatized, written, and fitted from the files; the time and the peak memory of every stage.
 
-    python benchmarks/billion.py [--rows 40000] [--columns 28000] [--topics 50] [--folder FOLDER]
-        [--stages privatize gibbs svi]
+    python benchmarks/billion.py [--rows 40000] [--columns 28000] [--topics 50] [--epsilon 1] [--sweeps 3]
+        [--folder FOLDER] [--stages privatize gibbs truth svi]
 
 Counts are made up a file at a time and never held together: topics over words that follow Zipf's law, rows of
 140 tokens in the mean. The stages run in processes of their own, so that each has a peak memory of its own. "own" is
 memory that is the process's alone; "all" includes what the operating system keeps of the mapped scratch file, and can
-take back.
+take back. "truth" is "gibbs" begun at the true topics: no start can be better.
 """
 
 import argparse
@@ -26,9 +26,13 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
+from countveil.estimators.parts import UNDETERMINED
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import gibbs
+from countveil.inference import gibbs, posterior, scoring
 from countveil.inference.streams import Streams
+
+TRUTH = "truth.npy"  # tokens of each row and topic
+MAX_DRAWS = 20  # that are kept
 
 
 class Case(NamedTuple):
@@ -39,6 +43,7 @@ class Case(NamedTuple):
     topics: int = 50
     tokens: float = 140.0
     rows_per_file: int = 2_000
+    epsilon: int = 1
     sweeps: int = 3
     threads: int = 2
 
@@ -51,8 +56,8 @@ def true_topics(case: Case) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def true_counts(case: Case) -> Iterator[sp.csr_array]:
-    """The counts of each file's rows."""
+def true_counts(case: Case) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    """The counts of each file's rows, and their tokens of each topic."""
     rng, ends = np.random.default_rng(2), np.cumsum(true_topics(case), axis=1)
     for start in range(0, case.rows, case.rows_per_file):
         n_rows = min(case.rows_per_file, case.rows - start)
@@ -66,15 +71,15 @@ def true_counts(case: Case) -> Iterator[sp.csr_array]:
             own = np.flatnonzero(topic == k)
             word[own] = np.minimum(np.searchsorted(ends[k], rng.random(own.size)), case.columns - 1)
         counts = sp.coo_array((np.ones(row.size, dtype=np.int64), (row, word)), shape=(n_rows, case.columns))
-        yield sp.csr_array(counts)
+        yield sp.csr_array(counts), tokens
 
 
 def privatize(case: Case, folder: Path) -> dict[str, Any]:
     cv.privatize(sp.csr_array((10, 10), dtype=int), cv.PrivacyLevel(1, 1))
-    started, making, tokens = time.perf_counter(), 0.0, 0
+    started, making, truth = time.perf_counter(), 0.0, []
 
     def parts() -> Iterator[sp.csr_array]:
-        nonlocal making, tokens
+        nonlocal making
         parts = true_counts(case)
         while True:
             begun = time.perf_counter()
@@ -82,13 +87,14 @@ def privatize(case: Case, folder: Path) -> dict[str, Any]:
             making += time.perf_counter() - begun
             if part is None:
                 return
-            tokens += int(part.sum())
-            yield part
+            truth.append(part[1])
+            yield part[0]
 
-    paths = cv.privatize_to_files(
-        parts(), cv.PrivacyLevel(epsilon=1, precision=1), folder, threads=case.threads
-    )
+    level = cv.PrivacyLevel(epsilon=case.epsilon, precision=1)
+    paths = cv.privatize_to_files(parts(), level, folder, threads=case.threads)
     seconds = time.perf_counter() - started
+    np.save(folder.parent / TRUTH, np.concatenate(truth))
+    tokens = sum(int(part.sum()) for part in truth)
     size = sum(path.stat().st_size for path in paths)
     return {
         "seconds": seconds,
@@ -116,7 +122,8 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
     }
 
 
-def sweeps(case: Case, folder: Path) -> dict[str, Any]:
+def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None = None) -> dict[str, Any]:
+    """Sweeps from our start, or from factors (theta, phi); the topics are means of the last half of the sweeps."""
     marks = [(time.perf_counter(), time.process_time())]
 
     def lap() -> str:
@@ -124,24 +131,48 @@ def sweeps(case: Case, folder: Path) -> dict[str, Any]:
         marks.append((time.perf_counter(), time.process_time()))
         return "{:.1f} ({:.1f})".format(*np.subtract(marks[-1], marks[-2]))
 
-    model = cv.TopicModel(case.topics, seed=1, progress=False)
+    model, truth = cv.TopicModel(case.topics, seed=1, progress=False), true_topics(case)
     given = model._given(cv.ReleaseFiles(folder))
     found: dict[str, Any] = {
         "positive reports": int(given.data.indptr[-1]),
         "seconds to unpack (of processors)": lap(),
     }
-    streams = Streams.of_chain(1, 0)
+    streams, draws = Streams.of_chain(1, 0), []
     with ThreadEngine(case.threads) as engine:
-        state = gibbs.init(given.data, given.model, streams, engine)
+        if first is None:
+            state = gibbs.init(given.data, given.model, streams, engine)
+        else:
+            state = gibbs.State(first, given.model.initial_hypers(), 0)
         found["seconds to start (of processors)"] = lap()
+        found["topic error of the start"] = topic_error(truth, topics_of(given.model, state.factors))
         seconds = []
-        for _ in range(case.sweeps):
+        for sweep in range(case.sweeps):
             state, _info = gibbs.step(state, given.data, given.model, streams, engine)
             seconds.append(lap())
-    found["seconds of each sweep (of processors)"] = ", ".join(seconds)
-    phi = given.model.matrices(state.factors)[1]
-    found["topic error"] = topic_error(true_topics(case), (phi / phi.sum(axis=0)).T)
+            if sweep >= case.sweeps // 2:
+                draws = [*draws[1 - MAX_DRAWS :], topics_of(given.model, state.factors).astype(np.float32)]
+        found["log-likelihood"] = scoring.log_likelihood(state.factors, given.data, given.model, engine)
+    kept = seconds if len(seconds) <= 6 else [*seconds[:3], "...", *seconds[-3:]]
+    found["seconds of each sweep (of processors)"] = ", ".join(kept)
+    found["seconds in all"] = marks[-1][0] - marks[0][0]
+    mean = sum(draw.astype(float) for draw in draws) / len(draws)
+    found["topic error of the mean topics"] = topic_error(truth, mean)
+    spread = posterior.spread(np.array(draws)[None])
+    found["spread of the topics"] = float(spread.mean())
+    found["topics that are largely undetermined"] = int((spread > UNDETERMINED).sum())
     return found
+
+
+def from_truth(case: Case, folder: Path) -> dict[str, Any]:
+    """Sweeps that begin at the true topics and tokens."""
+    tokens = np.load(folder.parent / TRUTH)
+    return sweeps(case, folder, (np.maximum(tokens, 0.01), np.ascontiguousarray(true_topics(case).T)))
+
+
+def topics_of(model: Any, factors: tuple[np.ndarray, ...]) -> np.ndarray:
+    """(K, V) topics as distributions."""
+    phi = model.matrices(factors)[1]
+    return (phi / phi.sum(axis=0)).T
 
 
 def memory() -> dict[str, float]:
@@ -154,7 +185,7 @@ def memory() -> dict[str, float]:
     return found
 
 
-STAGES = {"privatize": privatize, "gibbs": sweeps, "svi": svi}
+STAGES = {"privatize": privatize, "gibbs": sweeps, "truth": from_truth, "svi": svi}
 
 
 def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
@@ -187,7 +218,7 @@ def main() -> None:
     for name, default in Case._field_defaults.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
     parser.add_argument("--folder", type=Path, help="where to keep the release files [default: nowhere]")
-    parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES))
+    parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=["privatize", "gibbs", "svi"])
     options = vars(parser.parse_args())
     names, folder = options.pop("stages"), options.pop("folder")
     if "privatize" not in names and folder is None:

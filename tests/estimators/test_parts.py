@@ -216,3 +216,53 @@ def test_a_model_of_one_s_own_has_all_of_it(chronicle, tmp_path):
     again = Chronicle.load(tmp_path / "fit.nc").members("word")
     pd.testing.assert_frame_equal(again, chronicle.members("word"), check_dtype=False)
     assert Chronicle(2, **QUICK).fit(chronicled()).network is None
+
+
+@pytest.mark.parametrize("axis", ["doc", "word"])
+def test_the_spread_of_a_component_compares_draws_with_the_mean_of_the_other_half(topics, axis):
+    factor = topics.posterior["posterior"]["theta" if axis == "doc" else "phi"]
+    values = factor.transpose("chain", "draw", "topic", axis).to_numpy().astype(float)
+    values /= values.sum(axis=3, keepdims=True)
+    found = []
+    for chain in values:
+        for s in range(8):
+            other = chain[4:] if s < 4 else chain[:4]
+            found.append(0.5 * np.abs(chain[s] - other.mean(axis=0)).sum(axis=1))
+    np.testing.assert_allclose(topics.member_spread(axis), np.mean(found, axis=0), rtol=1e-10)
+
+
+def planted(level, tokens, seed=1):
+    """A fit of planted topics, and the errors of its topics."""
+    rng, alpha = np.random.default_rng(seed), np.exp(-level)
+    truth = rng.dirichlet(np.full(60, 0.1), 4)
+    counts = rng.poisson(rng.dirichlet(np.full(4, 0.1), 80) @ truth * tokens)
+    noise = rng.geometric(1.0 - alpha, (2, *counts.shape))
+    data = cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha)
+    options = {"draws": 60, "tune": 100, "chains": 1, "seed": 1, "threads": 1, "progress": False}
+    return cv.TopicModel(4, **options).fit(data), truth
+
+
+def test_topics_under_the_noise_are_said_not_to_be_found():
+    strong, truth = planted(0.5, 5, seed=2)
+    order = cv.evaluation.match_topics(truth, strong.components_)
+    errors = 0.5 * np.abs(strong.components_[order] - truth).sum(axis=1)
+    assert errors.min() > 0.5
+    assert list(strong.undetermined().values()) == [(3, 4)]
+    assert "3 of 4 topics are largely undetermined" in strong.diagnostics().verdict
+
+
+def test_topics_above_the_noise_are_found():
+    weak, truth = planted(3.0, 200)
+    order = cv.evaluation.match_topics(truth, weak.components_)
+    errors = 0.5 * np.abs(weak.components_[order] - truth).sum(axis=1)
+    spread = weak.member_spread("word")[order]
+    assert errors.max() < 0.3
+    np.testing.assert_allclose(spread, errors, rtol=0.5)
+    assert list(weak.undetermined().values()) == [(0, 4)]
+    assert "undetermined" not in weak.diagnostics().verdict
+
+
+def test_a_single_draw_determines_nothing_that_could_be_said():
+    fit = cv.TopicModel(2, alpha=0.3, **QUICK | {"draws": 1, "chains": 1}).fit(TENSOR[:, :, 0])
+    assert np.isnan(fit.member_spread("word")).all()
+    assert list(fit.undetermined().values()) == [(0, 2)]

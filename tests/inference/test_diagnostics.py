@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from countveil.inference.diagnostics import diagnose, diagnose_optimiser
+from countveil.inference.diagnostics import diagnose, diagnose_optimiser, undetermined_in_words
 
 
 def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
@@ -61,3 +61,12 @@ def test_a_few_draws_say_nothing(chains):
 @pytest.mark.parametrize("share", [1.0, np.nan])
 def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterations, said, share):
     assert diagnose_optimiser("", converged, iterations, share).verdict.startswith(said)
+
+
+def test_components_that_cannot_be_found_are_said_in_words():
+    every = undetermined_in_words("community", "communities", 3, 3)
+    assert every.startswith(
+        "The communities cannot be found: more than half of each differs from draw to draw."
+    )
+    one = undetermined_in_words("topic", "topics", 1, 30)
+    assert one.startswith("1 of 30 topics are largely undetermined: more than half of such a topic differs")

@@ -82,7 +82,19 @@ def test_wrong_totals_and_intervals_are_told_also_where_the_error_is_not():
 
 def test_too_much_noise_is_said():
     (line,) = misleads(summary(fits(countveil={50: 0.9}, naive={50: 1.6}, **RIVALS)))
-    assert line.endswith("means over all rows: too much noise, or too few rows.")
+    assert "means over all rows: too much noise, or too few rows." in line
+
+
+def test_topics_that_will_not_be_found_are_said():
+    (line,) = misleads(summary(fits(countveil={50: 0.6}, naive={50: 1.6}, **RIVALS)))
+    assert line.endswith(
+        "Do not expect ours to find the topics: more than half of a topic is wrong (topic error 0.6)."
+    )
+    (line,) = misleads(summary(fits(countveil={50: 0.45}, naive={50: 1.6}, **RIVALS)))
+    assert "find the topics" not in line
+    unknown = fits(countveil={50: 0.6}, naive={50: 1.6}, **RIVALS).assign(topic_error=np.nan)
+    (line,) = misleads(summary(unknown))
+    assert "find the topics" not in line
 
 
 def test_targets():

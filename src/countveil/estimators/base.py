@@ -20,7 +20,6 @@ from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
-from countveil.estimators.parts import HasParts
 from countveil.estimators.results import Results
 from countveil.estimators.starting import portable, start_of
 from countveil.inference import posterior as posteriors
@@ -57,7 +56,7 @@ class Given(NamedTuple):
     model: Factorization
 
 
-class FactorizationEstimator(Results, HasParts, TakesOptions, ShownInNotebooks, BaseEstimator):
+class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes (after ``fit``):

@@ -14,6 +14,8 @@ from countveil.inference import posterior as posteriors
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
 
+UNDETERMINED = 0.5
+"""Spread of a component that the data do not determine: half of it differs from draw to draw."""
 COLUMNS = ["component", "prevalence", "rank", "member", "probability", "lower", "upper"]
 
 
@@ -95,6 +97,31 @@ class HasParts(Readable):
         group = next(iter(parts)) if axis is None else self._listed_along(axis).group
         found = posteriors.shares_table(self._sizes(group), parts[group].one, interval)
         return as_calibrated(found, self.why_no_intervals, uncalibrated)
+
+    def member_spread(self, axis: str) -> np.ndarray:
+        """(K,) how far draws of each component, in one half of a chain, lie from the mean of the other half.
+
+        The distance is total variation along the axis: half the sum of absolute differences of shares, from 0 (the
+        same) to 1 (no member in common). Were the truth one more draw of the chain, this would be the expected error of
+        the component's mean. A chain in a poor mode errs by more (docs/methods.md has measurements).
+
+        Raises:
+            ValueError: an axis along which nothing can be listed.
+        """
+        each = self._listed_along(axis)
+        draws = self.posterior["posterior"][each.factor.name].transpose("chain", "draw", each.component, axis)
+        return posteriors.spread(draws.to_numpy())
+
+    def undetermined(self) -> dict[Part, tuple[int, int]]:
+        """How many components of each kind the data do not determine, and how many there are.
+
+        Such a component's ``member_spread`` is above ``UNDETERMINED`` along every axis along which its kind is listed.
+        """
+        found = {}
+        for part in self.parts:
+            least = np.min([self.member_spread(axis) for axis in part.axes], axis=0)
+            found[part] = int((least > UNDETERMINED).sum()), least.size
+        return found
 
     def member_means(self, axis: str) -> np.ndarray:
         """(K, n) posterior mean of each component over the entries of an axis, as shares that sum to one.

@@ -10,10 +10,15 @@ import xarray as xr
 from countveil import fit_files
 from countveil.data.matrices import check_mask
 from countveil.estimators.checks import check_integer
-from countveil.estimators.reading import Readable
+from countveil.estimators.parts import HasParts
 from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
-from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_optimiser
+from countveil.inference.diagnostics import (
+    Diagnostics,
+    diagnose,
+    diagnose_optimiser,
+    undetermined_in_words,
+)
 from countveil.inference.file_checks import check_tree
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
@@ -23,7 +28,7 @@ from countveil.models.spec import Spec
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(Readable):
+class Results(HasParts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
@@ -49,19 +54,26 @@ class Results(Readable):
     def diagnostics(self) -> Diagnostics:
         """Whether to trust the fit, in words, with the numbers behind it.
 
-        For a sampler R-hat and effective sample sizes of the log-likelihood and of rates; for an optimiser
+        For a sampler R-hat and effective sample sizes of the log-likelihood and of rates, and how many components
+        the data do not determine; for an optimiser
         whether it converged, and whether it explains the positive reports.
         """
         tree = self.posterior
-        if "optimisation" not in tree.children:
-            return diagnose(posteriors.label_free(*self._fitted()))
-        found = tree["optimisation"]
-        return diagnose_optimiser(
-            METHODS[tree.attrs["method"]].starved,
-            bool(found.attrs["converged"]),
-            found.sizes["iteration"],
-            tree.attrs["signal_share"],
-        )
+        if "optimisation" in tree.children:
+            found = tree["optimisation"]
+            return diagnose_optimiser(
+                METHODS[tree.attrs["method"]].starved,
+                bool(found.attrs["converged"]),
+                found.sizes["iteration"],
+                tree.attrs["signal_share"],
+            )
+        sampled = diagnose(posteriors.label_free(*self._fitted()))
+        doubts = [
+            undetermined_in_words(part.one, part.many, n, total)
+            for part, (n, total) in self.undetermined().items()
+            if n
+        ]
+        return sampled._replace(verdict=" ".join([sampled.verdict, *doubts]))
 
     def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
         """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).

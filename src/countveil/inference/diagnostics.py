@@ -96,6 +96,15 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
     return f"The chains agree (R-hat up to {r_hat:.2f}) and the effective draws suffice (at least {ess:.0f})."
 
 
+def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
+    """What to say of n of ``total`` components that the data do not determine; ``one`` is a "topic"."""
+    said = f"The {many} cannot be found" if n == total else f"{n} of {total} {many} are largely undetermined"
+    return (
+        f"{said}: more than half of {'each' if n > 1 else f'such a {one}'} differs from draw to draw. "
+        f"More data, less noise or fewer {many} may help."
+    )
+
+
 def signal_share(
     observations: Observations, theta: np.ndarray, phi: np.ndarray, likelihood: Likelihood = POISSON
 ) -> float:

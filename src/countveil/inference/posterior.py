@@ -250,6 +250,30 @@ def shares_table(sizes: np.ndarray, component: str, interval: float) -> pd.DataF
     )
 
 
+def spread(draws: np.ndarray) -> np.ndarray:
+    """(K,) mean total variation between draws of one half of a chain and the mean of its other half.
+
+    draws is (C, S, K, n); every component of every draw is scaled to sum to one. NaN for fewer than two draws. Means of
+    the same half would lie too near, since neighbouring draws are alike.
+    """
+    n_chains, n_draws, n_components, _ = draws.shape
+    if n_draws < 2:
+        return np.full(n_components, np.nan)
+    found = np.zeros(n_components)
+    for chain in draws:
+        halves = chain[: n_draws // 2], chain[n_draws // 2 :]
+        means = [sum(shares(draw) for draw in half) / len(half) for half in halves]
+        for half, mean in zip(halves, reversed(means), strict=True):
+            found += sum(np.abs(shares(draw) - mean).sum(axis=1) for draw in half) / len(half)
+    return found / (4.0 * n_chains)
+
+
+def shares(components: np.ndarray) -> np.ndarray:
+    """(K, n) float64 rows scaled to sum to one; a row of zeros stays."""
+    values = components.astype(np.float64)
+    return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny))
+
+
 def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 

@@ -15,6 +15,8 @@ SMALL = 0.05
 """Relative differences up to this are not reported."""
 LOW_COVERAGE = 0.75
 """A coverage of the middle 90% of draws below this is reported; short chains alone bring it somewhat below 0.9."""
+TOPICS_LOST = 0.5
+"""With a larger topic error, more than half of a topic is wrong."""
 GOALS = ("mae", "mae_of_rates", "log_score", "topic_error", "topic_cosine", "interval_width", "share_width")
 
 
@@ -141,6 +143,11 @@ def _verdict(here: pd.DataFrame) -> str:
     line = f"{head}: {'; '.join(said)}."
     if not _worse(here.loc[COLUMN_MEANS.name], ours, "log_score"):
         line += " Ours says no more about a row than the words' means over all rows: too much noise, or too few rows."
+    if ours["topic_error"] > TOPICS_LOST:
+        line += (
+            " Do not expect ours to find the topics: more than half of a topic is wrong "
+            f"(topic error {ours['topic_error']:.2g})."
+        )
     return line
 
 
