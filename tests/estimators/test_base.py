@@ -188,6 +188,13 @@ def test_parameters_may_be_numpy_numbers(tmp_path):
     assert TopicModel.load(tmp_path / "fit.nc").n_topics == 2
 
 
+@pytest.mark.parametrize("alpha", [pd.Series([0.1, 0.5]), np.array([0.1, 0.5]), np.array(0.5), "0.5", True])
+def test_an_alpha_of_the_model_is_a_number(alpha):
+    message = rf"alpha must be a number in \[0, 1\) or None, got {type(alpha).__name__}: .*PrivatizedCounts\(X, alpha\)"
+    with pytest.raises(ValueError, match=message):
+        cv.TopicModel(2, alpha=alpha).fit(np.ones((2, 2)))
+
+
 @pytest.mark.parametrize(
     "data", [np.ones((3, 4), dtype=int), [[1, 2]], sp.csr_array((3, 4)), pd.DataFrame([[1]])]
 )

@@ -87,6 +87,12 @@ def is_default(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
+def texts_of(index: Any) -> list[str]:
+    """Labels of an index or a sequence as text, those of several levels joined by ``SEPARATOR``."""
+    levels = isinstance(index, pd.MultiIndex)
+    return [SEPARATOR.join(map(str, label)) if levels else str(label) for label in index]
+
+
 def axis_labels(index: pd.Index, axis: str) -> list[str] | None:
     """Labels as text, those of several levels joined by ``SEPARATOR``; None for pandas' default numbering.
 
@@ -97,8 +103,7 @@ def axis_labels(index: pd.Index, axis: str) -> list[str] | None:
     """
     if is_default(index):
         return None
-    levels = isinstance(index, pd.MultiIndex)
-    texts = [SEPARATOR.join(map(str, label)) if levels else str(label) for label in index]
+    texts = texts_of(index)
     distinct = len(set(texts))
     if distinct < index.nunique(dropna=False):
         alike = (index[np.array(texts) == text].unique() for text in Counter(texts))
@@ -121,21 +126,3 @@ def warn_of_white_space(texts: list[str], axis: str) -> None:
                 stacklevel=2,
             )
             return
-
-
-def mask_values(mask: pd.DataFrame, reports: Any) -> np.ndarray:
-    """A mask in a DataFrame as an array.
-
-    Raises:
-        ValueError: its labels are not those of the reports, in their order.
-    """
-    if isinstance(reports, pd.DataFrame):
-        for axis, own, wanted in (
-            ("row", mask.index, reports.index), ("column", mask.columns, reports.columns),
-        ):  # fmt: skip
-            if not (is_default(own) or own.equals(wanted)):
-                raise ValueError(f"mask must have the {axis} labels of reports in their order, got others")
-    whole = (
-        all(pd.api.types.is_bool_dtype(dtype) for dtype in mask.dtypes) and not mask.isna().to_numpy().any()
-    )
-    return mask.to_numpy(dtype=bool) if whole else mask.to_numpy()

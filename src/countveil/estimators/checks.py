@@ -42,6 +42,16 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
 
+def check_level(name: str, value: Any) -> None:
+    """Refuse what is neither a number nor None."""
+    if value is None or (isinstance(value, int | float | np.number) and not isinstance(value, bool)):
+        return
+    raise ValueError(
+        f"{name} must be a number in [0, 1) or None, got {type(value).__name__}: levels of rows, columns or cells go "
+        "with the data, PrivatizedCounts(X, alpha)"
+    )
+
+
 def check_plain(X: Any, estimator: Any) -> dict[str, Any]:
     """Reports in a plain array, and the mask and labels they came with, by the rules of scikit-learn.
 
