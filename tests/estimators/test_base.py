@@ -292,7 +292,7 @@ def test_transform_refuses_other_words(fit):
     with pytest.raises(ValueError, match="X must have the columns of the fit, 8, got 5"):
         fit.transform(PrivatizedCounts(np.ones((2, 5), dtype=int), 0.5))
     swapped = [WORDS[1], WORDS[0], *WORDS[2:]]
-    with pytest.raises(ValueError, match="in their order, got '水' for 'Käse' at column 0"):
+    with pytest.raises(ValueError, match="in their order, got '水' for 'Käse' at word 0"):
         fit.transform(PrivatizedCounts(np.ones((2, 8), dtype=int), 0.5, column_labels=swapped))
     with pytest.raises(TypeError, match="alpha"):
         fit.transform(np.ones((2, 8)))
