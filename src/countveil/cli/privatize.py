@@ -1,5 +1,6 @@
 """``countveil privatize``: a release from a matrix of true counts."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,7 +75,11 @@ def privatize_counts(
         check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
     check_format(counts)
-    table = read_counts(counts, not no_header, row_labels, vocabulary)
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        table = read_counts(counts, not no_header, row_labels, vocabulary)
+    for doubt in doubts:
+        say(f"warning: {doubt.message}", err=True)
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
         say(f"warning: every count in {counts} is zero; is it the right file?", err=True)
