@@ -16,10 +16,7 @@ from countveil.models.factorization import Factor, Factorization
 from countveil.models.layout import Layout, latent_groups
 
 LARGEST = 1e17  # no count that is taken is as large
-ALIKE = {
-    "rtol": 1e-4,
-    "atol": 1e-140,
-}  # the same value from means of many draws in float32, which holds no 1e-150
+RTOL, ATOL = 1e-4, 1e-140  # of means of many draws of one value in float32, which holds no 1e-150
 
 Labels = Sequence[Sequence[Any] | None]  # of each output axis
 
@@ -107,7 +104,7 @@ def check_fixed(factors: tuple[np.ndarray | None, ...], model: Factorization) ->
     for factor, value in zip(model.factors, factors, strict=True):
         if value is None or factor.fixed is None:
             continue
-        same = value.shape == factor.fixed.shape and np.allclose(value, factor.fixed, **ALIKE)
+        same = value.shape == factor.fixed.shape and np.allclose(value, factor.fixed, RTOL, ATOL)
         if not same:
             raise ValueError(
                 f"start must leave out factors that are fixed, got {factor.name!r} with values other than the fixed "
