@@ -205,6 +205,7 @@ def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topi
         assert band in other or band == "check below"
     for number_of_fit in ("positive reports, by this fit", "expects the true counts to add up to"):
         assert number_of_fit in text
+    assert ("which takes the noise into account" in text) is bool(options)
     assert len(read(render(fit, release)).named("img")) == 1
 
 

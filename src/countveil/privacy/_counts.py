@@ -245,7 +245,7 @@ def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
 
     if counts.ndim == 1:
         _refuse_empty(counts.shape)
-        return _checked(counts.to_numpy(), lambda i: (i,)), _names(counts.index), None
+        return _checked(counts.to_numpy(), lambda i: (i,)), labels_of(counts.index), None
     rows, columns = counts.shape
     _refuse_empty((rows, columns))
     if isinstance(counts.iloc[0, 0], str):
@@ -254,7 +254,7 @@ def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
     for column in range(columns):
         values[:, column] = _checked(counts.iloc[:, column].to_numpy(), lambda i, j=column: (i, j))  # type: ignore[misc]
     _index.check_columns("counts", list(counts.columns), values, _is_default(counts.index))
-    return values, _names(counts.index), _names(counts.columns)
+    return values, labels_of(counts.index), labels_of(counts.columns)
 
 
 def _refuse_numbers(names: list[str] | None, table: Any) -> None:
@@ -269,7 +269,7 @@ def _refuse_numbers(names: list[str] | None, table: Any) -> None:
         )
 
 
-def _names(index: Any) -> list[str] | None:
+def labels_of(index: Any) -> list[str] | None:
     """An index's labels, those of several levels joined; None for the default numbering from 0."""
     if _is_default(index):
         return None

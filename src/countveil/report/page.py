@@ -104,6 +104,7 @@ def gathered(
         "promise": promise_of(fit, release),
         "shape": fit.data_in_words(),
         "noise_table": noise_table(fit),
+        "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
