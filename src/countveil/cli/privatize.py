@@ -1,6 +1,5 @@
 """``countveil privatize``: a release from a matrix of true counts."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
 from countveil.cli.say import say
+from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.counting import format_of
@@ -69,17 +69,11 @@ def privatize_counts(
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
-    from countveil.data.io import read_counts
-
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
     check_format(counts)
-    with warnings.catch_warnings(record=True) as doubts:
-        warnings.simplefilter("always")
-        table = read_counts(counts, not no_header, row_labels, vocabulary)
-    for doubt in doubts:
-        say(f"warning: {doubt.message}", err=True)
+    table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
         say(f"warning: every count in {counts} is zero; is it the right file?", err=True)

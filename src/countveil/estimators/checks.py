@@ -54,7 +54,7 @@ def check_labels_of_fit(
     for (dim, known), names in zip(axes.items(), labels, strict=True):
         if names is None or known.dtype.kind not in "OUT":
             continue
-        for i, (fitted, given) in enumerate(zip(known, names, strict=True)):
+        for i, (fitted, given) in enumerate(zip(known.tolist(), names, strict=True)):
             if fitted != given:
                 raise ValueError(f"{rule}, got {given!r} for {fitted!r} at {dim} {i}")
 
