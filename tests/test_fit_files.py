@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import warnings
+import zlib
 
 import h5py
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import countveil as cv
 from countveil import fit_files
+from countveil.hdf5 import Checked
 from countveil.privacy import _seal
 from countveil.report import load_fit
 from tests import hostile
@@ -162,3 +164,34 @@ def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
         assert fit_files.inspect(valid) == "TopicModel"
         with pytest.raises(ValueError, match=r"posterior/theta, got -2\.0"):
             fit_files.inspect(bad)
+
+
+RNG = np.random.default_rng(5)
+NUMBERS = RNG.random(64)
+SHUFFLED = np.ascontiguousarray(NUMBERS.view(np.uint8).reshape(64, 8).T).tobytes()
+CHUNKS = {  # (filters skipped, a bit for each in the order shuffle, deflate; content; whether it is 64 numbers)
+    "no filter skipped": (0b00, zlib.compress(SHUFFLED), True),
+    "no shuffle": (0b01, zlib.compress(NUMBERS.tobytes()), True),
+    "no deflate": (0b10, SHUFFLED, True),
+    "neither": (0b11, NUMBERS.tobytes(), True),
+    "more, no filter skipped": (0b00, zlib.compress(bytes(100_000)), False),
+    "more, no shuffle": (0b01, zlib.compress(bytes(100_000)), False),
+    "more, no deflate": (0b10, bytes(600), False),
+    "more, neither": (0b11, bytes(600), False),
+}
+
+
+@pytest.mark.parametrize(("skipped", "content", "whole"), CHUNKS.values(), ids=CHUNKS)
+def test_a_chunk_is_unpacked_where_deflate_was_not_skipped(skipped, content, whole, tmp_path):
+    """HDF5 leaves a chunk as it is where a filter would not make it smaller, and notes so beside it."""
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        made = file.create_dataset(
+            "a", shape=(64,), dtype="f8", chunks=(64,), shuffle=True, compression="gzip"
+        )
+        made.id.write_direct_chunk((0,), content, filter_mask=skipped)
+    with h5py.File(tmp_path / "a.nc") as file:
+        if whole:
+            np.testing.assert_array_equal(Checked(file).datasets["a"][()], NUMBERS)
+        else:
+            with pytest.raises(ValueError, match="got a chunk that unpacks to more at a"):
+                Checked(file)

@@ -32,7 +32,7 @@ def simulate_release(
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
-    levels = read_levels(level, table.shape[0])
+    levels = read_levels(level, table.shape[0], table.labels[0])
     truncate = read_truncate(truncate, table)
     noise = _noise(levels, (table.shape[0], math.prod(table.shape[1:])), rng)
     return release(table, levels, truncate, lambda start, stop: noise[start:stop], simulated=True)

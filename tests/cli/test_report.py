@@ -55,6 +55,15 @@ def test_the_naive_way_is_shown_beside_it_if_asked(here):
     assert "naive must come with the release that was fitted, got no --release" in said
 
 
+def test_a_release_with_labels_in_another_order_is_refused(here):
+    release = cv.Release.load("survey.npz")
+    counts = pd.DataFrame(np.asarray(release.reports).clip(0), columns=release.column_labels)
+    cv.privatize(counts[list("edcba")], cv.PrivacyLevel(1, 1)).save("other.npz")
+    said = fails("report", "fit.nc", "-o", "fit.html", "--release", "other.npz")
+    assert "release must be the one that was fitted, got 'e' for 'a' at word 0" in said
+    assert not (here / "fit.html").exists()
+
+
 def test_what_cannot_be_reported_is_refused_in_one_line(here):
     assert "output must end in .html, got fit.pdf" in fails("report", "fit.nc", "-o", "fit.pdf")
     assert "no fit at none.nc" in fails("report", "none.nc", "-o", "a.html")

@@ -108,8 +108,9 @@ FORGOTTEN = {
     "text": (frame().reset_index(), "text in"),
     "categories": (frame().reset_index().astype({"index": "category"}), "text in column 0"),
     "numbers as text": (frame(rows="123").reset_index(), "text in"),
-    "saved": (saved(frame(rows=[0, 1, 2])), "first column called 'Unnamed: 0'"),
+    "saved": (saved(frame(rows=[0, 1, 2])), "column called 'Unnamed: 0'"),
     "saved sparse": (saved(frame(rows=[0, 1, 2])).astype(pd.SparseDtype(int, 0)), "called 'Unnamed: 0'"),
+    "reset": (frame(rows=[5, 6, 8]).reset_index(), "column called 'index'"),
 }
 
 
@@ -136,18 +137,51 @@ def test_text_and_dates_in_later_columns_are_refused():
 def counted(first, **options):
     """A frame of twelve rows with this first column."""
     rest = np.random.default_rng(1).poisson(3.0, (12, 2))
-    return pd.DataFrame({"id": first, "aid": rest[:, 0], "talk": rest[:, 1]}, **options)
+    return pd.DataFrame({"count": first, "aid": rest[:, 0], "talk": rest[:, 1]}, **options)
 
 
-@pytest.mark.parametrize("first", [range(12), range(1, 13), [7 * i * i for i in range(12)]])
-def test_a_first_column_that_increases_is_warned_of(first):
+WARNED = {
+    "increases": (counted([7 * i * i for i in range(12)]), "the first column increases from row to row"),
+    "increases, floats": (counted([7.0 * i * i for i in range(12)]), "the first column increases"),
+    "numbers the rows": (
+        counted(range(12), index=list("abcdefghijkl")),
+        "column 0 holds consecutive numbers",
+    ),
+    "numbers the rows, floats": (
+        counted(range(12))[["aid", "count", "talk"]].astype({"count": float}),
+        "column 1 holds consecutive numbers",
+    ),
+    "ids": (
+        counted([7 * i * i for i in range(12)][::-1]).rename(columns={"count": "doc_id"}),
+        "column 'doc_id'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), WARNED.values(), ids=WARNED)
+def test_a_column_that_looks_like_an_index_is_warned_of(data, message):
     for make in (ExactCounts, lambda data: cv.privatize(data, LEVEL)):
-        with pytest.warns(UserWarning, match=f"increases from row to row, as an index does.*{REMEDY}"):
-            make(counted(first))
-        make(counted(first, index=[f"row {i}" for i in range(12)]))
-        make(counted(first)[:9])
-        make(counted([*list(first)[:-1], 0]))
-        make(counted(np.array(first, dtype=float)))
+        with pytest.warns(UserWarning, match=f"{message}.*{REMEDY}"):
+            make(data)
+        make(data.set_index(next(name for name in data if name in ("count", "doc_id"))))
+
+
+def test_a_column_of_counts_that_could_be_an_index_is_not_warned_of():
+    increasing = [7 * i * i for i in range(12)]
+    for make in (ExactCounts, lambda data: cv.privatize(data, LEVEL)):
+        make(counted(increasing, index=[f"row {i}" for i in range(12)]))
+        make(counted(range(12))[:9])
+        make(counted([*increasing[:-1], 0]))
+
+
+def test_a_table_that_was_saved_twice_with_its_index_is_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    frame(rows=range(3)).to_csv(path)
+    pd.read_csv(path).to_csv(path)
+    for make in (ExactCounts, lambda data: cv.privatize(data, LEVEL)):
+        for options in ({}, {"index_col": 0}):
+            with pytest.raises(ValueError, match=r"column called 'Unnamed: 0(\.1)?'.*or leave it out"):
+                make(pd.read_csv(path, **options))
 
 
 LABELS = {

@@ -106,6 +106,47 @@ def test_csv_faults_name_the_place_and_no_value(csv_file, text, message):
     assert "secret" not in str(caught.value)
 
 
+ROWS = range(1, 13)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("number,a\n" + "".join(f"{i},{i % 3}\n" for i in ROWS), {}, "the first column increases"),
+        ("a,number\n" + "".join(f"{i % 3},{i}.0\n" for i in ROWS), {}, "column 1 holds consecutive numbers"),
+        (
+            ",doc_id,a\n" + "".join(f"x,{i * i % 13},{i}{i}\n" for i in ROWS[:4]),
+            {},
+            "column 'doc_id' has another",
+        ),
+        (
+            "".join(f"{i % 3},{i}\n" for i in ROWS),
+            {"header": False},
+            "column 1 holds.*, once the file has a header row",
+        ),
+    ],
+)
+def test_a_column_of_a_csv_that_looks_like_an_index_is_warned_of(csv_file, text, options, message):
+    path = csv_file(text)
+    rule = f"if it names the rows of the counts in {re.escape(str(path))}, name it with --row-labels"
+    with pytest.warns(UserWarning, match=rule) as caught:
+        read_counts(path, **options)
+    assert re.search(message, str(caught[0].message))
+
+
+def test_a_saved_index_in_a_csv_is_refused_except_as_row_labels(csv_file):
+    path = csv_file(",Unnamed: 0,a\n0,0,2\n1,1,0\n")
+    message = (
+        f"counts in {path} must not have their index among them, got a column called 'Unnamed: 0': name it"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_counts(path)
+    path = csv_file("a,index\n2,7\n0,5\n1,3\n")
+    with pytest.raises(ValueError, match="got a column called 'index'"):
+        read_counts(path)
+    assert read_counts(path, row_labels="index").row_labels == ["7", "5", "3"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -188,6 +188,13 @@ def test_parameters_may_be_numpy_numbers(tmp_path):
     assert TopicModel.load(tmp_path / "fit.nc").n_topics == 2
 
 
+@pytest.mark.parametrize("alpha", [pd.Series([0.1, 0.5]), np.array([0.1, 0.5]), np.array(0.5), "0.5", True])
+def test_an_alpha_of_the_model_is_a_number(alpha):
+    message = rf"alpha must be a number in \[0, 1\) or None, got {type(alpha).__name__}: .*PrivatizedCounts\(X, alpha\)"
+    with pytest.raises(ValueError, match=message):
+        cv.TopicModel(2, alpha=alpha).fit(np.ones((2, 2)))
+
+
 @pytest.mark.parametrize(
     "data", [np.ones((3, 4), dtype=int), [[1, 2]], sp.csr_array((3, 4)), pd.DataFrame([[1]])]
 )
@@ -285,7 +292,7 @@ def test_transform_refuses_other_words(fit):
     with pytest.raises(ValueError, match="X must have the columns of the fit, 8, got 5"):
         fit.transform(PrivatizedCounts(np.ones((2, 5), dtype=int), 0.5))
     swapped = [WORDS[1], WORDS[0], *WORDS[2:]]
-    with pytest.raises(ValueError, match="in their order, got '水' for 'Käse' at column 0"):
+    with pytest.raises(ValueError, match="in their order, got '水' for 'Käse' at word 0"):
         fit.transform(PrivatizedCounts(np.ones((2, 8), dtype=int), 0.5, column_labels=swapped))
     with pytest.raises(TypeError, match="alpha"):
         fit.transform(np.ones((2, 8)))

@@ -74,3 +74,26 @@ def test_known_offsets_do_not_change_the_total_of_a_projection(method, offset):
     data = cv.PrivatizedCounts(reports, 0.5, row_offset=np.full(60, offset))
     fit = cv.TopicModel(2, method=method, **SHORT).fit(data)
     assert fit.transform(data).sum() == pytest.approx(counts.sum(), rel=0.1)
+
+
+def test_columns_have_the_labels_of_the_fit_along_every_axis():
+    counts = np.random.default_rng(1).poisson(2.0, (5, 3, 2))
+    labels = [None, ["aid", "talk", "war"], ["one", "two"]]
+    fit = cv.TensorModel(2, **SHORT).fit(cv.ExactCounts(counts, labels=labels))
+    assert fit.transform(cv.ExactCounts(counts, labels=labels)).shape == (5, 2)
+    for axis, message in ((1, "got 'war' for 'aid' at mode1 0"), (2, "got 'two' for 'one' at mode2 0")):
+        other = [names if a != axis else names[::-1] for a, names in enumerate(labels)]
+        with pytest.raises(ValueError, match=f"X must have the columns of the fit in their order, {message}"):
+            fit.transform(cv.ExactCounts(counts, labels=other))
+
+
+def test_columns_named_by_labels_are_columns_named_by_column_labels():
+    counts, names = np.random.default_rng(1).poisson(2.0, (5, 3)), ["aid", "talk", "war"]
+    fit = cv.TopicModel(2, **SHORT).fit(cv.ExactCounts(counts, labels=[None, names]))
+    with pytest.raises(ValueError, match="in their order, got 'war' for 'aid' at word 0"):
+        fit.transform(cv.ExactCounts(counts, labels=[None, names[::-1]]))
+    batches = cv.TopicModel(2, **SHORT | {"method": "svi"})
+    for _ in range(2):
+        batches.partial_fit(cv.ExactCounts(counts, labels=[None, names]))
+    with pytest.raises(ValueError, match="in their order, got 'war' for 'aid' at word 0"):
+        batches.partial_fit(cv.ExactCounts(counts, labels=[None, names[::-1]]))

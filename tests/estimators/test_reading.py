@@ -1,6 +1,7 @@
 """The matrix form of fits whose rows are any axes of the data."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -66,6 +67,47 @@ def test_releases_on_disk_are_observed_in_memory_s_form(tmp_path):
         rows, columns = np.indices((5, 4)).reshape(2, -1)
         expected = np.maximum(np.asarray(release.reports), 0).ravel()
         np.testing.assert_array_equal(np.maximum(seen.cells(rows, columns)[0], 0), expected)
+
+
+NAMED = {"d": list("pqrst"), "v": list("abcd"), "y": ["x", "y", "z"]}
+
+
+@pytest.fixture(scope="module")
+def named_fit():
+    data = cv.PrivatizedCounts(COUNTS, 0.3, labels=list(NAMED.values()))
+    return cv.PoissonFactorization("dk,vk,yk->dvy", {"k": 2}, **QUICK).fit(data)
+
+
+READERS = {
+    "log_predictive": lambda fit, data: fit.log_predictive(data),
+    "log_likelihood": lambda fit, data: fit.log_likelihood(data),
+    "true_counts": lambda fit, data: cv.plotting.true_counts(fit, data, [("q", "b", "y")]),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("axis", range(3))
+def test_data_beside_a_fit_have_its_labels_in_their_order(named_fit, read, axis):
+    dim = list(NAMED)[axis]
+    read(named_fit, cv.PrivatizedCounts(COUNTS, 0.3, labels=list(NAMED.values())))
+    read(named_fit, cv.PrivatizedCounts(COUNTS, 0.3))
+    labels = list(NAMED.values())
+    labels[axis] = [labels[axis][0], *labels[axis][:0:-1]]
+    first, other = NAMED[dim][1], NAMED[dim][-1]
+    message = f"must have the labels of the fit in their order, got '{other}' for '{first}' at {dim} 1"
+    with pytest.raises(ValueError, match=message):
+        read(named_fit, cv.PrivatizedCounts(COUNTS, 0.3, labels=labels))
+
+
+def test_cells_beside_a_fit_have_its_labels_in_their_order():
+    frame = pd.DataFrame(COUNTS[:, :, 0], index=NAMED["d"], columns=NAMED["v"])
+    data = cv.PrivatizedCounts(frame, 0.3)
+    fit = cv.TopicModel(2, **QUICK).fit(data)
+    cells = frame > 2
+    np.testing.assert_array_equal(fit.log_predictive(data, cells), fit.log_predictive(data, cells.to_numpy()))
+    message = "cells must have the word labels of reports in their order, got 'd' for 'a' at word 0"
+    with pytest.raises(ValueError, match=message):
+        fit.log_predictive(data, cells[list("dcba")])
 
 
 def test_before_fit_there_is_nothing_to_read():

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from sklearn.base import clone
@@ -114,6 +115,71 @@ def test_a_copy_keeps_the_fit_that_it_starts_at_and_a_file_does_not(tmp_path):
     assert clone(later).start is earlier
     later.fit(data).save(tmp_path / "fit.nc")
     assert cv.TopicModel.load(tmp_path / "fit.nc").start == "auto"
+
+
+def held(topics, **options):
+    """A model whose topics are fixed."""
+    return cv.PoissonFactorization(
+        "dk,kv->dv", {"k": 3}, names=("theta", "phi"), fixed={"phi": topics}, **{**SHORT, **options}
+    )
+
+
+@pytest.mark.parametrize("method", ["gibbs", "em"])
+def test_values_of_a_fixed_factor_are_refused_except_those_that_it_is_fixed_at(method):
+    data, theta, topics = scene()
+    topics[:, 0] = 0.0
+    other = topics[::-1].copy()
+    earlier = held(topics, method=method, draws=500 if method == "em" else 4, max_iter=3).fit(data)
+    given = {"theta": theta, "phi": topics}
+    for start in (earlier, given, {"theta": theta}, {"phi": topics}):
+        held(topics, start=start).fit(data)
+    free = cv.PoissonFactorization("dk,kv->dv", {"k": 3}, names=("theta", "phi"), start=earlier, **SHORT)
+    free.fit(data)
+    message = "start must leave out factors that are fixed, got 'phi' with values other than the fixed ones"
+    for start in (earlier, given, {"phi": topics}, {"theta": theta[:, :2], "phi": other[:2]}, free):
+        with pytest.raises(ValueError, match=message):
+            held(other, start=start).fit(data)
+    held(other, start={"theta": earlier.posterior["posterior"]["theta"].mean(("chain", "draw"))}).fit(data)
+
+
+def test_tables_are_matched_by_their_labels():
+    data, theta, topics = scene()
+    rows, words = data.row_labels, data.column_labels
+    tables = {
+        "theta": pd.DataFrame(theta, index=rows, columns=["x", "y", "z"]),
+        "phi": pd.DataFrame(topics, columns=words),
+    }
+    plain, ordered, shuffled, unlabelled = (
+        cv.TopicModel(3, start=start, **SHORT).fit(data).posterior["posterior"]["phi"].to_numpy()
+        for start in (
+            {"theta": theta, "phi": topics},
+            tables,
+            {"theta": tables["theta"][::-1], "phi": tables["phi"][words[::-1]]},
+            {"theta": pd.DataFrame(theta), "phi": pd.DataFrame(topics)},
+        )
+    )
+    for each in (ordered, shuffled, unlabelled):
+        np.testing.assert_array_equal(each, plain)
+    with pytest.raises(ValueError, match="start's theta must share labels along 'doc' with the data"):
+        cv.TopicModel(3, start={"theta": tables["theta"].set_axis(range(100, 130))}, **SHORT).fit(data)
+    with pytest.raises(ValueError, match="start's theta must have 30 entries along 'doc', got 5"):
+        cv.TopicModel(3, start={"theta": pd.DataFrame(theta[:5])}, **SHORT).fit(data)
+
+
+def test_a_model_cannot_start_at_itself():
+    data, _, _ = scene()
+    first = cv.TopicModel(3, **SHORT).fit(data)
+    second = cv.TopicModel(3, start=first, **SHORT)
+    third = cv.TopicModel(3, start=second, **SHORT)
+    with pytest.raises(ValueError, match="start must be another fit, got the model itself: make a new model"):
+        first.start = first
+    for later in (second, third):
+        with pytest.raises(ValueError, match="got the model itself, where an earlier one starts: make a new"):
+            first.set_params(start=later)
+    assert first.start == "auto"
+    assert "start=TopicModel(" in repr(third)
+    assert third.get_params()["start"] is second
+    assert clone(third).start is second
 
 
 @pytest.mark.parametrize(

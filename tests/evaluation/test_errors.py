@@ -1,8 +1,10 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+import xarray as xr
 from scipy import stats
 from scipy.stats import poisson
 from sklearn import metrics
@@ -112,3 +114,29 @@ def test_divergence_at_the_ends():
     assert poisson_divergence([0.0], [3.0]) == 3.0
     assert poisson_divergence([3.0], [0.0]) == np.inf
     assert poisson_divergence([1e-310], [1e15]) == 1e15  # their ratio is zero in doubles
+
+
+LABELLED = {
+    "tables": lambda rows: pd.DataFrame(RATE, index=list(rows), columns=list("xyz")),
+    "rates of a fit": lambda rows: xr.DataArray(
+        RATE, dims=("doc", "word"), coords={"doc": list(rows), "word": list("xyz")}
+    ),
+}
+
+
+def turned(score):
+    """A score that takes the counts first, with the rate first."""
+    return lambda rate, counts: score(counts, rate)
+
+
+@pytest.mark.parametrize("make", LABELLED.values(), ids=LABELLED)
+@pytest.mark.parametrize("score", [mean_absolute_error, turned(poisson_divergence), turned(log_score)])
+def test_labels_of_rates_and_counts_must_agree(make, score):
+    counts = pd.DataFrame(COUNTS, index=["a", "b"], columns=list("xyz"))
+    wanted = score(RATE, COUNTS)
+    for rate, true in ((make("ab"), counts), (make("ab"), COUNTS), (RATE, counts), (make("01"), counts)):
+        assert score(rate, true) == wanted
+    with pytest.raises(ValueError, match="got 'b' for 'a' at entry 0 of axis 0"):
+        score(make("ba"), counts)
+    with pytest.raises(ValueError, match="got 'x' for 'z' at entry 0 of axis 1"):
+        score(make("ab"), counts[list("zyx")])

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from scipy import stats
 
 import countveil.privacy._counts as reading
-from countveil.privacy import PrivacyLevel, Release, noise, privatize
+from countveil.privacy import PrivacyLevel, Release, noise, privatize, privatize_to_files
 from countveil.privacy._counts import Counts
+from countveil.simulation import simulate_release
 
 CRITICAL = 1e-8
 LEVEL = PrivacyLevel(1, 2)
@@ -182,6 +183,37 @@ def privatize_lists(table: Counts, level: PrivacyLevel, truncate: bool):
     from importlib import import_module
 
     return import_module("countveil.privacy.privatize")._noisy_lists(table, level, truncate)
+
+
+OTHER_ORDERS = {
+    "labels": (list("abc"), list("cba"), 0),
+    "one other": (list("abc"), list("abd"), 2),
+    "numbers of the table": ([2, 0, 1], None, 0),
+    "numbers of the levels": (None, [0, 2, 1], 1),
+}
+
+
+@pytest.mark.parametrize(("rows", "index", "row"), OTHER_ORDERS.values(), ids=OTHER_ORDERS)
+def test_levels_of_other_rows_are_refused(rows, index, row, tmp_path):
+    counts = pd.DataFrame(np.arange(6).reshape(3, 2), index=rows, columns=["x", "y"])
+    levels = [PrivacyLevel(1, n) for n in (1, 2, 3)]
+    series = pd.Series(levels, index=index)
+    calls = {
+        "one": lambda level: privatize(counts, level),
+        "files": lambda level: privatize_to_files(counts, level, tmp_path / "parts"),
+        "simulated": lambda level: simulate_release(counts, level, np.random.default_rng(1)),
+    }
+    for call in calls.values():
+        with pytest.raises(
+            ValueError, match=f"level must have the row labels of counts .* another at row {row}"
+        ):
+            call(series)
+    assert privatize(counts, series.tolist()).levels == tuple(levels)
+    ordered = pd.Series(levels, index=counts.index)
+    assert privatize(counts, ordered).levels == tuple(levels)
+    assert privatize(counts.to_numpy(), pd.Series(levels, index=list("abc"))).levels == tuple(levels)
+    if rows is None or isinstance(rows[0], str):
+        assert privatize(counts, pd.Series(levels)).levels == tuple(levels)
 
 
 def test_each_row_has_the_level_its_author_chose():

@@ -178,6 +178,37 @@ def test_an_optimiser_and_any_einsum_have_pages_too(release):
     assert "This model's factors are not shown here" in text
 
 
+UNCALIBRATED = {
+    "cavi": ("method 'cavi' are not calibrated", {"method": "cavi"}),
+    "em": ("method 'em' are not calibrated", {"method": "em"}),
+    "naive": ("a naive fit do not hold the truth", {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+@pytest.mark.parametrize(("why", "options"), UNCALIBRATED.values(), ids=UNCALIBRATED)
+def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topic_fit, why, options):
+    data = release if options else cv.NaiveCounts(release)
+    fit = cv.TopicModel(2, **QUICK | options, max_iter=30).fit(data)
+    text, other = (read(render(each, release)).text for each in (fit, topic_fit))
+    said = f"Not checked. The check asks whether the release lies within 95% of those .* of {why}"
+    assert re.search(said, text)
+    assert not re.search(said, other)
+    for band in (
+        "95% of simulations",
+        "Simulated releases",
+        "as the model expects",
+        "% intervals",
+        "check below",
+    ):
+        assert band not in text
+        assert band in other or band == "check below"
+    for number_of_fit in ("positive reports, by this fit", "expects the true counts to add up to"):
+        assert number_of_fit in text
+    assert ("which takes the noise into account" in text) is bool(options)
+    assert len(read(render(fit, release)).named("img")) == 1
+
+
 def test_words_for_numbers():
     assert [percent(x) for x in (0.0, 1e-9, 0.0123, 0.5, 1.0)] == ["0.0%", "<0.1%", "1.2%", "50%", "100%"]
     assert [number(x) for x in (0.0, 0.01, 0.5, 12.34, 1234.5)] == ["0", "<0.1", "0.5", "12.3", "1,234"]
@@ -208,7 +239,7 @@ def test_another_release_is_refused(topic_fit, tensor_fit, release):
     import pandas as pd
 
     renamed = release_of(pd.DataFrame(np.ones((12, 8), dtype=int), columns=list("abcdefgh")))
-    with pytest.raises(ValueError, match="got other labels along word"):
+    with pytest.raises(ValueError, match=r"the one that was fitted, got 'a' for '<script.* at word 0"):
         render(topic_fit, renamed)
 
 

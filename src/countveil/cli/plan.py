@@ -8,6 +8,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Threads, read_level
 from countveil.cli.outputs import check_folder
+from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.study import Study, load
 
@@ -151,9 +152,7 @@ def source_of_pilot(counts: Any, topics: int, truth: str, seed: int) -> "tuple[S
 
 def read_pilot(path: Path, asked: Study | None) -> Any:
     """A pilot's counts, with as many columns as the study has."""
-    from countveil.data.io import read_counts
-
-    counts = read_counts(path).values
+    counts = read_table(path).values
     if asked is not None and counts.shape[1] != asked.cells:
         raise ValueError(f"{path} must have the study's {asked.cells} columns, got {counts.shape[1]}")
     return counts

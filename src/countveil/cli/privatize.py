@@ -9,6 +9,7 @@ from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
 from countveil.cli.say import say
+from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.counting import format_of
@@ -68,13 +69,11 @@ def privatize_counts(
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
-    from countveil.data.io import read_counts
-
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
     check_format(counts)
-    table = read_counts(counts, not no_header, row_labels, vocabulary)
+    table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
         say(f"warning: every count in {counts} is zero; is it the right file?", err=True)

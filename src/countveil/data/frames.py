@@ -1,6 +1,5 @@
 """DataFrames with a row for each row of the data: their values, labels and masks, and a forgotten index."""
 
-import re
 import warnings
 from collections import Counter
 from decimal import Decimal
@@ -11,18 +10,25 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.privacy._index import REMEDY, check_columns
+
 SEPARATOR = " | "
-ROWS_TO_JUDGE = 10  # fewer counts may increase from row to row by chance
-SAVED_INDEX = re.compile(r"Unnamed: 0(_level_0)?")
 
 
 def frame_values(frame: pd.DataFrame) -> Any:
     """The numbers of a frame, missing ones as NaN: a sparse array where all columns are sparse and mostly zero.
 
     Raises:
-        ValueError: a column of text or dates, or an index that was saved as a column; names the remedy.
+        ValueError: a column of text or dates, or an index among the columns; names the remedy.
     """
-    check_first_column(frame)
+    values = numbers_of(frame)
+    if 0 not in frame.shape:
+        check_columns("reports", list(frame.columns), values, is_default(frame.index))
+    return values
+
+
+def numbers_of(frame: pd.DataFrame) -> Any:
+    """The numbers of a frame, whatever its columns are; errors as ``frame_values``."""
     kinds = {dtype.kind if isinstance(dtype, np.dtype) else "" for dtype in frame.dtypes}
     if kinds <= set("iufc") or kinds == {"b"}:
         return frame.to_numpy()
@@ -43,8 +49,8 @@ def column_values(frame: pd.DataFrame, place: int) -> np.ndarray:
     elif not (is_number(column.dtype) or known.empty):
         what = "text" if isinstance(known.iloc[0], str) else f"values of type {type(known.iloc[0]).__name__}"
         raise ValueError(
-            f"reports must be whole numbers, got {what} in column {place}: if it names the rows, read the file with "
-            "index_col=0 or use .set_index; a table with a row for each cell or event goes to from_frame"
+            f"reports must be whole numbers, got {what} in column {place}: if it names the rows, {REMEDY}; a table "
+            "with a row for each cell or event goes to from_frame"
         )
     if missing.any():
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -56,35 +62,15 @@ def is_number(dtype: Any) -> bool:
     return pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
 
 
-def check_first_column(frame: pd.DataFrame) -> None:
-    """Refuse an index that was saved as the first column, and warn of a column that looks like one."""
-    if 0 in frame.shape:
-        return
-    name = frame.columns[0]
-    name = name[0] if isinstance(name, tuple) else name
-    if isinstance(name, str) and SAVED_INDEX.fullmatch(name):
-        raise ValueError(
-            f"reports must not have their index among them, got a first column called {name!r}: read the file with "
-            "index_col=0 or use .set_index"
-        )
-    first = frame.iloc[:, 0]
-    numbered = is_default(frame.index) and len(frame) >= ROWS_TO_JUDGE
-    if (
-        numbered
-        and pd.api.types.is_integer_dtype(first.dtype)
-        and first.is_monotonic_increasing
-        and first.is_unique
-    ):
-        warnings.warn(
-            "the first column of the reports increases from row to row, as an index does: if it names the rows, read "
-            "the file with index_col=0 or use .set_index",
-            stacklevel=2,
-        )
-
-
 def is_default(index: pd.Index) -> bool:
     """Whether this is pandas' default numbering."""
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+def texts_of(index: Any) -> list[str]:
+    """Labels of an index or a sequence as text, those of several levels joined by ``SEPARATOR``."""
+    levels = isinstance(index, pd.MultiIndex)
+    return [SEPARATOR.join(map(str, label)) if levels else str(label) for label in index]
 
 
 def axis_labels(index: pd.Index, axis: str) -> list[str] | None:
@@ -97,8 +83,7 @@ def axis_labels(index: pd.Index, axis: str) -> list[str] | None:
     """
     if is_default(index):
         return None
-    levels = isinstance(index, pd.MultiIndex)
-    texts = [SEPARATOR.join(map(str, label)) if levels else str(label) for label in index]
+    texts = texts_of(index)
     distinct = len(set(texts))
     if distinct < index.nunique(dropna=False):
         alike = (index[np.array(texts) == text].unique() for text in Counter(texts))
@@ -121,21 +106,3 @@ def warn_of_white_space(texts: list[str], axis: str) -> None:
                 stacklevel=2,
             )
             return
-
-
-def mask_values(mask: pd.DataFrame, reports: Any) -> np.ndarray:
-    """A mask in a DataFrame as an array.
-
-    Raises:
-        ValueError: its labels are not those of the reports, in their order.
-    """
-    if isinstance(reports, pd.DataFrame):
-        for axis, own, wanted in (
-            ("row", mask.index, reports.index), ("column", mask.columns, reports.columns),
-        ):  # fmt: skip
-            if not (is_default(own) or own.equals(wanted)):
-                raise ValueError(f"mask must have the {axis} labels of reports in their order, got others")
-    whole = (
-        all(pd.api.types.is_bool_dtype(dtype) for dtype in mask.dtypes) and not mask.isna().to_numpy().any()
-    )
-    return mask.to_numpy(dtype=bool) if whole else mask.to_numpy()

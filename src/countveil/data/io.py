@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from countveil.data.array_files import check_length, check_matrix_market, check_npy, check_npz
 from countveil.data.tables import cells_of_coordinates
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy._index import check_columns
 from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53
@@ -57,10 +58,12 @@ def read_counts(
     ``header=False`` and has no column labels. Row labels are in the column whose header cell is
     ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
+    A column of a .csv with the name of a saved index is refused; one that looks like an index or an id is warned of.
+
     Raises:
         FileNotFoundError: no such file.
-        ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, or a
-            vocabulary of another length.
+        ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, an index
+            among the counts, or a vocabulary of another length.
     """
     path = Path(path)
     reader = _READERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
@@ -193,8 +196,12 @@ def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
         [_count(path, row[column], number, names[column] if names else column + 1) for column in kept]
         for number, row in enumerate(body, start=1)
     ]
+    found = np.array(values, dtype=np.int64)
+    remedy = "name it with --row-labels" + ("" if header else ", once the file has a header row")
+    titles = [names[column] for column in kept] if names else kept
+    check_columns(f"counts in {path}", titles, found, labels is None, remedy)
     return CountTable(
-        np.array(values, dtype=np.int64),
+        found,
         None if labels is None else [row[labels].strip() for row in body],
         None if names is None else [names[column] for column in kept],
     )

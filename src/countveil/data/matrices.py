@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.frames import axis_labels, frame_values, mask_values
+from countveil.data.frames import axis_labels, frame_values
 
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
@@ -18,8 +18,6 @@ def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, 
     if is_annotated(reports):
         reports, *own = annotated_parts(reports)
         rows, columns = (o if g is None else g for g, o in zip((rows, columns), own, strict=True))
-    if isinstance(mask, pd.DataFrame):
-        mask = mask_values(mask, reports)
     if isinstance(reports, pd.DataFrame):
         rows = rows if rows is not None else axis_labels(reports.index, "row")
         columns = columns if columns is not None else axis_labels(reports.columns, "column")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import PlainInputs, PrivateInputs, release_labels
 from countveil.data.matrices import (
     as_matrices,
@@ -71,12 +72,18 @@ class Observations:
         row_offset: Any = None,
         column_offset: Any = None,
     ) -> None:
+        axes = axes_of(reports, row_labels, column_labels, labels)
+        mask, alpha = in_order("mask", mask, axes), in_order(noise.level, alpha, axes)
+        row_offset = in_order("row_offset", row_offset, axes[:1])
+        column_offset = in_order("column_offset", column_offset, axes[1:])
         reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
         reports, mask, level, self.mode_shape = as_matrices(reports, mask, alpha)
         self.noise = noise
         self.shape: tuple[int, int] = check_matrix(reports)
         self.mode_labels = check_mode_labels(labels, self.mode_shape)
-        if self.mode_labels:
+        if len(self.mode_labels) == 2:
+            (row_labels, column_labels), self.mode_labels = self.mode_labels, []
+        elif self.mode_labels:
             row_labels = self.mode_labels[0]
         self.prior_scale_d = 1.0 / check_offset("row_offset", row_offset, self.shape[0])
         self.prior_scale_v = 1.0 / check_offset("column_offset", column_offset, self.shape[1])
@@ -84,9 +91,13 @@ class Observations:
         self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
         hidden = check_mask(mask, self.shape)
         level = check_level(level, self.shape, noise.level, noise.levels_below)
-        values = whole_numbers(reports, hidden, show=self.kind != "exact")
+        values = self._values(reports, hidden)
         check_exact_cells(values, level)
         self._store(values, level, hidden)
+
+    def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
+        """The reports as whole numbers, zero where masked."""
+        return whole_numbers(reports, hidden, show=self.kind != "exact")
 
     def _store(self, values: Any, level: np.ndarray, hidden: np.ndarray | None) -> None:
         n_rows = self.shape[0]
@@ -323,9 +334,12 @@ class PrivatizedCounts(PrivateInputs, Observations):
         row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
             length or a population; the rates and theta and phi of the posterior include them.
 
+    A Series or DataFrame for alpha, mask or an offset must have the labels of the reports, in their order; without
+    labels on either side, it goes by position.
+
     Raises:
-        ValueError: a shape, label count or alpha that does not fit; reports that are fractional or NaN outside
-            the mask; a negative report where alpha = 0; no rows or no columns.
+        ValueError: a shape, label count or alpha that does not fit, or labels in another order; reports that are
+            fractional or NaN outside the mask; a negative report where alpha = 0; no rows or no columns.
     """
 
 
@@ -360,14 +374,10 @@ class NaiveCounts(PlainInputs, Observations):
         if isinstance(reports, Release):
             options = release_labels(reports) | options
             reports = reports.reports
-        names, mode_labels = ("row_labels", "column_labels"), options.pop("labels", None)
-        reports, mask, *found = unwrap(reports, mask, *(options.pop(name, None) for name in names))
-        reports, mask, _, shape = as_matrices(reports, mask, 0.0)
-        values = positive_part(whole_numbers(reports, check_mask(mask, check_matrix(reports))))
-        super().__init__(values, 0.0, mask, **dict(zip(names, found, strict=True)), **options)
-        self.mode_shape, self.mode_labels = shape, check_mode_labels(mode_labels, shape)
-        if self.mode_labels:
-            self.row_labels = self.mode_labels[0]
+        super().__init__(reports, 0.0, mask, **options)
+
+    def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
+        return positive_part(super()._values(reports, hidden))
 
 
 def report_type(largest: int) -> type:

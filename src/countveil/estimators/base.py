@@ -21,7 +21,7 @@ from countveil.estimators.checks import check_choice, check_plain, check_positiv
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.results import Results
-from countveil.estimators.starting import portable, start_of
+from countveil.estimators.starting import check_another, portable, start_of
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
@@ -232,6 +232,11 @@ class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstima
         """Parameters that a file can hold."""
         parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
         return {**parameters, "engine": None, "start": portable(self.start)}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "start":
+            check_another(self, value)
+        super().__setattr__(name, value)
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; a fit that it starts at stays as it is."""

@@ -1,5 +1,6 @@
 """Checks of the parameters of estimators."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,32 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse what is not one of the allowed values."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def check_labels_of_fit(
+    rule: str, axes: Mapping[str, np.ndarray], labels: Sequence[Sequence[str] | None]
+) -> None:
+    """Refuse labels that differ from the fit's along an axis, or are in another order; axes without labels pass.
+
+    Raises:
+        ValueError: the rule, and the first label that differs.
+    """
+    for (dim, known), names in zip(axes.items(), labels, strict=True):
+        if names is None or known.dtype.kind not in "OUT":
+            continue
+        for i, (fitted, given) in enumerate(zip(known.tolist(), names, strict=True)):
+            if fitted != given:
+                raise ValueError(f"{rule}, got {given!r} for {fitted!r} at {dim} {i}")
+
+
+def check_level(name: str, value: Any) -> None:
+    """Refuse what is neither a number nor None."""
+    if value is None or (isinstance(value, int | float | np.number) and not isinstance(value, bool)):
+        return
+    raise ValueError(
+        f"{name} must be a number in [0, 1) or None, got {type(value).__name__}: levels of rows, columns or cells go "
+        "with the data, PrivatizedCounts(X, alpha)"
+    )
 
 
 def check_plain(X: Any, estimator: Any) -> dict[str, Any]:

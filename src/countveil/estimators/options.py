@@ -7,7 +7,7 @@ A new one is one entry here: it reaches the signature, ``help``, scikit-learn's 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
-from countveil.estimators.parameters import Option, Positive, Whole
+from countveil.estimators.parameters import Level, Option, Positive, Whole
 from countveil.estimators.starting import Beginning
 from countveil.inference.methods import in_words
 
@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
     prior_rate: Annotated[float | None, Option(None, Positive(or_none=True),
         "gamma rate of the factors; None learns one per component, and is right when the size of the counts is not "
         "known beforehand (mathematics, section 11).")]
-    alpha: Annotated[float | None, Option(None, None,
+    alpha: Annotated[float | None, Option(None, Level(),
         "noise level of data that come as a plain array; None asks for data that carry their own.")]
     seed: Annotated[int | None, Option(None, Whole(0, or_none=True),
         "whole number; the same seed gives the same draws with any number of threads. None takes one from the "

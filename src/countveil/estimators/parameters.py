@@ -22,7 +22,7 @@ from typing import (
     get_type_hints,
 )
 
-from countveil.estimators.checks import check_choice, check_flag, check_integer, check_positive
+from countveil.estimators.checks import check_choice, check_flag, check_integer, check_level, check_positive
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -55,6 +55,14 @@ class Positive(NamedTuple):
         """Refuse anything else; raises ValueError."""
         if not (self.or_none and value is None):
             check_positive(name, value)
+
+
+class Level(NamedTuple):
+    """A number, which the data check together with the reports; or None."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        check_level(name, value)
 
 
 class OneOf(NamedTuple):

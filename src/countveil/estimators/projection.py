@@ -9,6 +9,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
+from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.likelihoods.laws import law_of
@@ -64,14 +65,10 @@ class RowProjection(TransformerMixin):
                 f"{self.n_features_in_} features as input: X must have the columns of the fit, "
                 f"{' x '.join(map(str, wanted))}, got {' x '.join(map(str, shape))}"
             )
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or observations.column_labels is None:
-            return
-        for v, (fitted, given) in enumerate(zip(names, observations.column_labels, strict=True)):
-            if fitted != given:
-                raise ValueError(
-                    f"X must have the columns of the fit in their order, got {given!r} for {fitted!r} at column {v}"
-                )
+        columns = {dim: names for dim, names in self.axes.items() if dim in self._column_dims()}
+        check_labels_of_fit(
+            "X must have the columns of the fit in their order", columns, observations.labels[1:]
+        )
 
     def _column_dims(self: Any) -> tuple[str, ...]:
         _, model, layout = self._fitted()

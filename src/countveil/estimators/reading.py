@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.estimators.checks import check_labels_of_fit
 from countveil.estimators.intervals import why_none
 from countveil.inference import posterior as posteriors
 from countveil.likelihoods import Parameters
@@ -68,6 +69,22 @@ class Readable:
         """
         found = self._observe(X)
         return found.unpacked() if isinstance(found, ReleaseFiles) else found
+
+    def own_data(self, name: str, X: Any) -> Observations:
+        """What ``observe`` gives of data over the fit's own cells, which an argument of this name holds.
+
+        Raises:
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: data that the model refuses, of another shape, or with other labels or labels in another order.
+        """
+        axes = self.axes
+        shape, found = tuple(len(names) for names in axes.values()), self.observe(X)
+        if found.mode_shape != shape:
+            raise ValueError(
+                f"{name} must hold the cells of the fit, {' x '.join(axes)} = {shape}, got {found.mode_shape}"
+            )
+        check_labels_of_fit(f"{name} must have the labels of the fit in their order", axes, found.labels)
+        return found
 
     def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates."""

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from countveil import fit_files
+from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.checks import check_integer
 from countveil.estimators.parts import HasParts
@@ -82,7 +83,7 @@ class Results(HasParts):
         by default): for a held-out comparison pass the mask of the cells that were hidden from the fit.
 
         Raises:
-            ValueError: X not of the fit's shape, or a cell that is masked in X.
+            ValueError: X, or a table of cells, not of the fit's shape or with other labels; a cell that is masked in X.
         """
         return log_predictive(self.log_likelihood(X, cells))
 
@@ -92,14 +93,9 @@ class Results(HasParts):
         Arguments and errors as for ``log_predictive``.
         """
         draws, dims = self.posterior["posterior"], tuple(self.axes)
-        given = self.observe(X)
-        shape = tuple(draws.sizes[d] for d in dims)
-        if given.mode_shape != shape:
-            raise ValueError(
-                f"X must hold the cells of the fit, {' x '.join(dims)} = {shape}, got {given.mode_shape}"
-            )
-        observations = self.data_matrix(given)
-        wanted = check_mask(cells, shape)
+        observations = self.data_matrix(self.own_data("X", X))
+        named = [Axis(dim, [names] if names.dtype.kind in "OUT" else []) for dim, names in self.axes.items()]
+        wanted = check_mask(in_order("cells", cells, named), tuple(draws.sizes[d] for d in dims))
         if wanted is None:
             every = np.arange(observations.shape[0] * observations.shape[1])
             rows, columns = every // observations.shape[1], every % observations.shape[1]

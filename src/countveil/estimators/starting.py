@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
+from countveil.data.frames import is_default, texts_of
 from countveil.estimators.checks import check_choice
 from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start
@@ -14,6 +16,7 @@ from countveil.models.factorization import Factor, Factorization
 from countveil.models.layout import Layout, latent_groups
 
 LARGEST = 1e17  # no count that is taken is as large
+RTOL, ATOL = 1e-4, 1e-140  # of means of many draws of one value in float32, which holds no 1e-150
 
 Labels = Sequence[Sequence[Any] | None]  # of each output axis
 
@@ -44,12 +47,14 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
     """What ``start=`` stands for.
 
     A mapping has some or all of the posterior's factors, as DataArrays with its dimensions, or as plain arrays with
-    their axes in its order. Entries are matched by labels where both sides have them. A fit that samples gives each
-    chain the last draw of one of its own chains, at random; other fits give the means of their draws.
+    their axes in its order. Entries of DataArrays and DataFrames are matched by labels where both sides have them. A
+    fit that samples gives each chain the last draw of one of its own chains, at random; other fits give the means of
+    their draws.
 
     Raises:
-        ValueError: unknown names, dimensions or sizes; labels that are repeated, or none of which the data have;
-            numbers that are negative, huge or not finite; more components than the model has, or of different numbers.
+        ValueError: unknown names, dimensions or sizes; other values of a factor that is fixed; labels that are
+            repeated, or none of which the data have; numbers that are negative, huge or not finite; more components
+            than the model has, or of different numbers.
     """
     if isinstance(value, str):
         return STARTS[value]
@@ -81,14 +86,48 @@ def arranged(
     if not any(name in values for name in names):
         raise ValueError(f"start must hold at least one of {names}, got {list(values)}")
     of_axis = dict(zip(model.spec.output, labels, strict=True))
-    found = tuple(
-        one_factor(values[factor.name], factor, model, layout, of_axis)
-        if factor.name in values and factor.fixed is None
-        else None
+    given = tuple(
+        one_factor(values[factor.name], factor, model, layout, of_axis) if factor.name in values else None
         for factor in model.factors
+    )
+    check_fixed(given, model)
+    found = tuple(
+        None if factor.fixed is not None else value
+        for factor, value in zip(model.factors, given, strict=True)
     )
     check_components(found, model, layout)
     return found
+
+
+def check_fixed(factors: tuple[np.ndarray | None, ...], model: Factorization) -> None:
+    """Refuse values of a fixed factor, except those that it is fixed at; raises ValueError."""
+    for factor, value in zip(model.factors, factors, strict=True):
+        if value is None or factor.fixed is None:
+            continue
+        same = value.shape == factor.fixed.shape and np.allclose(value, factor.fixed, RTOL, ATOL)
+        if not same:
+            raise ValueError(
+                f"start must leave out factors that are fixed, got {factor.name!r} with values other than the fixed "
+                "ones; of an earlier fit, pass a mapping without it"
+            )
+
+
+def check_another(model: Any, value: Any) -> None:
+    """Refuse a start that is the model itself, or that itself starts there, by way of any number of fits.
+
+    Raises:
+        ValueError: such a start.
+    """
+    seen: list[Any] = []
+    while not isinstance(value, str | Mapping) and all(value is not each for each in seen):
+        if value is model:
+            raise ValueError(
+                "start must be another fit, got the model itself"
+                + (", where an earlier one starts" if seen else "")
+                + ": make a new model that starts at this one"
+            )
+        seen.append(value)
+        value = getattr(value, "start", None)
 
 
 def check_components(factors: tuple[np.ndarray | None, ...], model: Factorization, layout: Layout) -> None:
@@ -117,6 +156,8 @@ def one_factor(
     wanted = layout.axes[factor.name]
     dims = layout.dims_of_factor(factor.name, wanted, factor is model.shared_factor)
     name = f"start's {factor.name}"
+    if isinstance(value, pd.DataFrame) and len(dims) == 2:
+        value = with_labels(value, dims)
     if isinstance(value, xr.DataArray):
         if set(value.dims) != set(dims):
             raise ValueError(f"{name} must have the dimensions {list(dims)}, got {list(value.dims)}")
@@ -149,6 +190,13 @@ def one_factor(
         elif array.shape[i] != size:
             raise ValueError(f"{name} must have {size} entries along {dim!r}, got {array.shape[i]}")
     return np.ascontiguousarray(array.transpose([wanted.index(a) for a in factor.axes]))
+
+
+def with_labels(frame: pd.DataFrame, dims: Sequence[str]) -> xr.DataArray:
+    """A table with its labels as coordinates; pandas' default numbering is none."""
+    pairs = zip(dims, frame.axes, strict=True)
+    coords = {dim: np.array(texts_of(index), dtype=object) for dim, index in pairs if not is_default(index)}
+    return xr.DataArray(frame.to_numpy(), dims=dims, coords=coords)
 
 
 def matched(array: np.ndarray, axis: int, have: list[Any], want: list[Any]) -> np.ndarray:

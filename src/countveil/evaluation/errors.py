@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from scipy.special import gammaln, xlogy
 
 
@@ -13,7 +14,7 @@ def mean_absolute_error(rate: Any, counts: Any) -> float:
     (all zeros score well), so report ``log_score`` and the zero predictor beside it.
 
     Raises:
-        ValueError: shapes that differ, empty arrays, or values that are negative or not finite.
+        ValueError: shapes or labels that differ, empty arrays, or values that are negative or not finite.
     """
     rates, true = _checked(rate, counts)
     return float(np.abs(rates - true).mean())
@@ -63,9 +64,29 @@ def _checked(rate: Any, counts: Any) -> tuple[np.ndarray, np.ndarray]:
     true = _values("counts", counts)
     if rates.shape != true.shape:
         raise ValueError(f"rate must have the shape of counts {true.shape}, got {rates.shape}")
+    _check_labels(_labels(rate), _labels(counts))
     if rates.size == 0:
         raise ValueError(f"counts must not be empty, got shape {true.shape}")
     return rates, true
+
+
+def _check_labels(rate: list[list[str]], counts: list[list[str]]) -> None:
+    """Refuse labels that differ, along the axes that have labels on both sides."""
+    for axis, (found, wanted) in enumerate(zip(rate, counts, strict=False)):
+        for i, (name, other) in enumerate(zip(found, wanted, strict=False)):
+            if name != other:
+                raise ValueError(
+                    f"rate must have the labels of counts in their order, got {name!r} for {other!r} at entry {i} of "
+                    f"axis {axis}"
+                )
+
+
+def _labels(values: Any) -> list[list[str]]:
+    """The labels along each axis as text; empty where entries are numbered from 0, and for plain arrays."""
+    labelled = isinstance(values, xr.DataArray)
+    axes = [values.get_index(dim) for dim in values.dims] if labelled else getattr(values, "axes", ())
+    named = [[str(label) for label in axis] for axis in axes]
+    return [names if names != [str(i) for i in range(len(names))] else [] for names in named]
 
 
 def _values(name: str, values: Any) -> np.ndarray:

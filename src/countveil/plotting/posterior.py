@@ -62,7 +62,7 @@ def true_counts(
         ax: axes to draw on; new ones by default.
 
     Raises:
-        ValueError: no cells, an unknown label or number, reports of another shape, a masked cell.
+        ValueError: no cells, an unknown label or number, reports of another shape or with other labels, a masked cell.
     """
     wanted = [tuple(cell) for cell in cells]
     found, labels, laws = laws_of_cells(fit, reports, wanted)
@@ -92,13 +92,10 @@ def laws_of_cells(
 ) -> tuple[np.ndarray, list[str], np.ndarray]:
     """(reports (n,), labels, laws (n, Y)) of n cells; errors as ``true_counts``."""
     axes = fit.axes
-    dims, shape = list(axes), tuple(len(names) for names in axes.values())
-    observed = fit.observe(reports)
-    if observed.mode_shape != shape:
-        raise ValueError(f"reports must hold the cells of the fit, {' x '.join(dims)} = {shape}, got others")
+    observed = fit.own_data("reports", reports)
     if not cells:
         raise ValueError("cells must name at least one, got none")
-    places = np.array([place_of(cell, dims, list(axes.values())) for cell in cells])
+    places = np.array([place_of(cell, list(axes), list(axes.values())) for cell in cells])
     rows, columns = fit.matrix_places(places)
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():

@@ -7,12 +7,11 @@ and the rule.
 import math
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from countveil.privacy import _npy, _reports
+from countveil.privacy import _index, _npy, _reports
 
 MAX_COUNT = 2**62
 
@@ -21,9 +20,7 @@ _FILL = "; put 0 where nothing was counted, and leave out rows that were not obs
 _MAX_AXES = 32
 _SEPARATORS = str.maketrans("", "", " ,_'’\u00a0\u2009\u202f")
 _UNNAMED = re.compile(r"Unnamed: \d+")
-_SAVED_INDEX = re.compile(r"Unnamed: 0(_level_0)?")
 _BETWEEN_LEVELS = " | "
-_ROWS_TO_JUDGE = 10  # fewer counts may increase from row to row by chance
 
 
 class Counts(NamedTuple):
@@ -248,34 +245,16 @@ def _from_pandas(counts: Any) -> tuple[Any, Any, Any]:
 
     if counts.ndim == 1:
         _refuse_empty(counts.shape)
-        return _checked(counts.to_numpy(), lambda i: (i,)), _names(counts.index), None
+        return _checked(counts.to_numpy(), lambda i: (i,)), labels_of(counts.index), None
     rows, columns = counts.shape
     _refuse_empty((rows, columns))
-    _refuse_index(counts)
+    if isinstance(counts.iloc[0, 0], str):
+        raise ValueError(f"{_RULE}, got text in the first column: if it names the rows, {_index.REMEDY}")
     values = np.empty((rows, columns), dtype=np.int64)
     for column in range(columns):
         values[:, column] = _checked(counts.iloc[:, column].to_numpy(), lambda i, j=column: (i, j))  # type: ignore[misc]
-    return values, _names(counts.index), _names(counts.columns)
-
-
-def _refuse_index(table: Any) -> None:
-    """Refuses an index that was left among the counts; warns of a column that looks like one."""
-    remedy = "read the file with index_col=0 or use .set_index"
-    name = table.columns[0]
-    if _SAVED_INDEX.fullmatch(str(name[0] if isinstance(name, tuple) else name)):
-        raise ValueError(
-            f"counts must not have their index among them, got a first column called {name!r}: {remedy}"
-        )
-    first = table.iloc[:, 0]
-    if isinstance(first.iloc[0], str):
-        raise ValueError(f"{_RULE}, got text in the first column: if it names the rows, {remedy}")
-    numbered = _is_default(table.index) and len(table) >= _ROWS_TO_JUDGE
-    if numbered and first.dtype.kind in "iu" and first.is_monotonic_increasing and first.is_unique:
-        warnings.warn(
-            "the first column of the counts increases from row to row, as an index does: if it names the rows, "
-            + remedy,
-            stacklevel=2,
-        )
+    _index.check_columns("counts", list(counts.columns), values, _is_default(counts.index))
+    return values, labels_of(counts.index), labels_of(counts.columns)
 
 
 def _refuse_numbers(names: list[str] | None, table: Any) -> None:
@@ -290,7 +269,7 @@ def _refuse_numbers(names: list[str] | None, table: Any) -> None:
         )
 
 
-def _names(index: Any) -> list[str] | None:
+def labels_of(index: Any) -> list[str] | None:
     """An index's labels, those of several levels joined; None for the default numbering from 0."""
     if _is_default(index):
         return None

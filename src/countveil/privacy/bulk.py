@@ -56,7 +56,7 @@ def privatize_to_files(
         )
     else:
         table = _counts.read(counts, row_labels, column_labels, None)
-        tables = _runs(table, read_levels(level, table.shape[0]), rows_per_file)
+        tables = _runs(table, read_levels(level, table.shape[0], table.labels[0]), rows_per_file)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
     temporary.mkdir()
     try:

@@ -34,8 +34,9 @@ def privatize(
     numbers are refused, since the names may be a record), a scipy.sparse array of any format
     (every cell gets noise), nested lists, or one record as a mapping word -> count over ``vocabulary``, which
     gives a release with one row. A vector is one count per row; one record is a matrix with one row.
-    ``level``: one PrivacyLevel, or one for each row. ``truncate``: True for max(0, report), False for signed
-    reports, None for truncated if ``counts`` is sparse (signed noise is dense) and signed otherwise.
+    ``level``: one PrivacyLevel, or one for each row; a Series must have the rows' labels in their order.
+    ``truncate``: True for max(0, report), False for signed reports, None for truncated if ``counts`` is sparse
+    (signed noise is dense) and signed otherwise.
 
     Labels are published as they are.
 
@@ -44,7 +45,7 @@ def privatize(
     Source: Schein et al. (2019), Theorem 1; Ghosh et al. (2012).
     """
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
-    levels = read_levels(level, table.shape[0])
+    levels = read_levels(level, table.shape[0], table.labels[0])
     return privatize_checked(table, levels, read_truncate(truncate, table))
 
 
@@ -55,8 +56,13 @@ def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
     return release(table, levels, truncate, lambda start, stop: _exact_noise(table, levels, start, stop))
 
 
-def read_levels(level: PrivacyLevel | Sequence[PrivacyLevel], rows: int) -> Levels:
-    """One level, or a tuple of one for each row; raises TypeError or ValueError."""
+def read_levels(
+    level: PrivacyLevel | Sequence[PrivacyLevel], rows: int, labels: Sequence[str] | None = None
+) -> Levels:
+    """One level, or a tuple of one for each row, by position; raises TypeError or ValueError.
+
+    A pandas Series must have the rows' labels in their order, where both have labels.
+    """
     if not isinstance(level, PrivacyLevel | Iterable) or isinstance(level, str):
         raise TypeError(f"level must be a PrivacyLevel or a sequence of them, got {type(level).__name__}")
     levels = (level,) if isinstance(level, PrivacyLevel) else tuple(level)
@@ -70,7 +76,24 @@ def read_levels(level: PrivacyLevel | Sequence[PrivacyLevel], rows: int) -> Leve
         return level
     if len(levels) != rows:
         raise ValueError(f"level must be one, or one for each of {rows} rows, got {len(levels)}")
+    if hasattr(level, "iloc"):
+        _refuse_other_order(level, labels)
     return levels
+
+
+def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
+    """Refuses a Series whose labels are not those of the rows; a default numbering is one beside the same numbers."""
+    numbers = [str(i) for i in range(len(level))]
+    names = _counts.labels_of(level.index) or numbers
+    wanted = numbers if labels is None else list(labels)
+    if numbers in (names, wanted) and set(names) != set(wanted):
+        return
+    for row, (name, label) in enumerate(zip(names, wanted, strict=True)):
+        if name != label:
+            raise ValueError(
+                f"level must have the row labels of counts in their order, got another at row {row}: sort it as they "
+                "are, or pass its .tolist() to go by position"
+            )
 
 
 def read_truncate(truncate: bool | None, table: Counts) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from countveil import fit_files
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.estimators.base import FactorizationEstimator, model_called
+from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 
@@ -41,9 +42,7 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
         raise ValueError(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"
         )
-    for (dim, known), names in zip(axes.items(), data.labels, strict=True):
-        if names is not None and known.dtype.kind in "OUT" and list(names) != known.tolist():
-            raise ValueError(f"release must be the one that was fitted, got other labels along {dim}")
+    check_labels_of_fit("release must be the one that was fitted", axes, data.labels)
     found = fit.data_matrix(fit.observe(data))
     if fit.posterior.attrs["observations"] == "private":
         check_noise(fit, found)

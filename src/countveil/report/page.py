@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from countveil import __version__
+from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.extras import install
@@ -103,6 +104,7 @@ def gathered(
         "promise": promise_of(fit, release),
         "shape": fit.data_in_words(),
         "noise_table": noise_table(fit),
+        "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
@@ -121,15 +123,28 @@ def gathered(
         "naive": None,
     }
     if data is not None:
-        n_rows = data.shape[0]
-        done = checks.check(fit, data, np.random.default_rng(fit.seed_))
-        context |= {"noise": checks.noise_of(fit, data), "check": done, "check_picture": check_picture(done)}
-        context["selection"] = (
-            f"{context['noise'].rows:,} of {n_rows:,}" if context["noise"].rows < n_rows else ""
-        )
-        context["doubt"] = checks.total_in_doubt(done)
-        context["outside"] = [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)]
+        context |= compared(fit, data)
     return context
+
+
+def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
+    """What the template shows of a release beside its fit; no check where the fit's draws are not calibrated."""
+    noise = checks.noise_of(fit, data)
+    n_rows = data.shape[0]
+    found: dict[str, Any] = {
+        "noise": noise,
+        "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
+        "doubt": "",
+    }
+    if fit.why_no_intervals:
+        return found
+    done = checks.check(fit, data, np.random.default_rng(fit.seed_))
+    return found | {
+        "check": done,
+        "check_picture": check_picture(done),
+        "doubt": checks.total_in_doubt(done),
+        "outside": [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)],
+    }
 
 
 def title_of(found: list[Kind]) -> str:

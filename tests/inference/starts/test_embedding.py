@@ -81,6 +81,44 @@ def test_blocks_explain_what_least_squares_says():
     assert found == pytest.approx((dense**2).sum() - left)
 
 
+def test_blocks_between_pairs_explain_what_least_squares_says_of_both_directions():
+    rng = np.random.default_rng(6)
+    dense, own = rng.random((6, 6)), np.eye(2)[[0, 0, 1, 1, 1, 0]] * rng.random((6, 1))
+    basis = np.einsum("ic,jd->ijcd", own, own).reshape(36, 4)
+    both = dense + dense.T
+    left = np.linalg.lstsq(basis, both.ravel(), rcond=None)[1].sum()
+    found = embedding.explained_by(lambda x, y: (dense @ x, dense.T @ y), own, False)
+    assert found == pytest.approx((both**2).sum() - left)
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_the_grouping_whose_blocks_explain_more_is_taken(right, monkeypatch):
+    data, group = network(0, "assortative")
+    wrong = np.random.default_rng(1).permutation(group)
+    bases = [np.eye(C)[group if i == right else wrong] for i in range(2)]
+    monkeypatch.setattr(embedding, "of_both_directions", lambda *_: bases[0])
+    monkeypatch.setattr(embedding, "of_each_direction", lambda *_: bases[1])
+    given = cv.BlockModel(C)._given(data)
+    found = embedding.grouped(given.data, C, True, np.random.default_rng(2), SERIAL)
+    assert normalized_mutual_info_score(group, found.argmax(axis=1)) == pytest.approx(1.0)
+
+
+def test_the_best_of_several_k_means_is_taken(monkeypatch):
+    rows, right, wrong = np.repeat(np.eye(3), 4, axis=0), np.repeat(range(3), 4), np.tile(range(3), 4)
+    n_starts = embedding.KMEANS_STARTS
+    assert n_starts > 2
+    for place in range(n_starts):
+        groups = [right if i == place else wrong for i in range(n_starts)]
+
+        def kmeans2(rows, n_clusters, groups=groups, **_):
+            group = groups.pop(0)
+            return np.stack([rows[group == c].mean(axis=0) for c in range(n_clusters)]), group
+
+        monkeypatch.setattr(embedding, "kmeans2", kmeans2)
+        np.testing.assert_array_equal(embedding.clusters(rows, 3, np.random.default_rng(1)), right)
+        assert groups == []
+
+
 def test_no_bit_hangs_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
     found = []

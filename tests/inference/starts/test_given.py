@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from countveil.inference.starts.given import Given, shared_out
+from countveil.inference.starts.given import LEAST_SHARE, Given, shared_out, split
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, draw_reports, planted, small_model
 
@@ -77,3 +77,24 @@ def test_shares_of_a_component_add_up_to_it():
     np.testing.assert_array_equal(found[:, 0], value[:, 0])
     np.testing.assert_allclose(found[:, 1] + found[:, 2], value[:, 1])
     assert (found[:, 1] >= 0.2 * value[:, 1]).all()
+
+
+def test_either_half_of_a_component_gets_a_random_share_that_is_not_small():
+    value, index = np.ones((2000, 3)), np.array([0, 1, 1])
+    found = shared_out(value[:, [0, 1, 1]], 1, index, np.random.default_rng(2))[:, 1:]
+    assert found.min() >= LEAST_SHARE
+    assert found.max() <= 1.0 - LEAST_SHARE
+    assert found.std() > 0.05
+    assert found.min() < LEAST_SHARE + 0.05
+
+
+def test_the_largest_components_are_split_first():
+    """Sizes are sums in all factors together: by either alone the order would be another one."""
+    theta, phi = np.full((30, 3), [1.0, 10.0, 6.0]), np.full((20, 3), [10.0, 2.0, 5.0])
+    for n_wanted, sources in ((4, [2]), (5, [2, 1]), (6, [2, 1, 0]), (8, [2, 1, 0, 2, 1])):
+        model = small_model((30, 20), n_wanted)
+        found = split(model, [theta.copy(), phi.copy()], np.random.default_rng(1))
+        np.testing.assert_array_equal(found[1][:, 3:], phi[:, sources])
+        for k in range(3):
+            halves = [k, *(3 + i for i, source in enumerate(sources) if source == k)]
+            np.testing.assert_allclose(found[0][:, halves].sum(axis=1), theta[:, k])

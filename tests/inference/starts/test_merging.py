@@ -34,6 +34,28 @@ def test_copies_are_merged_and_nothing_is_lost():
     np.testing.assert_allclose(found[0] @ found[1].T, theta @ phi.T, rtol=1e-6, atol=1e-9)
 
 
+def slowly_merged(theta, phi, n_left):
+    """Pairs merged one by one, with all losses found anew from the factors."""
+    while theta.shape[1] > n_left:
+        theta, phi = theta.copy(), phi.copy()
+        lost = losses(theta.T @ theta, phi.T @ phi)
+        i, j = np.unravel_index(int(np.argmin(lost)), lost.shape)
+        theta[:, i], phi[:, i] = leading_pair(theta[:, [i, j]], phi[:, [i, j]])
+        theta, phi = np.delete(theta, j, axis=1), np.delete(phi, j, axis=1)
+    return theta, phi
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_pair_that_loses_least_goes_next(seed):
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.gamma(0.5, 1.0, (9, 8)), rng.gamma(0.5, 1.0, (7, 8))
+    for n_left in range(1, 8):
+        for found, expected in zip(
+            merged(theta, phi, n_left), slowly_merged(theta, phi, n_left), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("n_left", [1, 3, 6])
 def test_components_without_anything_go_first(n_left):
     rng = np.random.default_rng(4)

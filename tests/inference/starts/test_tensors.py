@@ -105,3 +105,35 @@ def test_starts_are_positive_and_finite_even_without_data_for_them():
         for factor in tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL):
             assert np.isfinite(factor).all()
             assert factor.min() > 0.0
+
+
+def test_the_worse_beginnings_drop_out_on_the_way(monkeypatch):
+    """Ten beginnings of three iterations; the best three go on for four, and the best of these for sixteen."""
+    model, _, observations = scene("CP 3")
+    first = [7.0, 3.0, 9.0, 1.0, 8.0, 6.0, 2.0, 5.0, 4.0, 0.0]  # squared errors; 9, 3 and 6 are the best
+    errors = {3: first, 4: {9: 2.0, 3: 1.0, 6: 0.0}, 16: {6: 0.0}}
+    ran, seen = [], []
+
+    def improve(observations, model, factors, iterations, engine):
+        place = next((i for i, each in enumerate(seen) if each is factors), len(seen))
+        if place == len(seen):
+            seen.append(factors)
+        ran.append((place, iterations))
+        return errors[iterations][place]
+
+    monkeypatch.setattr(tensors, "improve", improve)
+    found = tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL)
+    assert ran == [*((i, 3) for i in range(10)), (9, 4), (3, 4), (6, 4), (6, 16)]
+    assert_same_bits(tensors.floored(model, seen[6]), found)
+
+
+def test_a_product_with_the_data_serves_two_rounds_of_each_side(monkeypatch):
+    model, factors, observations = scene("CP 3")
+    calls = []
+    monkeypatch.setattr(tensors, "times_data", lambda *given: calls.append(given[-2]))
+    monkeypatch.setattr(
+        tensors, "descend", lambda model, side, u, *_: calls.append((side is model.rows, u)) or 0.0
+    )
+    tensors.improve(observations, model, factors, 2, SERIAL)
+    rows, columns = [True, (True, 0), (True, 0)], [False, (False, 0), (False, 1), (False, 0), (False, 1)]
+    assert calls == 2 * [*rows, *columns]

@@ -96,7 +96,7 @@ def fit_reports(
     facts = facts_of(observations, engine)
 
     def half_step(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, SWEEPS
+        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, SWEEPS, True
         (theta,), (target, biased, gram) = engine.over_rows(
             descend_block, observations, shared, (theta, facts.bias_d, facts.fill_d)
         )
@@ -113,43 +113,30 @@ def descend_block(
     gram: np.ndarray,
     fill_v: np.ndarray,
     sweeps: int,
+    summed: bool,
     theta: np.ndarray,
     bias_d: np.ndarray,
     fill_d: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Better rows of theta given phi; the block's part of (S^T theta, bias_d theta, theta^T theta)."""
-    (theta,), _ = project_block(block, noise, phi, gram, fill_v, sweeps, theta, bias_d, fill_d)
-    product, dense = np.zeros_like(phi), is_dense(block.entries, len(phi))
-    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, theta, product, dense)
-    return (theta,), (product, (bias_d[:, None] * theta).sum(axis=0), theta.T @ theta)
-
-
-def project_block(
-    block: Block,
-    noise: tuple[Any, ...],
-    phi: np.ndarray,
-    gram: np.ndarray,
-    fill_v: np.ndarray,
-    sweeps: int,
-    theta: np.ndarray,
-    bias_d: np.ndarray,
-    fill_d: np.ndarray,
-) -> tuple[Arrays, Arrays]:
-    """Better rows of theta given phi."""
+    """Better rows of theta given phi; if ``summed``, the block's part of (S^T theta, bias_d theta, theta^T theta)."""
     theta, target = theta.copy(), -np.outer(bias_d, phi.sum(axis=0))
     dense = is_dense(block.entries, len(phi))
     kernels.multiply_rows(noise, block.entries, fill_d, fill_v, phi, target, dense)
     kernels.descend(theta, gram, target, sweeps)
-    return (theta,), ()
+    if not summed:
+        return (theta,), ()
+    product = np.zeros_like(phi)
+    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, theta, product, dense)
+    return (theta,), (product, (bias_d[:, None] * theta).sum(axis=0), theta.T @ theta)
 
 
 def project(observations: Observations, phi: np.ndarray, theta: np.ndarray, engine: Engine) -> np.ndarray:
     """Nonnegative theta (D, K) nearer to the minimum of |T - theta phi^T|^2 given phi (V, K)."""
     facts, phi = facts_of(observations, engine), np.ascontiguousarray(phi)
     with one_blas_thread():
-        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTION_SWEEPS
+        shared = observations.noise.kernel, phi, phi.T @ phi, facts.fill_v, PROJECTION_SWEEPS, False
         own = theta, facts.bias_d, facts.fill_d
-        (theta,), _ = engine.over_rows(project_block, observations, shared, own)
+        (theta,), _ = engine.over_rows(descend_block, observations, shared, own)
     return theta
 
 

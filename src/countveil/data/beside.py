@@ -1,0 +1,79 @@
+"""What comes beside the data by row, column or cell: pandas objects must have the labels of the data, in their order.
+
+Noise levels, offsets and masks go by position. A Series or DataFrame with its entries in another order would put every
+level on another count, and nothing would show it.
+"""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from countveil.data.frames import is_default, texts_of
+from countveil.data.matrices import is_annotated
+
+
+class Axis(NamedTuple):
+    """What an axis of the data is called, and every way in which its entries are named: by the data, or beside them."""
+
+    word: str
+    ways: list[Any]
+
+
+def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None) -> list[Axis]:
+    """The axes of data with the labels that were given beside them."""
+    own: tuple[Any, ...] = ()
+    if isinstance(data, pd.DataFrame):
+        own = (data.index, data.columns)
+    elif is_annotated(data):
+        by_name = hasattr(data, "obs_names")
+        own = (data.obs_names, data.var_names) if by_name else (data.row_labels, data.column_labels)
+    given = (rows, columns) if labels is None else tuple(labels)
+    words = ["row", "column"] if len(given) <= 2 else ["row", *(f"axis {a}" for a in range(1, len(given)))]
+    both = zip_longest(own, given)
+    return [
+        Axis(word, [names for names in ways if names is not None])
+        for word, ways in zip(words, both, strict=False)
+    ]
+
+
+def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:
+    """A Series or DataFrame as an array, anything else as it is.
+
+    A Series goes along the first of these axes, a DataFrame along the last two; one entry for all of a table's rows or
+    columns has no label to compare. Pandas' default numbering is no label either, except beside the same numbers in
+    another order.
+
+    Raises:
+        ValueError: labels that are not those of the data, in their order; names the first that differs.
+    """
+    if isinstance(value, pd.Series):
+        check_order(name, value.index, axes[0])
+        return value.to_numpy()
+    if not isinstance(value, pd.DataFrame):
+        return value
+    for axis, index in zip(axes[-2:], value.axes, strict=False):
+        if len(index) > 1:
+            check_order(name, index, axis)
+    booleans = all(pd.api.types.is_bool_dtype(dtype) for dtype in value.dtypes)
+    whole = booleans and not value.isna().to_numpy().any()
+    return value.to_numpy(dtype=bool) if whole else value.to_numpy()
+
+
+def check_order(name: str, index: pd.Index, axis: Axis) -> None:
+    """Refuse an index that names the entries of an axis in none of its ways; raises ValueError."""
+    found = texts_of(index)
+    ways = [names for names in axis.ways if len(names) == len(found)]
+    known = [texts_of(names) for names in ways]
+    if not known or found in known:
+        return
+    numbered = is_default(index) or is_default(ways[0])
+    if numbered and set(found) != set(known[0]):
+        return
+    first = next(i for i, pair in enumerate(zip(found, known[0], strict=True)) if pair[0] != pair[1])
+    raise ValueError(
+        f"{name} must have the {axis.word} labels of reports in their order, got {found[first]!r} for "
+        f"{known[0][first]!r} at {axis.word} {first}: sort it as they are, or pass its values, .to_numpy(), to go "
+        "by position"
+    )
