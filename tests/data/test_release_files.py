@@ -171,6 +171,12 @@ def test_a_folder_is_its_releases_by_name(tmp_path):
         cv.ReleaseFiles(tmp_path / "empty")
 
 
+def test_an_undirected_network_is_refused(tmp_path):
+    cv.privatize(np.eye(4, dtype=int), cv.PrivacyLevel(1, 1), directed=False).save(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"documents and words, got an undirected network in .*a\.npz"):
+        cv.ReleaseFiles(tmp_path)
+
+
 def test_files_that_change_in_between_are_refused(tmp_path):
     files, _ = written(tmp_path / "parts")
     path = files.paths[2]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.inputs import PlainInputs, PrivateInputs, release_labels
+from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
 from countveil.data.matrices import (
     as_matrices,
     check_exact_cells,
@@ -53,10 +53,13 @@ class Observations:
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
         simulated: whether a release says that its noise was simulated, and protects nobody.
+        directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
+            pair has one count; None for all that are no networks, or do not say.
     """
 
     kind: ClassVar[str] = "private"
     simulated = False
+    directed: bool | None = None
 
     def __init__(
         self,
@@ -359,6 +362,7 @@ class NaiveCounts(PlainInputs, Observations):
     def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
         if isinstance(reports, Release):
             options = release_labels(reports) | options
+            mask, self.directed = mask_of_release(reports, mask), reports.directed
             reports = reports.reports
         names, mode_labels = ("row_labels", "column_labels"), options.pop("labels", None)
         reports, mask, *found = unwrap(reports, mask, *(options.pop(name, None) for name in names))

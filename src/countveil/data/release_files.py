@@ -30,8 +30,8 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words or another mechanism
-            than the first.
+        ValueError: no paths, or a file that is damaged, does not have two axes, is of an undirected network, or has
+            other words or another mechanism than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -55,6 +55,8 @@ class ReleaseFiles:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
+            if release.directed is False:
+                raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")
             noise, level = noise_of(release)
             if path is self.paths[0]:
                 first, self.noise = release, noise
