@@ -65,9 +65,7 @@ class OneLength(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
-            if b"transfer-encoding" in names and (
-                b"content-length" in names or event.http_version == b"1.0"
-            ):
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version == b"1.0"):
                 raise h11.RemoteProtocolError("more than one length")
         return event
 
