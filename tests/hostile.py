@@ -7,10 +7,19 @@ import zlib
 import h5py
 import numpy as np
 
+import countveil as cv
 from countveil import fit_files
 from countveil.privacy import _seal
 
 VICTIM = "root:secret-of-the-reader:0:0"
+
+
+def small_fit(path):
+    """A small fit with labelled words, as a file at this path."""
+    counts = np.random.default_rng(1).poisson(1.0, (12, 9))
+    release = cv.privatize(counts, cv.PrivacyLevel(1, 1), column_labels=[f"word{i}" for i in range(9)])
+    cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release).save(path)
+    return path
 
 
 def changed(valid, target, change):
@@ -241,6 +250,12 @@ def changes(victim):
         "no noise": (without("constant_data"), "the group constant_data, got none"),
         "no factor": (without("posterior/theta"), "the factor theta, got none"),
         "no seed": (fact("seed", None), "its seed, got nothing"),
+        "a seed below zero": (fact("seed", -5), "at least 0 as its seed, got -5"),
+        "a seed in other digits": (fact("seed", "\u0663"), "at least 0 as its seed"),
+        "endless seconds": (fact("seconds", np.inf), "a finite number of seconds, got inf"),
+        "half simulated": (fact("simulated_noise", 7), "its simulated_noise as 0 or 1, got 7"),
+        "other observations": (fact("observations", "magic"), "got 'magic'"),
+        "an endless name": (fact("library", "x" * 5000), "its library in at most 200 characters"),
         "an endless seed": (fact("seed", "1" * 5000), "at most 40 digits, got 5000"),
         "another kind of fact": (fact("model", 3), "its model as <class 'str'>, got int"),
         "broken JSON": (fact("parameters", "{"), "must be readable, got Expecting"),

@@ -85,6 +85,12 @@ def test_a_table_holds_no_formulas_and_its_numbers_stay(tmp_path):
     assert (tmp_path / "u.csv").read_text() == (tmp_path / "t.csv").read_text()
 
 
+def test_a_table_holds_no_formulas_where_semicolons_separate_cells(tmp_path):
+    write_csv(pd.DataFrame({"a;=1": ["x;=HYPERLINK(A1)"], "value": [-1.5]}), tmp_path / "t.csv")
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert lines == ["a;'=1,value", "x;'=HYPERLINK(A1),-1.5"]
+
+
 def test_nobody_else_writes_tables():
     source = Path(countveil.__file__).parent
     writers = {

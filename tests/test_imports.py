@@ -32,7 +32,7 @@ LAYERS = (
     # The data owner's side: so far down that it can import nothing of the analyst's.
     {"audit", "collect", "page", "privatizer", "receive", "simulation"},
     {"fit_files"},
-    {"files", "hdf5"},
+    {"files", "fit_process", "hdf5"},
     {"console"},
     {"extras", "privacy", "watcher"},
 )

@@ -1,24 +1,24 @@
-"""Files of fits: sealed when they are written, and checked before anything in them is used.
+"""Files of fits: their seals, and what is checked before anything in them is used.
 
 A fit is an HDF5 file (netCDF) with a seal at its end, which HDF5 leaves unread. It may come from anybody. What is
 checked here needs no more than h5py, so that a hostile file is refused before the models are imported. The HDF5
-library itself can hang or crash on a file whose inside was broken on purpose; so a process of its own reads everything
-once, with a limit on its time.
+library itself can hang, crash or fill the memory on a file whose inside was broken on purpose; so a process of its own
+reads everything once (``fit_process``).
 """
 
 import json
+import math
 import os
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import h5py
 import numpy as np
 
+from countveil import fit_process
 from countveil.hdf5 import Checked, pieces
 from countveil.privacy import _seal
 from countveil.privacy._sizes import SMALL
@@ -38,11 +38,12 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 """What the root states of every fit, and its type; a seed above 2^63 is text."""
 GROUPS = ("posterior", "sample_stats", "constant_data")
 
-LEAST_SECONDS, BYTES_PER_SECOND = 30.0, 10e6
-"""How long a file may take to read: this, and as long as a slow disk takes."""
+KINDS = ("private", "exact", "naive")
+"""What a fit may say of the observations that it is of."""
+
 _COPIES = 2
 """How often a fit's draws are held by its readers: as they are, and as summaries of them are made."""
-_LONGEST_SEED = 40
+_LONGEST_SEED, _LONGEST_FACT = 40, 200
 
 
 class FitFileError(ValueError):
@@ -60,50 +61,79 @@ def seal(path: str | os.PathLike[str]) -> None:
 
 
 def check(path: str | os.PathLike[str]) -> str:
-    """Refuses a file that is not a whole fit; returns the name of the model that it is of.
+    """Refuses a file that is not a whole fit; returns the name of the model that it is of. Raises as ``opened``."""
+    with opened(path) as (kind, _):
+        return kind
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[tuple[str, BinaryIO]]:
+    """A fit that was checked: the name of the model that it is of, and its file, to be read within the context.
+
+    The file is opened once. Another one that takes its name is not read, and after the context its bytes must be those
+    that were checked.
 
     Raises:
         FileNotFoundError: no such file.
         ValueError: a broken seal, data outside the file, arrays larger than what is stored or than memory, missing
-            arrays, or factors that are not numbers of at least zero.
+            arrays, factors that are not numbers of at least zero, or bytes that changed meanwhile.
+        OSError: the process that checks it does not start.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(f"no fit at {path}")
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FitFileError(path, "must be a regular file, got a directory, a pipe or a device")
-    with faults(path), open(path, "rb") as sealed:
-        rule = _seal.broken(sealed, "fit")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no fit at {path}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FitFileError(path, "must be a regular file, got a directory, a pipe or a device")
+        seal_checked = _sealed(descriptor, path)
+        kind = _inspected(descriptor, path)
+        with _reading(descriptor) as file:
+            yield kind, file
+        with faults(path):
+            if _sealed(descriptor, path) != seal_checked:
+                _refuse("must stay as it was while it is read, got other bytes")
+    finally:
+        os.close(descriptor)
+
+
+def _reading(descriptor: int) -> BinaryIO:
+    """An open file from its beginning; the child that reads the same one moves the place in it."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return open(descriptor, "rb", closefd=False)
+
+
+def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
+    """The seal of an open file; refuses one that does not hold."""
+    with faults(path), _reading(descriptor) as file:
+        rule = _seal.broken(file, "fit")
         if rule is not None and "got none" in rule:
             rule += "; a fit of a version without seals has to be made again from its release and seed"
         if rule is not None:
             _refuse(rule)
-    return _inspected(path)
+        file.seek(-_seal.LENGTH, os.SEEK_END)
+        return file.read()
 
 
-def _inspected(path: str | os.PathLike[str]) -> str:
+def _inspected(descriptor: int, path: str | os.PathLike[str]) -> str:
     """What ``inspect`` finds in a process of its own."""
-    seconds = LEAST_SECONDS + os.path.getsize(path) / BYTES_PER_SECOND
-    command = [sys.executable, "-P", "-m", "countveil.fit_files", os.fspath(path)]
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "PYTHONUTF8": "1"}
-    with faults(path):
-        try:
-            done = subprocess.run(command, env=here, capture_output=True, timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
-            _refuse(f"must be readable, got no end of it in {seconds:.0f} s")
-        if done.returncode < 0:
-            _refuse("must be readable, got a crash of the HDF5 library")
-        if not done.stdout:
-            _refuse(f"must be readable, got {done.stderr.decode('utf-8', 'replace').strip()[-200:]}")
-        found = json.loads(done.stdout)
-        if "rule" in found:
-            _refuse(found["rule"])
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    found = fit_process.ask("countveil.fit_files", descriptor, path)
+    if "rule" in found:
+        raise FitFileError(path, found["rule"])
     return str(found["estimator"])
 
 
 def inspect(path: str | os.PathLike[str]) -> str:
-    """Reads everything in a file whose seal holds; returns the name of the model. Raises ValueError as ``check``."""
-    with faults(path), h5py.File(path, "r") as file:
-        found = Checked(file, _COPIES)
+    """Reads everything in a file whose seal holds; returns the name of the model. Raises ValueError as ``opened``."""
+    with open(path, "rb") as source, faults(path):
+        return inspect_open(source)
+
+
+def inspect_open(source: BinaryIO) -> str:
+    """``inspect`` for a file that is open; what libraries raise about it is passed on."""
+    with h5py.File(source, "r") as file:
+        found = Checked(file, source, _COPIES)
         facts = _facts(found.facts())
         _check_factors(found, json.loads(facts["model"]))
         for dataset in found.datasets.values():
@@ -114,16 +144,13 @@ def inspect(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def faults(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong with the content of a file as a FitFileError in one line."""
+    """Whatever goes wrong with the content of a file as a FitFileError in one line; no memory is no fault of it."""
     try:
         yield
-    except FitFileError:
+    except (FitFileError, MemoryError):
         raise
     except Exception as error:  # what a file from anybody makes libraries raise has no end
-        said = " ".join(str(error).split())[:300]
-        raise FitFileError(
-            path, said if said.startswith("must ") else f"must be readable, got {said}"
-        ) from error
+        raise FitFileError(path, fit_process.rule_of(error)) from error
 
 
 def _refuse(rule: str) -> NoReturn:
@@ -139,6 +166,18 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
             _refuse(f"must state its {name} as {kind}, got {type(found[name]).__name__}")
     if len(str(found["seed"])) > _LONGEST_SEED:
         _refuse(f"must have a seed of at most {_LONGEST_SEED} digits, got {len(str(found['seed']))}")
+    if not (str(found["seed"]).isascii() and str(found["seed"]).isdecimal()):
+        _refuse(f"must have a whole number of at least 0 as its seed, got {found['seed']!r}")
+    if not (0.0 <= found["seconds"] < math.inf):
+        _refuse(f"must have taken a finite number of seconds, got {found['seconds']}")
+    for name in ("interrupted", "simulated_noise"):
+        if found[name] not in (0, 1):
+            _refuse(f"must state its {name} as 0 or 1, got {found[name]}")
+    if found["observations"] not in KINDS:
+        _refuse(f"must be of observations among {list(KINDS)}, got {found['observations']!r:.40}")
+    for name in ("library", "estimator", "method"):
+        if len(found[name]) > _LONGEST_FACT:
+            _refuse(f"must state its {name} in at most {_LONGEST_FACT} characters, got {len(found[name])}")
     for name in ("parameters", "model"):
         if len(found[name]) > SMALL or not isinstance(json.loads(found[name]), dict):
             _refuse(f"must state its {name} as a JSON object, got something else")
@@ -183,13 +222,5 @@ def _check_values(found: Checked, path: str) -> None:
             _refuse(f"must hold finite numbers of at least 0 at {path}, got {bad}")
 
 
-def _main(path: str) -> None:
-    """Prints the model of a file, or the rule that it breaks, as JSON."""
-    try:
-        print(json.dumps({"estimator": inspect(path)}))
-    except FitFileError as error:
-        print(json.dumps({"rule": error.rule}))
-
-
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    fit_process.answer(inspect_open, int(sys.argv[1]))

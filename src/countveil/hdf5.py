@@ -9,6 +9,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from math import prod
+from typing import BinaryIO
 
 import h5py
 import numpy as np
@@ -46,12 +47,13 @@ class StructureError(ValueError):
 class Checked:
     """A file whose structure was checked: ``datasets`` by path, as "posterior/theta", and the root's attributes.
 
-    ``copies`` says how often the values are held in memory as they are read. Raises StructureError.
+    ``source`` is the open file that ``file`` reads, and ``copies`` says how often the values are held in memory as they
+    are read. Raises StructureError.
     """
 
-    def __init__(self, file: h5py.File, copies: int = 1) -> None:
-        self._file, self._path = file, os.fspath(file.filename)
-        self._size = os.path.getsize(self._path)
+    def __init__(self, file: h5py.File, source: BinaryIO, copies: int = 1) -> None:
+        self._file, self._source = file, source
+        self._size = os.fstat(source.fileno()).st_size
         self._addresses: set[int] = set()
         self._asked = self._text = 0
         self.datasets: dict[str, h5py.Dataset] = {}
@@ -167,16 +169,15 @@ class Checked:
         offset = dataset.id.get_offset()
         if offset is None or dataset.id.get_storage_size() != dataset.size * _REFERENCE_BYTES:
             raise StructureError(f"must hold text in one piece, got another layout at {path}")
-        with open(self._path, "rb") as file:
-            file.seek(offset)
-            left = dataset.size
-            while left:
-                content = file.read(min(left, _PIECE) * _REFERENCE_BYTES)
-                lengths = np.frombuffer(content, dtype="<u4")[:: _REFERENCE_BYTES // 4]
-                if not lengths.size:
-                    raise StructureError(f"must hold what it declares, got less at {path}")
-                self._add_text(int(lengths.sum(dtype=np.int64)))
-                left -= lengths.size
+        self._source.seek(offset)
+        left = dataset.size
+        while left:
+            content = self._source.read(min(left, _PIECE) * _REFERENCE_BYTES)
+            lengths = np.frombuffer(content, dtype="<u4")[:: _REFERENCE_BYTES // 4]
+            if not lengths.size:
+                raise StructureError(f"must hold what it declares, got less at {path}")
+            self._add_text(int(lengths.sum(dtype=np.int64)))
+            left -= lengths.size
 
     def _add_text(self, length: int) -> None:
         self._text += length

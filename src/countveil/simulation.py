@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.privacy import PrivacyLevel, Release, _counts
+from countveil.privacy import PrivacyLevel, Release, _counts, network
 from countveil.privacy.privatize import read_levels, read_truncate, release
 
 
@@ -19,23 +19,26 @@ def simulate_release(
     row_labels: Iterable[Any] | None = None,
     column_labels: Iterable[Any] | None = None,
     vocabulary: Sequence[str] | None = None,
+    directed: bool | None = None,
 ) -> Release:
     """A release as ``privatize`` would make it, with reproducible noise; marked as simulated.
 
         tau = G1 - G2,   G1, G2 independent,   P(G = j) = (1 - alpha) alpha^j
 
-    G1 is drawn for the whole array, then G2, by ``rng.geometric(1 - alpha) - 1``. Counts, level, truncation
-    and labels are as in ``privatize``, and so are the errors; TypeError if ``rng`` is not a NumPy Generator.
+    G1 is drawn for the whole array, then G2, by ``rng.geometric(1 - alpha) - 1``. Counts, level, truncation,
+    labels and ``directed`` are as in ``privatize``, and so are the errors; TypeError if ``rng`` is no NumPy Generator.
     The noise follows a floating-point approximation of the law and is as secret as the seed: for research
     on counts that need no protection. Source: Schein et al. (2019), Theorem 1 (the law); Ghosh et al. (2012).
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
+    network.check_counts(table, directed)
     levels = read_levels(level, table.shape[0], table.labels[0])
     truncate = read_truncate(truncate, table)
     noise = _noise(levels, (table.shape[0], math.prod(table.shape[1:])), rng)
-    return release(table, levels, truncate, lambda start, stop: noise[start:stop], simulated=True)
+    made = release(table, levels, truncate, lambda start, stop: noise[start:stop], simulated=True)
+    return network.recorded(made, directed)
 
 
 def _noise(

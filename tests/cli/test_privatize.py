@@ -50,6 +50,24 @@ def test_privatize_to_a_folder_of_files_then_fit_it(here):
     assert "in memory" in fails("fit", "blocks", "r.npz", "-o", "b.nc")
 
 
+def test_a_network_says_its_kind(here):
+    (here / "counts.csv").write_text("who,ann,bob\nann,0,3\nbob,3,0\n")
+    fit = ("fit", "blocks", "r.npz", "-o", "f.nc", "--communities", "2", *SHORT[2:], "--force")
+    assert (
+        "Wrote r.npz: 2 x 2 reports, signed, of an undirected network." in privatized("--undirected").stdout
+    )
+    assert cv.Release.load("r.npz").directed is False
+    assert "set directed=False (on the command line, --undirected)" in fails(*fit)
+    run(*fit, "--undirected")
+    assert "of a directed network." in privatized("--directed", "--force").stdout
+    assert cv.Release.load("r.npz").directed is True
+    assert "leave --undirected out" in fails(*fit, "--undirected")
+    asked = ("privatize", "counts.csv", "-o", "s.npz", "--epsilon", "1", "--precision", "2", "--undirected")
+    assert "a network must be in one file" in fails(*asked, "--rows-per-file", "1")
+    (here / "counts.csv").write_text("who,ann,bob\nann,0,3\nbob,2,0\n")
+    assert "each pair once, above the diagonal" in fails(*asked)
+
+
 def test_privatize_prints_no_count(here):
     """Every number it prints comes from the level and the shape."""
     (here / "counts.csv").write_text("a,b\n987,654\n321,987\n")

@@ -225,6 +225,17 @@ def test_labels_that_are_the_same_text_are_refused(axis):
         cv.privatize(frame(**labels), LEVEL)
 
 
+@pytest.mark.parametrize(
+    "labels", [[("a | b", "c"), ("a", "b | c"), ("x", "y")], [(1, "c"), ("1", "c"), ("x", "y")]]
+)
+def test_labels_of_several_levels_that_are_joined_to_the_same_text_are_refused(labels):
+    table = frame().set_axis(pd.MultiIndex.from_tuples(labels))
+    with pytest.raises(ValueError, match=r"labels must differ as text, got \(.*\) and \("):
+        ExactCounts(table)
+    with pytest.raises(ValueError, match=r"got two that do not, once their levels are joined by ' \| '$"):
+        cv.privatize(table, LEVEL)
+
+
 def test_columns_must_differ_and_rows_need_not():
     with pytest.raises(ValueError, match="column labels must differ, got 'x' twice"):
         ExactCounts(frame(columns=["y", "x", "x"]))

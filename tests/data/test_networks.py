@@ -85,6 +85,8 @@ def test_simulated_noise_is_cut_below_the_diagonal_as_well():
     np.testing.assert_array_equal(found.reports, np.triu(release.reports))
     assert found.simulated
     cv.BlockModel(2, directed=False, **BRIEF).fit(found)
+    with pytest.raises(ValueError, match=r"must be of undirected pairs, got one of a directed network"):
+        above_diagonal(privatize_graph(network(nx.DiGraph), LEVEL))
     with pytest.raises(ValueError, match=r"release must be square, .* got \(2, 3\)"):
         above_diagonal(cv.privatize(np.zeros((2, 3), dtype=int), LEVEL))
 

@@ -171,6 +171,25 @@ def test_a_folder_is_its_releases_by_name(tmp_path):
         cv.ReleaseFiles(tmp_path / "empty")
 
 
+def test_a_release_that_is_there_twice_is_refused(tmp_path):
+    for name, label in (("a.npz", "ann"), ("b.npz", "bob")):
+        cv.privatize([[1, 2, 3]], cv.PrivacyLevel(1, 1), row_labels=[label]).save(tmp_path / name)
+    assert cv.ReleaseFiles(tmp_path).shape == (2, 3)
+    (tmp_path / "c.npz").write_bytes((tmp_path / "a.npz").read_bytes())
+    (tmp_path / "d.npz").symlink_to(tmp_path / "b.npz")
+    for again, path in (("c.npz", "a.npz"), ("d.npz", "b.npz"), ("a.npz", "a.npz")):
+        with pytest.raises(
+            ValueError, match=rf"every release once, got that of .*{path} again in .*{again}$"
+        ):
+            cv.ReleaseFiles([tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / again])
+
+
+def test_an_undirected_network_is_refused(tmp_path):
+    cv.privatize(np.eye(4, dtype=int), cv.PrivacyLevel(1, 1), directed=False).save(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"documents and words, got an undirected network in .*a\.npz"):
+        cv.ReleaseFiles(tmp_path)
+
+
 def test_files_that_change_in_between_are_refused(tmp_path):
     files, _ = written(tmp_path / "parts")
     path = files.paths[2]

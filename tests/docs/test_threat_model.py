@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.fuzz.readers import KINDS, kind_of
 from tests.pages import DOCS, ROOT
 
 PARTIES = [
@@ -56,3 +57,25 @@ def test_every_rule_names_a_test():
 
 def test_the_page_says_what_was_tried():
     assert "\n## What was tried\n" in TEXT
+
+
+def default_of_mutations(path):
+    """How many mutations a test file tries where nobody asks for another number."""
+    found = re.findall(r'"COUNTVEIL_MUTATIONS", "(\d+)"', (ROOT / "tests" / path).read_text(encoding="utf-8"))
+    assert len(found) == 1
+    return int(found[0])
+
+
+def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
+    tried = " ".join(TEXT.partition("\n## What was tried\n")[2].split())
+    number = default_of_mutations("privacy/test_report.py")
+    assert f"{number:,} reports, {number:,} studies and 3,000 JSON files in every run" in tried
+    assert "range(3000)" in (ROOT / "tests/page/test_counting_script.py").read_text(encoding="utf-8")
+    number = default_of_mutations("page/test_app_script.py")
+    assert f"inputs, broken at random in Node: {number:,} in every run of the tests" in tried
+    weights = {name: kind_of(name).weight for name in KINDS}
+    shares = {name: 10_000 * weight // sum(weights.values()) for name, weight in weights.items()}
+    assert sum(shares.values()) > 9_990
+    assert (
+        f"about 10,000 in every run of the tests, of which {shares['fit'] + shares['hdf5']} are fits" in tried
+    )

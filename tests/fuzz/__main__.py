@@ -1,7 +1,7 @@
 """``python -m tests.fuzz release fit report study tables --mutations 100000 --seed 1``.
 
 Breaks valid files and reads them. Prints every failure with its seed, which ``--replay`` tries again. Exit status 1 if
-there is one. Needs a POSIX system with /proc.
+there is one. Says on the way how far it is; ``--first`` goes on from there. Needs a POSIX system with /proc.
 """
 
 import argparse
@@ -10,6 +10,9 @@ import time
 
 from tests.fuzz.readers import KINDS, kind_of
 from tests.fuzz.run import run
+
+AT_ONCE = 5000
+"""Mutations for one child: one that lives long may grow up to its limit on memory."""
 
 
 def main() -> int:
@@ -20,6 +23,12 @@ def main() -> int:
         "--mutations", type=int, default=10_000, help="in all, over the kinds [default: 10000]"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the first mutation [default: 1]")
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=0,
+        help="of each kind, the number to go on from after a run that was stopped",
+    )
     parser.add_argument("--replay", nargs="+", metavar="KIND:SEED:NUMBER", help="try these alone")
     options = parser.parse_args()
     if not set(options.kinds) <= set(KINDS):
@@ -32,11 +41,14 @@ def main() -> int:
     failed = total = 0
     for name, kind in kinds.items():
         number = options.mutations * kind.weight // weight
-        seeds = wanted.get(name) or [f"{name}:{options.seed}:{i}" for i in range(number)]
+        seeds = wanted.get(name) or [f"{name}:{options.seed}:{i}" for i in range(options.first, number)]
         begun, before = time.perf_counter(), failed
-        for failure in run(name, seeds, kind):
-            failed += 1
-            print(f"{failure.seed}  {failure.what}", flush=True)
+        for start in range(0, len(seeds), AT_ONCE):
+            for failure in run(name, seeds[start : start + AT_ONCE], kind):
+                failed += 1
+                print(f"{failure.seed}  {failure.what}", flush=True)
+            if start + AT_ONCE < len(seeds):
+                print(f"{name}: went on to {seeds[start + AT_ONCE]}", file=sys.stderr, flush=True)
         total += len(seeds)
         took = time.perf_counter() - begun
         print(f"{name}: {len(seeds)} mutations, {failed - before} failures, {took:.1f} s", flush=True)

@@ -16,6 +16,10 @@ from tests.fuzz.readers import Kind, kind_of, quietly
 MEMORY = 1 << 30
 """Bytes that reading a small file may take beyond what the process has."""
 SECONDS = 20
+IN_MEMORY = Path("/dev/shm")
+"""A folder whose files are in memory: on disk, opening a file takes longer than reading it."""
+END = "end"
+"""What a child says behind its last mutation."""
 LONGEST = 700
 """Characters of a refusal, the path of the file not counted."""
 
@@ -77,18 +81,25 @@ def _batch(child: Callable[[int], None], seeds: list[str], start: int) -> tuple[
         finally:
             os._exit(0)
     os.close(theirs)
-    failures, last = [], start - 1
+    failures, last, ended = [], start - 1, False
     with os.fdopen(ours, encoding="utf-8", errors="replace") as file:
         for line in file:
             place, _, what = line.rstrip("\n").partition(" ")
+            if place == END:
+                ended = True
+                continue
             last = start + int(place)
             if what:
                 failures.append(Failure(seeds[last], what))
     _, status = os.waitpid(process, 0)
+    if last < start:
+        raise RuntimeError(f"a child must begin with {seeds[start]}, got one that ended before it")
     if os.WIFSIGNALED(status):
         how = signal.Signals(os.WTERMSIG(status)).name
         failures.append(Failure(seeds[last], f"died of {how}" + (f" after {SECONDS} s" * (how == "SIGALRM"))))
-    return failures, (last + 1 if os.WIFSIGNALED(status) or last + 1 == len(seeds) else len(seeds))
+    elif not ended:
+        failures.append(Failure(seeds[last], "ended the process"))
+    return failures, last + 1
 
 
 def _child(kind: Kind, seeds: list[str], out: int) -> None:
@@ -97,7 +108,7 @@ def _child(kind: Kind, seeds: list[str], out: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None) as folder:
         for place, seed in enumerate(seeds):
             os.write(out, f"{place}\n".encode())
             signal.alarm(SECONDS)
@@ -106,3 +117,4 @@ def _child(kind: Kind, seeds: list[str], out: int) -> None:
             if what is not None:
                 shown = " ".join(what.encode("ascii", "backslashreplace").decode().split())
                 os.write(out, f"{place} {shown}\n".encode())
+    os.write(out, f"{END}\n".encode())

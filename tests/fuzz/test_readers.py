@@ -31,6 +31,13 @@ def test_ten_thousand_mutations_and_none_is_a_crash():
     assert {line.partition(":")[0] for line in done.stdout.splitlines()[:-1]} == set(KINDS)
 
 
+def test_a_run_that_was_stopped_goes_on():
+    whole, rest = (fuzz("study", "--mutations", 400, *more) for more in ((), ("--first", 300)))
+    assert whole.returncode == rest.returncode == 0
+    assert "study: 400 mutations, 0 failures" in whole.stdout
+    assert "study: 100 mutations, 0 failures" in rest.stdout
+
+
 def test_what_once_failed_does_not_again():
     done = fuzz("--replay", *FAILED)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,6 +86,8 @@ def dying(path):
         (raising(lambda path: ValueError(f"{path} first\nsecond")), "several lines"),
         (hungry, "MemoryError"),
         (dying, "died of SIGKILL"),
+        (raising(SystemExit), "ended the process"),
+        (lambda path: os._exit(0), "ended the process"),
     ],
 )
 def test_what_a_reader_must_not_do_is_seen(read, said):

@@ -1,5 +1,7 @@
 """Schedules, and the arrays that keep what chains draw."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,29 @@ def test_draws_that_do_not_fit_in_memory_are_refused_before_they_are_made(monkey
         MemoryError, match=f"from 1 chain need 1.7 GB, 1.0 GB are available; take a {ADVICE}$"
     ):
         Draws.empty(HUGE._replace(chains=1), MODEL)
+
+
+HUGE_MODELS = {
+    "topics": lambda method: cv.TopicModel(10**9, method=method, progress=False),
+    "tensor": lambda method: cv.TensorModel(10**12, method=method, progress=False),
+    "blocks": lambda method: cv.BlockModel(10**6, method=method, progress=False),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [(n, m) for n in HUGE_MODELS for m in METHODS if (n, m) != ("blocks", "svi")]
+)
+def test_more_components_than_fit_in_memory_are_refused_before_anything_is_made(name, method, monkeypatch):
+    monkeypatch.setattr("countveil.inference.draws.available_memory", lambda: 10**10)
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            MemoryError, match=r"^factors must fit in memory: with 1,000,000.* along .* take fewer"
+        ):
+            HUGE_MODELS[name](method).fit(cv.PrivatizedCounts(np.ones((4, 4), dtype=int), 0.5))
+        assert tracemalloc.get_traced_memory()[1] < 10**8
+    finally:
+        tracemalloc.stop()
 
 
 def test_draws_that_numpy_cannot_make_are_refused_in_the_same_words(monkeypatch):

@@ -30,3 +30,14 @@ def test_names_with_every_character():
         if got and got != names.normalised(text)
     ]
     assert not wrong, ascii(wrong[:5])
+
+
+def test_nothing_that_unicode_lets_programs_ignore_makes_another_name():
+    code = r"""const wrong = [], ignored = /\p{Default_Ignorable_Code_Point}/u;
+    for (let c = 0; c <= 0x10ffff; c += 1) {
+      const each = String.fromCodePoint(c);
+      if (ignored.test(each) && normalised("a" + each + "b") !== "ab") wrong.push(c);
+    }
+    return wrong;"""
+    assert node(code, None, LEDGER) == []
+    assert all(names.normalised(f"a{chr(c)}b") == "ab" for c in range(0xE0000, 0xE1000))

@@ -37,10 +37,36 @@ def test_a_weak_level_claims_no_protection(epsilon, precision, said):
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
     assert promise.hides(Fraction(epsilon), Fraction(precision)) == said
     if said is None:
-        assert text.startswith("Protected: ")
+        assert text.startswith("Partly protected: ")
+        assert "hard to tell apart" not in text
     else:
         assert text.startswith(f"This level (N = {precision}) hides {said}: ")
         assert "hard to tell apart" not in text
+
+
+@pytest.mark.parametrize("precision", [1, 4, 10])
+@pytest.mark.parametrize(
+    ("epsilon", "hard", "right"),
+    [
+        ("0.1", True, "52.5%"),
+        (1, True, "73.2%"),
+        ("1.01", False, "73.4%"),
+        (4, False, "98.3%"),
+        (5, False, "99.4%"),
+    ],
+)
+def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, right, precision):
+    """Up to epsilon 1 the best guess is wrong in a quarter of cases or more; above, its share is stated."""
+    text, alpha = described(epsilon, precision), PrivacyLevel(epsilon, precision).alpha
+    assert ("hard to tell apart" in text) == hard
+    assert text.startswith("Protected: " if hard else "Partly protected: ")
+    assert (f"right in at most {right} of cases" in text) != hard
+    assert promise.right_guesses(Fraction(epsilon)) == right
+    reports = np.arange(-400, 400)
+    law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
+    found = np.maximum(*law).sum() / 2  # of two counts that differ by N in one cell
+    assert found <= float(right.rstrip("%")) / 100
+    assert not hard or found < 0.75
 
 
 def test_a_precision_below_one_count_is_described_by_one_count():

@@ -36,6 +36,31 @@ def test_no_cell_is_a_formula(text):
     assert next(csv.reader(io.StringIO(cell(text)))) == [cell(text)]
 
 
-@pytest.mark.parametrize("text", ["word", "1-2", "a=b", "", "'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x;=1",
+        "x;=HYPERLINK(1)",
+        'x; "=1',
+        'x";=1',
+        "x;;@a",
+        "a;b;-1+2",
+        "=a;=b",
+        ";=1",
+        "x;\u3000=1",
+        "x;\u00a0＝1",
+        "a,b;=1",
+    ],
+)
+def test_no_cell_is_a_formula_where_semicolons_separate(text):
+    """As a spreadsheet opens the file in a language that writes decimals with commas."""
+    line = io.StringIO()
+    csv.writer(line).writerow([1, cell(text), cell(text)])
+    for found in next(csv.reader(io.StringIO(line.getvalue()), delimiter=";")):
+        assert not found.lstrip(' \u3000\u00a0"').startswith(("=", "+", "-", "@", "＝"))
+    assert cell(text).replace("'", "") == text
+
+
+@pytest.mark.parametrize("text", ["word", "1-2", "a=b", "", "'", "a; b", "a;b=c", "x, -1", "chad | -1"])
 def test_other_cells_stay(text):
     assert cell(text) == text

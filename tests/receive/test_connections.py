@@ -153,8 +153,12 @@ CHUNKED = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
         head(3, Transfer_Encoding="gzip, chunked"),
         CHUNKED + b"zz\r\n",
         CHUNKED + b"f" * 40 + b"\r\n",
+        head(len(made(1)), Transfer_Encoding="chunked") + made(1),
+        head(5, transfer_encoding="Chunked") + b"0\r\n\r\n" + head(len(made(1))) + made(1),
+        CHUNKED.replace(b"HTTP/1.1", b"HTTP/1.0") + b"0\r\n\r\n",
+        head(0, Transfer_Encoding="chunked").replace(b"POST /reports", b"GET /elsewhere") + b"0\r\n\r\n",
     ],
-    ids=range(10),
+    ids=range(14),
 )
 @pytest.mark.usefixtures("impatient")
 def test_what_is_not_http_is_refused_and_counted_without_a_log_line(path, caplog, sent):

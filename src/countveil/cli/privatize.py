@@ -55,6 +55,15 @@ def privatize_counts(
         int | None,
         typer.Option(min=1, help="Make the output a new folder of release files with this many rows each."),
     ] = None,
+    directed: Annotated[
+        bool | None,
+        typer.Option(
+            "--directed/--undirected",
+            help="The matrix is a network, square, with the same actors as rows and columns: both directions of a "
+            "pair are counts of their own, or each pair has one count, above the diagonal or on both sides of it. The "
+            "release says so, and models of the other kind refuse it.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Add exact two-sided geometric noise to counts and write the release.
@@ -69,6 +78,10 @@ def privatize_counts(
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
+    if directed is not None and rows_per_file is not None:
+        raise ValueError(
+            "a network must be in one file: leave out --rows-per-file, or --directed and --undirected"
+        )
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
     level = PrivacyLevel(epsilon, precision)
@@ -82,7 +95,7 @@ def privatize_counts(
         "column_labels": table.column_labels,
     }
     if rows_per_file is None:
-        release, files = privatize(table.values, level, truncated, **labels), ""
+        release, files = privatize(table.values, level, truncated, directed=directed, **labels), ""
         release.save(output)
     else:
         paths = privatize_to_files(
@@ -92,6 +105,7 @@ def privatize_counts(
     describe(release, level, tuple(labels.values()))
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed"
+    kind += {None: "", True: ", of a directed network", False: ", of an undirected network"}[directed]
     say(f"Wrote {output}: {size} reports{files}, {kind}.")
 
 

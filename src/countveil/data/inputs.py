@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from countveil.data.matrices import annotated_parts
+from countveil.data.matrices import annotated_parts, check_mask
 from countveil.data.networks import graph_matrix
 from countveil.data.tables import Cells, cells_of_coordinates, cells_of_frame
 from countveil.noise import Noise, noise_called
@@ -18,6 +18,14 @@ def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple
     matrix, names = graph_matrix(graph, weight, nodes, show=show)
     mask = None if graph.is_directed() else np.tri(len(names), k=-1, dtype=bool)
     return matrix, {"mask": mask, "row_labels": names, "column_labels": names}
+
+
+def mask_of_release(release: Release, mask: Any) -> Any:
+    """The mask given, with all below the diagonal where each pair of actors was reported once, above it."""
+    if release.directed is not False:
+        return mask
+    given, below = check_mask(mask, release.shape), np.tri(release.shape[0], k=-1, dtype=bool)
+    return below if given is None else below | given
 
 
 def release_labels(release: Release) -> dict[str, Any]:
@@ -56,9 +64,10 @@ class PrivateInputs:
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         noise, level = noise_of(release)
-        options = {"mask": mask, "row_offset": row_offset, "column_offset": column_offset}
-        found = cls(release.reports, level, noise=noise, **release_labels(release), **options)
-        found.simulated = release.simulated
+        options = {"row_offset": row_offset, "column_offset": column_offset}
+        hidden = mask_of_release(release, mask)
+        found = cls(release.reports, level, hidden, noise=noise, **release_labels(release), **options)
+        found.simulated, found.directed = release.simulated, release.directed
         return found
 
     @classmethod
@@ -140,7 +149,9 @@ class PrivateInputs:
         matrix, found = graph_parts(graph, weight, nodes, show=True)
         if graph.number_of_edges() > joined_pairs(graph):
             raise ValueError("graph must have one report for each pair of actors, got parallel edges")
-        return cls(matrix, alpha, **found | options)
+        observations = cls(matrix, alpha, **found | options)
+        observations.directed = bool(graph.is_directed())
+        return observations
 
     @classmethod
     def from_anndata(cls: Any, data: Any, alpha: Any, layer: str | None = None, **options: Any) -> Any:
@@ -241,7 +252,9 @@ class PlainInputs:
                 not whole; and as this class.
         """
         matrix, found = graph_parts(graph, weight, nodes, show=cls._allow_sums(False))
-        return cls(matrix, **found | options)
+        observations = cls(matrix, **found | options)
+        observations.directed = bool(graph.is_directed())
+        return observations
 
     @classmethod
     def from_anndata(cls: Any, data: Any, layer: str | None = None, **options: Any) -> Any:

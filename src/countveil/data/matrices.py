@@ -289,3 +289,8 @@ def positive_part(values: Any) -> sp.csr_array:
         kept.eliminate_zeros()
         return kept
     return sp.csr_array(np.maximum(values, 0))
+
+
+def report_type(largest: int) -> type:
+    """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
+    return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)

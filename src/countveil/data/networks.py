@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.matrices import whole_values
-from countveil.privacy import PrivacyLevel, Release, privatize
+from countveil.privacy import PrivacyLevel, Release, network, privatize
 
 
 def is_graph(data: Any) -> bool:
@@ -94,8 +94,8 @@ def privatize_graph(
 
     An edge counts by its attribute ``weight``, or once where it has none; parallel edges add up. The noise is that of
     ``privatize``, and so is ``level``: one for all, or one for each actor's row. In an undirected graph each pair is
-    reported once, above the diagonal, and nothing is below it: fit it with ``BlockModel(directed=False)``. The actors'
-    names are published as they are.
+    reported once, above the diagonal, and nothing is below it: fit it with ``BlockModel(directed=False)``. The release
+    says whether it is of a directed network. The actors' names are published as they are.
 
     Args:
         nodes: the order of the actors; the graph's own by default.
@@ -107,21 +107,25 @@ def privatize_graph(
             or not whole; no message shows one.
     """
     table = graph_counts(graph, weight, nodes)
-    release = privatize(table, level, truncate, row_labels=table.index, column_labels=table.columns)
-    return release if graph.is_directed() else above_diagonal(release)
+    directed = bool(graph.is_directed())
+    return privatize(
+        table, level, truncate, row_labels=table.index, column_labels=table.columns, directed=directed
+    )
 
 
 def above_diagonal(release: Release) -> Release:
-    """The release of an undirected network with zeros below the diagonal, where its reports are noise alone.
+    """The release as one of an undirected network, with zeros below the diagonal, where its reports are noise alone.
+
+    For releases that do not say of what network they are; ``privatize(..., directed=False)`` makes one that does.
 
     Raises:
-        ValueError: a release that is not square.
+        ValueError: a release that is not square, or of a directed network.
     """
     if len(release.shape) != 2 or release.shape[0] != release.shape[1]:
         raise ValueError(f"release must be square, one row and one column per actor, got {release.shape}")
-    reports = release.reports
-    kept = sp.csr_array(sp.triu(reports)) if sp.issparse(reports) else np.triu(np.asarray(reports))
-    return Release(kept, release.mechanism, release.truncated, release.labels, release.simulated)
+    if release.directed:
+        raise ValueError("release must be of undirected pairs, got one of a directed network")
+    return network.recorded(release, False)
 
 
 def links_among(

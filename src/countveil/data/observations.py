@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.beside import axes_of, in_order
-from countveil.data.inputs import PlainInputs, PrivateInputs, release_labels
+from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
 from countveil.data.matrices import (
     as_matrices,
     check_exact_cells,
@@ -27,6 +27,7 @@ from countveil.data.matrices import (
     check_offset,
     kept,
     positive_part,
+    report_type,
     unwrap,
     whole_numbers,
 )
@@ -54,10 +55,13 @@ class Observations:
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
         simulated: whether a release says that its noise was simulated, and protects nobody.
+        directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
+            pair has one count; None for all that are no networks, or do not say.
     """
 
     kind: ClassVar[str] = "private"
     simulated = False
+    directed: bool | None = None
 
     def __init__(
         self,
@@ -373,16 +377,12 @@ class NaiveCounts(PlainInputs, Observations):
     def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
         if isinstance(reports, Release):
             options = release_labels(reports) | options
+            mask, self.directed = mask_of_release(reports, mask), reports.directed
             reports = reports.reports
         super().__init__(reports, 0.0, mask, **options)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
         return positive_part(super()._values(reports, hidden))
-
-
-def report_type(largest: int) -> type:
-    """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
-    return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
 
 
 def observations_of(data: Any) -> Observations:

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.inputs import noise_of
-from countveil.data.matrices import check_labels
-from countveil.data.observations import Observations, PrivatizedCounts, observations_of, report_type
+from countveil.data.matrices import check_labels, report_type
+from countveil.data.observations import Observations, PrivatizedCounts, observations_of
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end
 
@@ -30,8 +30,8 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, does not have two axes, or has other words or another mechanism
-            than the first.
+        ValueError: no paths, or a file that is damaged, is another one again, does not have two axes, is of
+            an undirected network, or has other words or another mechanism than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -49,12 +49,20 @@ class ReleaseFiles:
         self._starts, self._largest, levels, self.simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
-            self._seals.append(seal_at_end(path))
-            release = Release.load(path)
+            seal, release = seal_at_end(path), Release.load(path)
+            largest = int(release.reports.max())
+            if (
+                largest > 0 and seal in self._seals
+            ):  # where nothing is positive, others may be the same by chance
+                earlier = self.paths[self._seals.index(seal)]
+                raise ValueError(f"paths must hold every release once, got that of {earlier} again in {path}")
+            self._seals.append(seal)
             if len(release.shape) != 2:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
+            if release.directed is False:
+                raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")
             noise, level = noise_of(release)
             if path is self.paths[0]:
                 first, self.noise = release, noise
@@ -71,7 +79,7 @@ class ReleaseFiles:
                 None if labels is None or release.row_labels is None else labels + list(release.row_labels)
             )
             self._starts.append(self._starts[-1] + release.shape[0])
-            self._largest = max(self._largest, int(release.reports.max()))
+            self._largest = max(self._largest, largest)
             self.simulated |= release.simulated
             levels.append(np.broadcast_to(level, release.shape[0]))
         self.shape = (self._starts[-1], first.shape[1])

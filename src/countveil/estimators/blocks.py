@@ -47,8 +47,8 @@ class BlockModel(FactorizationEstimator):
         **options: what every model takes; the reference and ``help`` list it.
 
     Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
-    accepted as plain arrays are; they must be directed if and only if the model is. Attributes, besides those of every
-    model:
+    accepted as plain arrays are. Graphs, and releases that say of what network they are, must be directed if and only
+    if the model is. Attributes, besides those of every model:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
         memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
     """
@@ -95,6 +95,7 @@ class BlockModel(FactorizationEstimator):
                 "X must have the same actors as rows and as columns, "
                 f"got {rows[first]!r} and {columns[first]!r} at {first}"
             )
+        check_kind(observations.directed, bool(self.directed))
         if not self.directed:
             check_above_diagonal(observations)
             left_out = np.tril_indices(n_rows, 0 if not self.self_loops else -1)
@@ -149,12 +150,29 @@ class BlockModel(FactorizationEstimator):
         return found.rename(columns={"component": "community", "member": "actor"})
 
 
+def check_kind(stated: bool | None, directed: bool) -> None:
+    """Refuse a network that says of itself that it is of the other kind; None says nothing."""
+    if directed and stated is False:
+        raise ValueError(
+            "X must be of directed pairs, got an undirected network, which has one count for each pair; "
+            "set directed=False (on the command line, --undirected)"
+        )
+    if stated and not directed:
+        raise ValueError(
+            "X must be of undirected pairs, got a directed network, which has a count for each direction; "
+            "set directed=True (on the command line, leave --undirected out)"
+        )
+
+
 def check_both_sides(observations: Observations) -> None:
     """Refuse noisy reports of which none below the diagonal is positive, where noise alone would have made some so.
 
-    A release of undirected pairs is such a one; as a directed network it would say that no actor ever answered.
+    Reports of undirected pairs are such; as a directed network they would say that no actor ever answered. This is for
+    data that do not say what they are.
     """
     o = observations
+    if o.directed is not None:
+        return
     rows = o.row_numbers
     if (o.columns < rows).any() or not ((o.columns > rows) & (o.reports > 0)).any():
         return

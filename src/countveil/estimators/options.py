@@ -44,9 +44,9 @@ class Options(TypedDict, total=False):
         "known beforehand (mathematics, section 11).")]
     alpha: Annotated[float | None, Option(None, Level(),
         "noise level of data that come as a plain array; None asks for data that carry their own.")]
-    seed: Annotated[int | None, Option(None, Whole(0, or_none=True),
-        "whole number; the same seed gives the same draws with any number of threads. None takes one from the "
-        "operating system and keeps it in ``seed_``.")]
+    seed: Annotated[int | None, Option(None, Whole(0, or_none=True, most=10**40 - 1),
+        "whole number of at most 40 digits; the same seed gives the same draws with any number of threads. None takes "
+        "one from the operating system and keeps it in ``seed_``.")]
     threads: Annotated[int | None, Option(None, Whole(1, or_none=True),
         "how many cores to use; None takes all that are available. Does not change the result.")]
     engine: Annotated[str | None, Option(None, None,

@@ -22,7 +22,14 @@ from typing import (
     get_type_hints,
 )
 
-from countveil.estimators.checks import check_choice, check_flag, check_integer, check_level, check_positive
+from countveil.estimators.checks import (
+    LARGEST,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_level,
+    check_positive,
+)
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -35,15 +42,16 @@ class Rule(Protocol):
 
 
 class Whole(NamedTuple):
-    """A whole number of at least ``least``; or None, where that is allowed."""
+    """A whole number from ``least`` to ``most``; or None, where that is allowed."""
 
     least: int
     or_none: bool = False
+    most: int = LARGEST
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
         if not (self.or_none and value is None):
-            check_integer(name, value, self.least)
+            check_integer(name, value, self.least, self.most)
 
 
 class Positive(NamedTuple):

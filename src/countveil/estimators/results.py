@@ -20,11 +20,12 @@ from countveil.inference.diagnostics import (
     diagnose_optimiser,
     undetermined_in_words,
 )
-from countveil.inference.file_checks import check_tree
+from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.models.factorization import Factorization
 from countveil.models.portable import model_of
-from countveil.models.spec import Spec
+from countveil.models.spec import Spec, axis_sizes
 
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
@@ -46,6 +47,14 @@ class Results(HasParts):
 
     def _spec(self, n_modes: int) -> Spec:
         """The einsum of data with this many axes."""
+        raise NotImplementedError
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        """The size of every latent axis."""
+        raise NotImplementedError
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        """The model over axes of these sizes."""
         raise NotImplementedError
 
     def rate(self) -> xr.DataArray:
@@ -159,6 +168,9 @@ class Results(HasParts):
         method, stated = json.loads(tree.attrs["parameters"]).get("method"), tree.attrs["method"]
         if method != stated:
             raise ValueError(f"must state one method, got {method!r:.40} and {stated!r:.40}")
+        sizes = self.model_.rows.sizes | self.model_.columns.sizes
+        asked = axis_sizes(spec, [sizes[axis] for axis in spec.output], self._ranks(spec))
+        check_model(self.model_, self._model(spec, asked, 1.0))
         check_tree(tree, self.model_, self._layout(spec))
 
     @classmethod
@@ -167,20 +179,32 @@ class Results(HasParts):
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: not a countveil fit of this kind, or one that was changed.
+            ValueError: not a countveil fit of this kind, or one that was changed, before or while it was read.
+            OSError: the process that checks it first does not start.
         """
-        kind = fit_files.check(path)
-        if kind != cls.__name__:
-            raise ValueError(f"{path} holds a fit of {kind}, not of {cls.__name__}")
-        with fit_files.faults(path):
-            with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
+        with fit_files.opened(path) as (kind, file):
+            if kind != cls.__name__:
+                raise ValueError(f"{path} holds a fit of {kind}, not of {cls.__name__}")
+            with (
+                fit_files.faults(path),
+                xr.open_datatree(file, engine="h5netcdf", phony_dims="sort") as opened,
+            ):
                 tree = opened.load()
-            facts = tree.attrs
-            fit = cls(**json.loads(facts["parameters"]))
-            fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
-            fit.interrupted_ = bool(facts["interrupted"])
-            fit._check_parameters()
-            fit.model_ = model_of(json.loads(facts["model"]))
-            fit._check_file(tree)
-            fit._adopt(tree)
+        with fit_files.faults(path):
+            return cls._from_tree(tree)
+
+    @classmethod
+    def _from_tree(cls, tree: xr.DataTree) -> Self:
+        """The fit that a file holds; raises ValueError for facts that make no sense, alone or together."""
+        facts = tree.attrs
+        fit = cls(**json.loads(facts["parameters"]))
+        fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
+        fit.interrupted_ = bool(facts["interrupted"])
+        fit._check_parameters()
+        engine = getattr(fit, "engine", None)
+        if engine is not None:
+            raise ValueError(f"must not say where to compute, got engine {engine!r:.40}")
+        fit.model_ = model_of(json.loads(facts["model"]))
+        fit._check_file(tree)
+        fit._adopt(tree)
         return fit

@@ -86,6 +86,22 @@ def bytes_of(plan: Schedule, model: Factorization) -> int:
     return plan.chains * plan.draws * (4 * factors + 8 * (others + 2))
 
 
+def check_factors(model: Factorization) -> None:
+    """Refuse a model of which a single value of all factors does not fit in memory, before anything is made of it.
+
+    Raises:
+        MemoryError: names the sizes of the latent axes.
+    """
+    needed, available = sum(8 * math.prod(factor.shape) for factor in model.factors), available_memory()
+    if available is not None and needed > available:
+        sizes = model.rows.sizes | model.columns.sizes
+        latent = ", ".join(f"{sizes[axis]:,} along {axis}" for axis in model.spec.latent)
+        raise MemoryError(
+            f"factors must fit in memory: with {latent} they need {in_words(needed)}, {in_words(available)} are "
+            "available; take fewer components"
+        )
+
+
 def check_room(plan: Schedule, model: Factorization) -> None:
     """Refuse draws that do not fit in memory, before a fit begins: many systems find out when it is half done.
 

@@ -1,16 +1,61 @@
-"""A posterior from a file: whether its arrays are those of its model, so that every reader finds what it expects."""
+"""A posterior from a file: whether its model is that of its parameters, and its arrays those of its model."""
 
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
+from countveil.models.priors import GammaPrior, Prior
 
-MOST_NAME = 40
+
+def check_model(model: Factorization, wanted: Factorization) -> None:
+    """Refuse a model that is not ``wanted``, which the fit's parameters give for some mean of the data.
+
+    Raises:
+        ValueError: the rule, and what was found.
+    """
+    facts = {
+        "sizes": (model.rows.sizes | model.columns.sizes, wanted.rows.sizes | wanted.columns.sizes),
+        "self_loops": (model.self_loops, wanted.self_loops),
+        "likelihood": (model.likelihood.name, wanted.likelihood.name),
+    }
+    for name, (found, asked) in facts.items():
+        if found != asked:
+            raise ValueError(
+                f"must be of the model of its parameters, with {name} {asked}, got {found!r:.80}"
+            )
+    for factor, own in zip(model.factors, wanted.factors, strict=True):
+        if not same(factor.fixed, own.fixed):
+            raise ValueError(f"must fix {factor.name} as its parameters do, got another value")
+        check_prior(factor.name, factor.prior, own.prior)
+
+
+def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
+    """Refuse a prior of another kind, or of gammas with other parameters; a learned rate depends on the data."""
+    rule = f"must have the prior of {name} that its parameters give"
+    if prior.kind != wanted.kind:
+        raise ValueError(f"{rule}, of kind {wanted.kind}, got {prior.kind}")
+    if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
+        return
+    if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
+        raise ValueError(f"{rule}, got another shape, or a rate that is learned where theirs is not")
+    rate = np.asarray(prior.rate, dtype=float)
+    if not ((rate > 0) & (rate < np.inf)).all():
+        raise ValueError(f"{rule}, with a positive rate, got {rate.flat[0]}")
+    if not prior.learned and not same(prior.rate, wanted.rate):
+        raise ValueError(f"{rule}, got another rate")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two numbers or arrays are equal, or both are None."""
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(np.asarray(one, dtype=float), np.asarray(other, dtype=float))
 
 
 def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
@@ -37,10 +82,34 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(draws, layout.dims[axis], {layout.dims[axis]: sizes[axis]})
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
+    check_names(tree, model, layout)
     if "optimisation" in tree.children:
         check_optimisation(tree, model)
     else:
         check_array(tree["sample_stats"], "log_likelihood", lead)
+
+
+def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
+    """Refuse groups and arrays that no fit of the model has."""
+    names = [factor.name for factor in model.factors]
+    dims = {*layout.dims.values(), *layout.aliases.values()}
+    lead = {"chain", "draw"}
+    wanted = {
+        "posterior": {*names, *(f"{name}_rate" for name in names), *model.likelihood.parameter_axes}
+        | lead
+        | dims,
+        "sample_stats": {"total_rate", "log_likelihood"} | lead,
+        "constant_data": {noise_of(tree)[0].level} | dims,
+        "optimisation": {"objective", *(f"{name}_mean" for name in names)} | dims,
+    }
+    if METHODS[tree.attrs["method"]].batches:
+        wanted[GROUP] = {"prior_scale", *(f"{name}_{part}" for name in names for part in PARTS)}
+    for path, group in tree.subtree_with_keys:
+        if path != "." and path not in wanted:
+            raise ValueError(f"must hold groups among {list(wanted)}, got {path!r:.40}")
+        more = sorted(set(map(str, group.variables)) - wanted.get(path, set()))
+        if more:
+            raise ValueError(f"must hold the arrays of its model alone, got {more[0]!r:.40} in {path!r}")
 
 
 def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:
@@ -64,6 +133,8 @@ def check_level(tree: xr.DataTree, model: Factorization) -> None:
         raise ValueError(
             f"must hold {noise.level} for each of {rows} rows, got {level.size} of {level.dtype}"
         )
+    if tree.attrs["observations"] != "private" and level.any():
+        raise ValueError(f"must have no noise on {tree.attrs['observations']} counts, got {noise.level}")
     if not np.all((level >= 0) & (level < noise.levels_below)):
         raise ValueError(f"must hold {noise.level} from 0 to below {noise.levels_below}, got another")
 
@@ -85,3 +156,4 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
             raise ValueError(f"must state {name} as a number, got {type(value).__name__}")
     if "iteration" not in found.sizes:
         raise ValueError("must hold the objective of each iteration, got none")
+    check_array(found, "objective", {"iteration": found.sizes["iteration"]})

@@ -6,6 +6,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
+from countveil.inference.draws import check_factors
 from countveil.models.factorization import Factorization
 from countveil.models.priors import VariationalPrior
 from countveil.noise import Noise
@@ -61,11 +62,13 @@ def go_on(
 
 
 def check_model(method: Method, model: Factorization, noise: Noise) -> None:
-    """Refuse a model, or the noise on its data, that the method cannot treat.
+    """Refuse a model, or the noise on its data, that the method cannot treat, or that does not fit in memory.
 
     Raises:
         ValueError: names the mechanism, likelihood or prior.
+        MemoryError: names the sizes of the latent axes.
     """
+    check_factors(model)
     if method.mechanisms is not None and noise.mechanism not in method.mechanisms:
         raise ValueError(
             f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "

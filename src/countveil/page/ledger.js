@@ -3,8 +3,11 @@
 // before anybody sees it.
 const LEDGER = "countveil-ledger";
 
-const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]/g;
-const BLANKS = /[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+// Default_Ignorable_Code_Point of Unicode, and the marks around interlinear annotations.
+const INVISIBLE = new RegExp("[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e" +
+  "\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}" +
+  "\\u{e0000}-\\u{e0fff}]", "gu");
+const BLANKS = /[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000]+/g;
 
 // A record's name as a person sees it: without invisible characters, and with single spaces.
 function seen(name) {

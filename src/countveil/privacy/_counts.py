@@ -276,7 +276,8 @@ def labels_of(index: Any) -> list[str] | None:
     levels = index.nlevels > 1
     names = [_BETWEEN_LEVELS.join(map(str, label)) if levels else str(label) for label in index]
     if len(set(names)) < index.nunique(dropna=False):
-        raise ValueError("labels must differ as text, got two that do not, as 1 and '1'")
+        alike = f"once their levels are joined by {_BETWEEN_LEVELS!r}" if levels else "as 1 and '1'"
+        raise ValueError(f"labels must differ as text, got two that do not, {alike}")
     return names
 
 

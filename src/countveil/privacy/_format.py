@@ -34,6 +34,7 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
+_OPTIONAL = {"directed": bool}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -58,12 +59,14 @@ def description(
     truncated: bool,
     simulated: bool,
     per_row: bool,
+    directed: bool | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
-    ``stored`` is the number of positive reports, or None for a dense layout.
+    ``stored`` is the number of positive reports, or None for a dense layout. ``directed`` is left out where it is None.
     """
-    return {
+    network = {} if directed is None else {"directed": directed}
+    return network | {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "mechanisms": [each.to_json() for each in known],
@@ -92,6 +95,7 @@ def members(release: "Release") -> dict[str, bytes]:
         truncated=release.truncated,
         simulated=release.simulated,
         per_row=per_row,
+        directed=release.directed,
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
@@ -136,6 +140,7 @@ def read(reader: Reader) -> dict[str, Any]:
         "truncated": meta["truncated"],
         "labels": _labels(reader, meta),
         "simulated": meta["simulated"],
+        "directed": meta.get("directed"),
     }
 
 
@@ -180,7 +185,9 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault(
             f"must have a format_version from 1 to {FORMAT_VERSION}, got {ascii(version)[:40]}"
         )
-    keys = _KEYS if version == FORMAT_VERSION else _older.KEYS
+    keys = _older.KEYS
+    if version == FORMAT_VERSION:
+        keys = _KEYS | {name: kind for name, kind in _OPTIONAL.items() if name in meta}
     if set(meta) != set(keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
     for key, kind in keys.items():

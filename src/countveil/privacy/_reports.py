@@ -79,6 +79,32 @@ def _check_sign(smallest: int, truncated: bool) -> None:
         raise ReleaseError("truncated reports must not be negative, got one that is")
 
 
+def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) -> None:
+    """Raises ReleaseError unless the reports can be those of a directed or an undirected network, as it is stated."""
+    if directed is None:
+        return
+    if type(directed) is not bool:
+        raise ReleaseError(f"directed must be True, False or None, got {directed!r}")
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ReleaseError(
+            f"reports of a network must be square, one row and one column per actor, got {shape}"
+        )
+    if not directed and anything_below(reports):
+        raise ReleaseError(
+            "reports of an undirected network must be 0 below the diagonal, got one that is not"
+        )
+
+
+def anything_below(values: Any) -> bool:
+    """Whether anything is not zero below the diagonal of a square array, csr_array or list of lists."""
+    if isinstance(values, list | tuple):
+        return any(any(row[:i]) for i, row in enumerate(values))
+    if hasattr(values, "indptr"):
+        stored = values.tocoo()
+        return bool(((stored.row > stored.col) & (stored.data != 0)).any())
+    return any(row[:i].any() for i, row in enumerate(values))
+
+
 def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
     """Raises ReleaseError unless there are labels, or None, for each axis, as many as it is long."""
     if len(labels) != len(shape):

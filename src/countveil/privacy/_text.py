@@ -1,8 +1,12 @@
 """Text that others wrote, as a terminal and a spreadsheet may have it: the one place where it is made harmless."""
 
+import re
+
 FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
            "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
 """What a cell begins with that a spreadsheet computes."""
+_NEXT_CELL = re.compile(rf"(;[\s\"]*)(?=[{re.escape(''.join(FORMULA))}])")
+"""What a spreadsheet takes for the end of a cell where semicolons separate them, before what begins a formula."""
 JOINERS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{IDEOGRAPHIC SPACE}"
 """Characters that do not print and that words are written with."""
 
@@ -19,7 +23,7 @@ def plain(text: str, lines: bool = False) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as a cell that moves no cursor and that no spreadsheet takes for a formula."""
+    """Text as a cell that moves no cursor and holds no formula, also where semicolons separate cells."""
     shown = plain(text)
     risky = shown.lstrip().startswith(FORMULA) or text.startswith(("\t", "\r", "\n"))
-    return f"'{shown}" if risky else shown
+    return ("'" if risky else "") + _NEXT_CELL.sub(r"\1'", shown)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from countveil.privacy import _counts, _npy, noise
+from countveil.privacy import _counts, _npy, network, noise
 from countveil.privacy._counts import Counts
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.release import Release
@@ -24,6 +24,7 @@ def privatize(
     row_labels: Iterable[Any] | None = None,
     column_labels: Iterable[Any] | None = None,
     vocabulary: Sequence[str] | None = None,
+    directed: bool | None = None,
 ) -> Release:
     """Adds exact two-sided geometric noise to every count, from the operating system's entropy.
 
@@ -37,16 +38,21 @@ def privatize(
     ``level``: one PrivacyLevel, or one for each row; a Series must have the rows' labels in their order.
     ``truncate``: True for max(0, report), False for signed reports, None for truncated if ``counts`` is sparse
     (signed noise is dense) and signed otherwise.
+    ``directed``: for a network, whose rows and columns are the same actors, and which the release then says
+    it is of: True where the two directions of a pair are counts of their own; False where each pair has one
+    count, given above the diagonal or on both sides of it, and reported above the diagonal only.
 
     Labels are published as they are.
 
     Raises TypeError for another container, and ValueError for an empty array, a count that breaks the rule
-    (it names the place, never the count: that is private) or levels that do not fit the rows.
+    (it names the place, never the count: that is private), levels that do not fit the rows, or counts that
+    are not of such a network.
     Source: Schein et al. (2019), Theorem 1; Ghosh et al. (2012).
     """
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
+    network.check_counts(table, directed)
     levels = read_levels(level, table.shape[0], table.labels[0])
-    return privatize_checked(table, levels, read_truncate(truncate, table))
+    return network.recorded(privatize_checked(table, levels, read_truncate(truncate, table)), directed)
 
 
 def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:

@@ -7,7 +7,12 @@ from countveil.privacy import wording
 from countveil.privacy.exact import short
 
 STRONG = 1
-"""Up to this epsilon a level is called strong; moderate up to HIDES_LITTLE."""
+"""Up to this epsilon a level is called strong, and counts that differ by N "hard to tell apart".
+
+Of two sets of counts that are equally likely beforehand, the best guess from a report is right in at most
+e/(1 + e) = 73% of cases then, and a blind one in 50%. Up to HIDES_LITTLE a level is called moderate, and the share of
+right guesses is stated instead.
+"""
 HIDES_LITTLE = 5
 HIDES_NOTHING = 20
 """Above these epsilons no protection is claimed: a shift by N goes unseen about once in e^(epsilon/2)."""
@@ -58,13 +63,24 @@ def describe(epsilon: Fraction, precision: Fraction) -> str:
     )
 
 
+def right_guesses(exponent: Fraction) -> str:
+    """How often the best guess between two sets of counts is right at most, if both are equally likely beforehand."""
+    return f"{math.ceil(1000 / (1 + math.exp(-exponent))) / 10:g}%"
+
+
 def _protected(epsilon: Fraction, precision: Fraction) -> str:
-    shown = short(precision)
+    shown, exponent = short(precision), felt(epsilon, precision)
     most = shown if precision >= 1 else f"1 (N = {shown} is less than any difference)"
+    if exponent <= STRONG:
+        first, then = "Protected", "are hard to tell apart"
+    else:
+        first = "Partly protected"
+        rightly = f"guesses between two that are equally likely are right in at most {right_guesses(exponent)} of cases"
+        then = f"cannot be told apart for sure ({rightly})"
     return (
-        f"Protected: any two sets of counts that differ by at most {most} in total, summed over "
-        f"all cells, are hard to tell apart, because no conclusion drawn from the report becomes more "
-        f"than {_factor(felt(epsilon, precision))} times as likely under one than under the other. "
+        f"{first}: any two sets of counts that differ by at most {most} in total, summed over "
+        f"all cells, {then}, because no conclusion drawn from the report becomes more "
+        f"than {_factor(exponent)} times as likely under one than under the other. "
         f"Less protected: "
     )
 

@@ -9,11 +9,17 @@ from typing import Any, TypeAlias
 
 from countveil.privacy import _archive, _format, _npy
 from countveil.privacy._html import card
-from countveil.privacy._reports import Labels, check_labels, frozen
+from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.mechanisms import Mechanism
+
+_NETWORKS = {
+    None: "",
+    True: "Rows and columns are actors, and the two directions of a pair are counts of their own. ",
+    False: "Rows and columns are actors, and each pair is reported once, above the diagonal. ",
+}
 
 Given: TypeAlias = Mechanism | PrivacyLevel
 """A mechanism, or the level that it keeps."""
@@ -29,7 +35,9 @@ class Release:
     reports in the narrowest of int16, int32 and int64 that holds them (``astype("int64")`` before you multiply
     them with each other), or nested lists where NumPy is not installed; ``mechanism`` is one Mechanism, or one
     per row, and may be given as PrivacyLevels, for the noise that keeps them; ``labels`` holds a tuple of strings
-    or None for each axis. Rows are records, and labels of the other axes are the schema.
+    or None for each axis. Rows are records, and labels of the other axes are the schema. ``directed`` is None except
+    for networks, whose rows and columns are the same actors: True where the two directions of a pair are counts of
+    their own, False where each pair is reported once, above the diagonal.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -41,6 +49,7 @@ class Release:
     truncated: bool
     labels: Labels
     simulated: bool
+    directed: bool | None
 
     def __init__(
         self,
@@ -49,6 +58,8 @@ class Release:
         truncated: bool,
         labels: Labels = (),
         simulated: bool = False,
+        *,
+        directed: bool | None = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -60,6 +71,8 @@ class Release:
         object.__setattr__(self, "_shape", shape)
         object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0]))
         check_labels(self.labels, shape)
+        check_directed(directed, kept, shape)
+        object.__setattr__(self, "directed", directed)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,6 +138,7 @@ class Release:
         return (
             (warning if self.simulated else "")
             + f"{size} counts with {self._title}, {self._describe_kind()}. "
+            + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")

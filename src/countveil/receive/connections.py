@@ -21,6 +21,7 @@ _FILES = 4096
 _MOST = 1024
 _BACKLOG = 256
 _STOP_SECONDS = 60
+_LONGEST_HEAD = 1 << 14
 
 
 class Waiting:
@@ -52,11 +53,29 @@ class Waiting:
         return True
 
 
+class OneLength(h11.Connection):
+    """Requests whose bodies have one length alone.
+
+    With Transfer-Encoding and Content-Length, or with Transfer-Encoding in HTTP/1.0, a web server in front may read
+    another body, and take its rest for a request of somebody else's. Source: RFC 9112, sections 6.1 and 6.3.
+    """
+
+    def next_event(self) -> Any:
+        """What was received next; raises RemoteProtocolError for a request of more than one length."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version == b"1.0"):
+                raise h11.RemoteProtocolError("more than one length")
+        return event
+
+
 class Connection(H11Protocol):
     """One connection; what it does beyond uvicorn's is to say when it waits for its client."""
 
     def __init__(self, waiting: Waiting, **settings: Any) -> None:
         super().__init__(**settings)
+        self.conn = OneLength(h11.SERVER, _LONGEST_HEAD)
         self._waiting = waiting
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -1,0 +1,62 @@
+"""Networks: whether the two directions of a pair of actors are counts of their own, or each pair has one."""
+
+from typing import Any
+
+from countveil.privacy import _npy
+from countveil.privacy._counts import Counts
+from countveil.privacy._reports import anything_below
+from countveil.privacy.release import Release
+
+
+def check_counts(table: Counts, directed: bool | None) -> None:
+    """Refuse counts that are not those of such a network; None says that they are of none, or that it is not known.
+
+    Raises:
+        TypeError: directed is not True, False or None.
+        ValueError: counts that are not square; counts of undirected pairs that differ on the two sides of the diagonal.
+    """
+    if directed is not None and not isinstance(directed, bool):
+        raise TypeError(f"directed must be True, False or None, got {directed!r}")
+    if directed is None:
+        return
+    if len(table.shape) != 2 or table.shape[0] != table.shape[1]:
+        size = " x ".join(map(str, table.shape))
+        raise ValueError(f"counts of a network must be square, one row and one column per actor, got {size}")
+    if not directed and anything_below(table.values) and not _symmetric(table):
+        raise ValueError(
+            "counts of an undirected network must have each pair once, above the diagonal, or the same count on both "
+            "sides of it, got others"
+        )
+
+
+def _symmetric(table: Counts) -> bool:
+    values = table.values
+    if table.sparse:
+        return bool((values != values.T).nnz == 0)
+    if isinstance(values, list):
+        return all(value == values[j][i] for i, row in enumerate(values) for j, value in enumerate(row))
+    return bool((values == values.T).all())
+
+
+def recorded(release: Release, directed: bool | None) -> Release:
+    """The release, which now says of what network it is; reports of undirected pairs are cut below the diagonal.
+
+    Raises:
+        ReleaseError: a release that is not square.
+    """
+    if directed is None:
+        return release
+    reports = release.reports if directed else above(release.reports)
+    return Release(
+        reports, release.mechanism, release.truncated, release.labels, release.simulated, directed=directed
+    )
+
+
+def above(reports: Any) -> Any:
+    """Square reports with zeros below the diagonal, in the same container."""
+    if isinstance(reports, list | tuple):
+        return [[0] * i + list(row[i:]) for i, row in enumerate(reports)]
+    numpy, sparse = _npy.optional("numpy"), _npy.optional("scipy.sparse")
+    if hasattr(reports, "indptr"):
+        return sparse.csr_array(sparse.triu(reports))  # type: ignore[union-attr]
+    return numpy.triu(reports)  # type: ignore[union-attr]

@@ -1,0 +1,180 @@
+"""A posterior from a file: whether its model is that of its parameters, and its arrays those of its model."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil import fit_files
+from tests import hostile
+
+QUICK = {"draws": 3, "tune": 2, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+COUNTS = np.random.default_rng(1).poisson(1.0, (9, 9))
+HUGE = 10**400
+
+
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory):
+    """Files of small fits of several models."""
+    folder = tmp_path_factory.mktemp("fits")
+    release = cv.privatize(COUNTS, cv.PrivacyLevel(1, 1))
+    tensor = cv.privatize(COUNTS.reshape(9, 3, 3), cv.PrivacyLevel(1, 1))
+    fixed = {"phi": np.arange(1.0, 19.0).reshape(9, 2)}
+    einsum = {"names": ["theta", "phi"], "fixed": fixed, "priors": {"theta": (2.0, 3.0)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = {
+            "svi": cv.TopicModel(3, **QUICK | {"method": "svi"}).partial_fit(release),
+            "cavi": cv.TopicModel(3, **QUICK | {"method": "cavi"}).fit(release),
+            "blocks": cv.BlockModel(2, **QUICK).fit(release),
+            "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
+            "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
+            "true": cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(COUNTS)),
+        }
+    for name, each in made.items():
+        each.save(folder / f"{name}.nc")
+    hostile.small_fit(folder / "topics.nc")
+    return folder
+
+
+@pytest.fixture
+def refusal(fits, tmp_path, monkeypatch):
+    """What loading a changed fit raises, in one line that names the file; it is read in this process alone."""
+    monkeypatch.setattr(fit_files, "_inspected", lambda _, path: fit_files.inspect(path))
+
+    def refused(kind, change):
+        bad = hostile.changed(fits / f"{kind}.nc", tmp_path / "bad.nc", change)
+        with pytest.raises(ValueError, match=r"bad\.nc") as error:
+            LOADS[kind].load(bad)
+        said = str(error.value)
+        assert "\n" not in said
+        assert len(said) < 500
+        return said
+
+    return refused
+
+
+LOADS = {
+    "topics": cv.TopicModel,
+    "svi": cv.TopicModel,
+    "cavi": cv.TopicModel,
+    "true": cv.TopicModel,
+    "blocks": cv.BlockModel,
+    "tensor": cv.TensorModel,
+    "einsum": cv.PoissonFactorization,
+}
+
+
+def parameter(**values):
+    """A change of parameters of the fit."""
+    return hostile.stated("parameters", lambda p: p.update(values))
+
+
+def of_model(edit):
+    """A change of the model."""
+    return hostile.stated("model", edit)
+
+
+def prior(**values):
+    """A change of the prior of the first factor."""
+    return of_model(lambda m: m["factors"][0]["prior"].update(values))
+
+
+def fixed_at_first(value):
+    """A change of the first entry of a fixed factor."""
+    return of_model(lambda m: m["factors"][1]["fixed"][0].__setitem__(0, value))
+
+
+def array(path):
+    """One array more."""
+    return lambda file: file.create_dataset(path, data=np.ones(3))
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_whole_fits_are_loaded(kind, fits):
+    fit = LOADS[kind].load(fits / f"{kind}.nc")
+    assert (fit.rate().to_numpy() > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (hostile.fact("method", "magic"), "must state one method"),
+        (hostile.fact("method", "cavi"), "must state one method, got 'gibbs' and 'cavi'"),
+        (hostile.fact("estimator", "Other"), "holds a fit of Other"),
+        (hostile.fact("mechanism", "magic"), "mechanism must be one of"),
+        (hostile.stated("parameters", lambda p: p.update(unknown=1)), "unknown"),
+        (hostile.stated("parameters", lambda p: p.update(n_topics=-3)), "n_topics must be"),
+        (hostile.stated("model", lambda m: m["spec"].update(text="kd,vk->dv")), "must be of the model"),
+        (hostile.stated("model", lambda m: m.update(likelihood="magic")), "magic"),
+        (hostile.value_at("constant_data/alpha", 1.5), "alpha from 0 to below 1"),
+        (hostile.without("sample_stats/total_rate"), "must hold total_rate"),
+        (hostile.without("sample_stats/log_likelihood"), "must hold log_likelihood"),
+    ],
+)  # fmt: skip
+def test_what_the_model_does_not_fit_is_refused_when_it_is_loaded(change, said, refusal):
+    assert said in refusal("topics", change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("topics", "posterior/more"), ("topics", "sample_stats/energy"), ("topics", "constant_data/counts"),
+        ("topics", "more"), ("topics", "other/more"), ("topics", "stream/more"), ("topics", "posterior/deep/more"),
+        ("cavi", "optimisation/more"), ("svi", "stream/more"), ("blocks", "posterior/theta_to"),
+    ],
+)  # fmt: skip
+def test_an_array_that_no_fit_of_the_model_has_is_refused(kind, path, refusal):
+    said = refusal(kind, array(path))
+    assert "must hold the arrays of its model alone, got" in said or "must hold groups among" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("topics", parameter(n_topics=7), "with sizes {'d': 12, 'v': 9, 'k': 7}, got {'d': 12, 'v': 9, 'k': 3}"),
+        ("svi", parameter(n_topics=7), "'k': 7}, got"),
+        ("tensor", parameter(n_components=5), "'k': 5}, got"),
+        ("blocks", parameter(n_communities=5), "'c': 5, 'd': 5}, got"),
+        ("blocks", parameter(self_loops=True), "with self_loops True, got False"),
+        ("blocks", parameter(directed=False), "must be of the model ic,jd,cd->ij"),
+        ("topics", of_model(lambda m: m.update(self_loops=5)), "with self_loops False, got 5"),
+        ("topics", of_model(lambda m: m["sizes"].update(z=4)), "'z': 4}"),
+        ("topics", parameter(prior_shape=0.7), "the prior of theta that its parameters give, got another shape"),
+        ("topics", prior(shape=-1.0), "got another shape"),
+        ("topics", prior(learned=False), "or a rate that is learned where theirs is not"),
+        ("topics", prior(rate=float("nan")), "with a positive rate, got nan"),
+        ("topics", prior(rate=float("inf")), "with a positive rate, got inf"),
+        ("topics", prior(shape="x"), "could not convert"),
+        ("topics", prior(rate=HUGE), "too large"),
+        ("einsum", prior(rate=4.0), "got another rate"),
+        ("einsum", fixed_at_first(float("inf")), "must fix phi as its parameters do"),
+        ("einsum", fixed_at_first(-3.0), "must fix phi as its parameters do"),
+        ("einsum", fixed_at_first(77.0), "must fix phi as its parameters do"),
+        ("einsum", fixed_at_first(HUGE), "too large"),
+        ("einsum", parameter(fixed=None), "must fix phi as its parameters do"),
+        ("einsum", parameter(fixed={"phi": [[float("inf")] * 2] * 9}), "must be finite and not negative, got inf"),
+        ("true", hostile.value_at("constant_data/alpha", 0.5), "must have no noise on exact counts"),
+        ("cavi", hostile.whole_numbers("optimisation/objective"), "must hold objective as floating-point numbers"),
+    ],
+)  # fmt: skip
+def test_facts_that_are_not_those_of_the_parameters_are_refused(kind, change, said, refusal):
+    assert said in refusal(kind, change)
+
+
+@pytest.mark.parametrize(
+    "name", ["tune", "draws", "thin", "max_iter", "threads", "seed", "n_topics", "passes", "total_rows"]
+)
+def test_numbers_that_nothing_can_count_to_are_refused(name, refusal):
+    assert f"{name} must be a whole number of at most " in refusal("topics", parameter(**{name: HUGE}))
+
+
+def test_parameters_that_make_no_sense_are_refused(refusal):
+    assert "prior_shape must be a positive number of at most" in refusal(
+        "topics", parameter(prior_shape=HUGE)
+    )
+    assert "tolerance must be a positive number, got nan" in refusal(
+        "topics", parameter(tolerance=float("nan"))
+    )
+    assert "must not say where to compute" in refusal("topics", parameter(engine="tcp://192.0.2.1:8786"))
