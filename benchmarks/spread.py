@@ -38,6 +38,7 @@ CASES = (
     Case(tokens=20, level=1.0),
     Case(level=0.5),
     Case(docs=2000, tokens=60, level=1.0),
+    Case(docs=300, words=2000, topics=10, tokens=60, level=2.0),
 )
 
 
