@@ -135,6 +135,14 @@ def test_numbers_that_are_no_counts_are_left_to_other_checks():
     check_columns("counts", NAMES, COUNTS.astype(complex), True)
 
 
+def test_long_names_are_cut():
+    with pytest.raises(ValueError, match="got a column called") as refused:
+        check_columns("counts", *beside(0, 1, name="Unnamed: 0" + 10_000 * ".1"), False)
+    with pytest.warns(UserWarning, match="has another value") as warned:
+        check_columns("counts", *beside(IDS, 1, name=10_000 * "long_" + "id"), False)
+    assert max(len(str(refused.value)), len(str(warned[0].message))) < 300
+
+
 def test_no_value_is_shown():
     names, values = beside(IDS, 0, name="doc_id")
     with warnings.catch_warnings(record=True) as caught:
