@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.data.io import CountTable
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from tests.data.same import assert_same
 
@@ -35,6 +36,9 @@ LABELLED = {
         ),
         *given,
         **options,
+    ),
+    "CountTable": lambda *given, **options: PrivatizedCounts(
+        CountTable(COUNTS, ROWS, COLUMNS), *given, **options
     ),
     "long table": lambda *given, **options: PrivatizedCounts.from_frame(
         LONG, ["who", "what"], "n", *given, **options
@@ -114,6 +118,13 @@ def test_a_default_numbering_is_a_label_where_the_data_have_the_same_numbers_in_
         PrivatizedCounts(pd.DataFrame(COUNTS), levels.iloc[[2, 0, 1]])
     found = PrivatizedCounts(shuffled, levels.loc[shuffled.index])
     np.testing.assert_array_equal(found.level_d, LEVELS[[2, 0, 1]])
+
+
+def test_one_row_for_all_needs_no_label_of_the_data():
+    found = PrivatizedCounts(FRAME[:1], table(LEVELS[None, :], rows=["alpha"]))
+    np.testing.assert_array_equal(found.level_e, LEVELS)
+    with pytest.raises(ValueError, match="got 'z' for 'x' at column 0"):
+        PrivatizedCounts(FRAME[:1], table(LEVELS[None, :], rows=["alpha"], columns=COLUMNS[::-1]))
 
 
 def test_labels_of_the_data_or_those_given_beside_them_will_do():

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -220,6 +221,33 @@ def test_a_symmetric_factor_is_square():
 )
 def test_priors_fixed_factors_and_names_that_do_not_fit(options, message):
     refused(message, **options)
+
+
+WORDS = ["aid", "talk", "war"]
+NAMED = pd.DataFrame(MATRIX, columns=WORDS)
+TOPICS = pd.DataFrame([[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]], index=WORDS)
+TOLD = {
+    "fixed": lambda change: {"fixed": {"vk": change(TOPICS)}},
+    "shape": lambda change: {"priors": {"vk": (change(TOPICS), 1.0)}},
+    "rate": lambda change: {"priors": {"vk": (1.0, change(TOPICS))}},
+    "by column": lambda change: {"priors": {"kv": (1.0, change(TOPICS).T)}, "spec": "dk,kv->dv"},
+    "Series": lambda change: {"priors": {"kv": (change(TOPICS[0]), 1.0)}, "spec": "dk,kv->dv"},
+}
+
+
+@pytest.mark.parametrize("told", TOLD.values(), ids=TOLD)
+def test_what_is_told_of_a_factor_has_the_labels_of_the_data(told):
+    def fit(change, data=NAMED):
+        options = {"spec": "dk,vk->dv", **told(change)}
+        return cv.PoissonFactorization(ranks={"k": 2}, **options, **BRIEF).fit(cv.ExactCounts(data))
+
+    named, plain = (fit(change).rate().to_numpy() for change in (lambda f: f, lambda f: f.set_axis(range(3))))
+    np.testing.assert_array_equal(named, plain)
+    np.testing.assert_array_equal(fit(lambda f: f, NAMED.to_numpy()).rate().to_numpy(), plain)
+    with pytest.raises(
+        ValueError, match="must have the v labels of reports in their order, got 'war' for 'aid' at v 0"
+    ):
+        fit(lambda f: f[::-1])
 
 
 @pytest.mark.parametrize(

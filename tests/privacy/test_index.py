@@ -114,6 +114,11 @@ def test_counts_of_small_tables_are_left_alone():
         check_columns("counts", *beside(np.arange(n_rows)[::-1], 0, n_rows), False)
 
 
+def test_counts_as_large_as_the_table_is_long_are_left_alone():
+    for column in ([0, 11] * 6, [3] * 11 + [14], [0, *range(10), 11]):
+        check_columns("counts", *beside(column, 1), True)
+
+
 def test_numbers_that_are_no_counts_are_left_to_other_checks():
     for column in (
         np.arange(12) + 0.5,
@@ -127,6 +132,15 @@ def test_numbers_that_are_no_counts_are_left_to_other_checks():
         check_columns("counts", names, values, True)
     check_columns("counts", NAMES, COUNTS > 0, True)
     check_columns("counts", NAMES, COUNTS.astype(object), True)
+    check_columns("counts", NAMES, COUNTS.astype(complex), True)
+
+
+def test_long_names_are_cut():
+    with pytest.raises(ValueError, match="got a column called") as refused:
+        check_columns("counts", *beside(0, 1, name="Unnamed: 0" + 10_000 * ".1"), False)
+    with pytest.warns(UserWarning, match="has another value") as warned:
+        check_columns("counts", *beside(IDS, 1, name=10_000 * "long_" + "id"), False)
+    assert max(len(str(refused.value)), len(str(warned[0].message))) < 300
 
 
 def test_no_value_is_shown():

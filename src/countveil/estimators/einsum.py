@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Unpack
 
 import numpy as np
+import pandas as pd
 
+from countveil.data.beside import Axis, in_order
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag
 from countveil.models.factorization import Factorization, factorization, typical_priors
@@ -30,7 +32,8 @@ class PoissonFactorization(FactorizationEstimator):
         symmetric: names of factors of two latent axes that equal their transpose.
         priors: {factor: (shape, rate)} where they are not ``prior_shape`` and ``prior_rate``; numbers, or arrays that
             broadcast against the factor; rate None learns one per component.
-        fixed: {factor: array}: condition on it.
+        fixed: {factor: array}: condition on it. A Series or DataFrame here or among priors must have the labels of the
+            data, in their order.
         dims: {axis: name} in the posterior.
         self_loops: with a shared factor, whether cells that join an entry with itself are part of the data ("gibbs"
             and "augmented-gibbs" only).
@@ -74,6 +77,19 @@ class PoissonFactorization(FactorizationEstimator):
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
         return dict(self.ranks or {})
+
+    def _given(self, X: Any) -> Given:
+        given = super()._given(X)
+        spec, dims = given.model.spec, self._layout(given.model.spec).dims
+        labels = dict(zip(spec.output, given.labels, strict=True))
+        for name, letters in zip(spec.names, spec.factor_axes, strict=True):
+            axes = [Axis(dims[a], [labels[a]] if labels.get(a) is not None else []) for a in letters]
+            told = {f"fixed factor {name!r}": [(self.fixed or {}).get(name)]}
+            told[f"prior of {name!r}"] = list((self.priors or {}).get(name, ()))
+            for what, values in told.items():
+                for each in values:
+                    in_order(what, each, axes if isinstance(each, pd.DataFrame) else axes[-1:])
+        return given
 
     def _layout(self, spec: Spec) -> Layout:
         layout = default_layout(spec)

@@ -36,8 +36,8 @@ def check_columns(what: str, names: Sequence[Any], values: Any, numbered: bool, 
         reset = name in _RESET and (not place or _differ(values, place))
         if reset or _SAVED.fullmatch(name):
             raise ValueError(
-                f"{what} must not have their index among them, got a column called {name!r}: {remedy}, or leave it out"
-                + ("; if it holds counts, give it another name" if reset else "")
+                f"{what} must not have their index among them, got a column called {name!r:.60}: {remedy}, or leave "
+                + ("it out; if it holds counts, give it another name" if reset else "it out")
             )
     said = _said_of_first(values) if numbered else ""
     said = said or _said_of_runs(values) or _said_of_names(tops, values)
@@ -68,7 +68,7 @@ def _said_of_names(names: Sequence[Any], values: Any) -> str:
     """Of the first column with the name of an id and a value of its own in each row."""
     for place, name in enumerate(names):
         if isinstance(name, str) and _OF_IDS.fullmatch(name) and _differ(values, place):
-            return f"column {name!r} has another value in each row, as an id does"
+            return f"column {name!r:.60} has another value in each row, as an id does"
     return ""
 
 
