@@ -59,6 +59,14 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         read_counts(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("shape", [(2**49, 3), (2, 2**57), (2**30, 2**30)])
+def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
+    held = {"format": b"coo", "shape": shape, "data": [1, 2], "row": [0, 1], "col": [0, 1]}
+    np.savez(tmp_path / "a.npz", **held)
+    with pytest.raises(ValueError, match=r"a\.npz must hold a matrix written by .* bytes that declare"):
+        read_counts(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -66,6 +74,8 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         "%%MatrixMarket matrix array integer general\n1000000 1000000\n1\n",
         "%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n",
         "%%MatrixMarket matrix coordinate integer general\n3 3\n",
+        "%%MatrixMarket matrix array integer general\n0 3\n0\n2\n",
+        "%%MatrixMarket matrix coordinate integer general\n3 0 0\n",
         "%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n",
         "%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 1 7\x08",
         "something else\n",

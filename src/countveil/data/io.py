@@ -121,6 +121,7 @@ def _load_npz(path: Path) -> Any:
     found = sp.load_npz(path)
     if hasattr(found, "check_format"):
         found.check_format(full_check=True)
+    check_length(path, max(found.shape))
     return found
 
 
