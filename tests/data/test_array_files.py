@@ -46,6 +46,15 @@ def test_an_array_must_be_as_long_as_it_says(tmp_path, content):
             read_counts(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "values", [np.array([[b"12345678"]]), np.array([["a"]]), np.array([["1990"]], "M8[Y]")]
+)
+def test_an_array_of_something_else_than_numbers_is_refused(tmp_path, values):
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(ValueError, match=r"a\.npy must hold an array written .*counts must be numbers, got "):
+        read_counts(tmp_path / "a.npy")
+
+
 def test_an_archive_of_zeros_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", data=np.zeros(20_000_000))
     with pytest.raises(ValueError, match="bytes that declare 160000128"):

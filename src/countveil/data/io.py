@@ -24,6 +24,7 @@ from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+NUMBERS = "biufc"  # kinds of arrays; which values may be counts is checked where the noise is added
 UNREADABLE = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, OverflowError),
     *(MemoryError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
@@ -173,6 +174,8 @@ def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable
         values = load(path)
         if not hasattr(values, "ndim"):
             raise ValueError(f"{type(values).__name__} instead of an array")
+        if values.dtype.kind not in NUMBERS:
+            raise ValueError(f"counts must be numbers, got {values.dtype}")
     except UNREADABLE as error:
         said = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold {what}, got {type(error).__name__}: {said}") from error
