@@ -109,3 +109,16 @@ def test_rng_must_be_a_generator(bad):
 def test_the_rules_are_those_of_privatize(counts, level, error, text):
     with pytest.raises(error, match="^" + re.escape(text)):
         simulate_release(counts, level, rng())
+
+
+def test_a_simulated_network_says_its_kind():
+    counts = np.triu(np.random.default_rng(1).poisson(2.0, (6, 6)))
+    drawn = [
+        simulate_release(counts, PrivacyLevel(1, 1), np.random.default_rng(2), directed=directed)
+        for directed in (None, True, False)
+    ]
+    assert [each.directed for each in drawn] == [None, True, False]
+    np.testing.assert_array_equal(drawn[2].reports, np.triu(drawn[0].reports))
+    np.testing.assert_array_equal(drawn[1].reports, drawn[0].reports)
+    with pytest.raises(ValueError, match="each pair once, above the diagonal"):
+        simulate_release(counts.T, PrivacyLevel(1, 1), np.random.default_rng(2), directed=False)

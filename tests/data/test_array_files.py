@@ -46,6 +46,15 @@ def test_an_array_must_be_as_long_as_it_says(tmp_path, content):
             read_counts(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "values", [np.array([[b"12345678"]]), np.array([["a"]]), np.array([["1990"]], "M8[Y]")]
+)
+def test_an_array_of_something_else_than_numbers_is_refused(tmp_path, values):
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(ValueError, match=r"a\.npy must hold an array written .*counts must be numbers, got "):
+        read_counts(tmp_path / "a.npy")
+
+
 def test_an_archive_of_zeros_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", data=np.zeros(20_000_000))
     with pytest.raises(ValueError, match="bytes that declare 160000128"):
@@ -59,6 +68,14 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         read_counts(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("shape", [(2**49, 3), (2, 2**57), (2**30, 2**30)])
+def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
+    held = {"format": b"coo", "shape": shape, "data": [1, 2], "row": [0, 1], "col": [0, 1]}
+    np.savez(tmp_path / "a.npz", **held)
+    with pytest.raises(ValueError, match=r"a\.npz must hold a matrix written by .* bytes that declare"):
+        read_counts(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -66,6 +83,8 @@ def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
         "%%MatrixMarket matrix array integer general\n1000000 1000000\n1\n",
         "%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n",
         "%%MatrixMarket matrix coordinate integer general\n3 3\n",
+        "%%MatrixMarket matrix array integer general\n0 3\n0\n2\n",
+        "%%MatrixMarket matrix coordinate integer general\n3 0 0\n",
         "%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n",
         "%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 1 7\x08",
         "something else\n",

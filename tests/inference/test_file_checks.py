@@ -171,7 +171,7 @@ def test_numbers_that_nothing_can_count_to_are_refused(name, refusal):
 
 
 def test_parameters_that_make_no_sense_are_refused(refusal):
-    assert "prior_shape must be a positive number of at most" in refusal(
+    assert "prior_shape must be a positive number of at most 1.79" in refusal(
         "topics", parameter(prior_shape=HUGE)
     )
     assert "tolerance must be a positive number, got nan" in refusal(

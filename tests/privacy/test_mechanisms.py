@@ -183,6 +183,7 @@ def of(**parameters):
         (stating(version="1"), "'two-sided geometric' must have version 1, got '1'"),
         (stating(parameters=[0.5]), "'two-sided geometric' must have named parameters, got 'list'"),
         (of(), "parameters must be epsilon and precision, or alpha, got []"),
+        (of(**{"9" * 1000: "x"}), "parameters must be epsilon and precision, or alpha, got ['9999"),
         (of(sigma="1"), "parameters must be epsilon and precision, or alpha, got ['sigma']"),
         (of(epsilon="1"), "parameters must be epsilon and precision, or alpha, got ['epsilon']"),
         (of(epsilon="1", precision="1", alpha="1/2"), "parameters must be epsilon and precision, or alpha"),

@@ -59,6 +59,7 @@ def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, right, prec
     """Up to epsilon 1 the best guess is wrong in a quarter of cases or more; above, its share is stated."""
     text, alpha = described(epsilon, precision), PrivacyLevel(epsilon, precision).alpha
     assert ("hard to tell apart" in text) == hard
+    assert ("hardly" in promise.sentence(Fraction(epsilon), Fraction(precision), "word")) == hard
     assert text.startswith("Protected: " if hard else "Partly protected: ")
     assert (f"right in at most {right} of cases" in text) != hard
     assert promise.right_guesses(Fraction(epsilon)) == right

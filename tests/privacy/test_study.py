@@ -65,7 +65,7 @@ def test_sizes_and_levels_in_words():
     )
     tenth = words(levels=[PrivacyLevel("0.4", "0.1")]).meanings()[0]
     assert tenth.startswith(
-        "Moderate protection: if you add or leave out up to 1 word, it can be guessed, but hardly"
+        "Moderate protection: if you add or leave out up to 1 word, it can be guessed, often rightly, but not"
     )
     assert (
         words(levels=[PrivacyLevel(20, 1)])

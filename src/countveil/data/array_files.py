@@ -56,6 +56,8 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     kind = banner[1].lower()
     if len(sizes) != (3 if kind == b"coordinate" else 2) or not all(0 <= size < 2**62 for size in sizes):
         raise ValueError("must state its sizes in one line, got something else")
+    if 0 in sizes[:2]:  # by which SciPy's reader divides
+        raise ValueError(f"must have at least one row and one column, got {sizes[0]} x {sizes[1]}")
     entries = sizes[2] if kind == b"coordinate" else prod(sizes) // 2  # a symmetric one holds half
     if entries * _LEAST_LINE[kind] > os.path.getsize(path):
         raise ValueError(f"must hold the {entries} entries that it declares, got fewer bytes")

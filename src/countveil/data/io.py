@@ -25,6 +25,7 @@ from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+NUMBERS = "biufc"  # kinds of arrays; which values may be counts is checked where the noise is added
 UNREADABLE = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, OverflowError),
     *(MemoryError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
@@ -124,6 +125,7 @@ def _load_npz(path: Path) -> Any:
     found = sp.load_npz(path)
     if hasattr(found, "check_format"):
         found.check_format(full_check=True)
+    check_length(path, max(found.shape))
     return found
 
 
@@ -175,6 +177,8 @@ def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable
         values = load(path)
         if not hasattr(values, "ndim"):
             raise ValueError(f"{type(values).__name__} instead of an array")
+        if values.dtype.kind not in NUMBERS:
+            raise ValueError(f"counts must be numbers, got {values.dtype}")
     except UNREADABLE as error:
         said = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold {what}, got {type(error).__name__}: {said}") from error

@@ -1,5 +1,6 @@
 """Checks of the parameters of estimators."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,10 @@ def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> Non
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a positive finite number."""
-    if isinstance(value, int) and value > LARGEST:
-        raise ValueError(f"{name} must be a positive number of at most {LARGEST}, got a larger one")
+    if isinstance(value, int) and value > sys.float_info.max:  # it may have more digits than Python prints
+        raise ValueError(
+            f"{name} must be a positive number of at most {sys.float_info.max}, got a larger one"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}")
 

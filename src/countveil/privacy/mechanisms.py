@@ -168,11 +168,11 @@ class TwoSidedGeometric(Mechanism):
     @classmethod
     def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """The mechanism of epsilon and precision, or of alpha alone; ValueError for anything else."""
+        if set(parameters) not in ({"epsilon", "precision"}, {"alpha"}):
+            raise ValueError(f"parameters must be epsilon and precision, or alpha, got {_names(parameters)}")
         exact = {name: from_text(name, text) for name, text in parameters.items()}
-        if set(exact) == {"epsilon", "precision"}:
+        if "alpha" not in exact:
             return cls.keeping(**exact)
-        if set(exact) != {"alpha"}:
-            raise ValueError(f"parameters must be epsilon and precision, or alpha, got {_names(exact)}")
         alpha = exact["alpha"]
         if alpha >= 1 or alpha != float(alpha):
             raise ValueError(f"alpha must be a 64-bit float below 1, exactly, got {short(alpha)}")

@@ -14,7 +14,7 @@ BOTH = {
     "unit_counts_one": "count",
     "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, the report hardly shows it.",
     "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, it can be guessed, "
-    "but hardly known.",
+    "often rightly, but not proved.",
     "level_little": "Little protection: if you add or leave out {amount} {unit}, it can usually be told from the "
     "report.",
     "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, it can almost always be told "
