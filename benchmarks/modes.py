@@ -1,10 +1,12 @@
-"""How far from a chain begun at the truth ours end: ``python benchmarks/modes.py [SEEDS] [FAMILY ...] [--start NAME]``.
+"""How far from a chain begun at the truth ours end: ``python benchmarks/modes.py [SEEDS] [FAMILY ...] [OPTIONS]``.
 
-Every family plants factors, draws counts and noise, and runs two chains with the same random numbers: one from the
-truth, one from the start (``auto`` unless named). Printed are, over the seeds, the median and 90th percentile of the
+Options are ``--start NAME`` (``auto`` unless named) and ``--moves NUMBER`` (as many as estimators make). Every family
+plants factors, draws counts and noise, and runs two chains with the same random numbers: one from the truth, one from
+the start, with moves where the model has them. Printed are, over the seeds, the median and 90th percentile of the
 log-likelihood lost (mean of the last sweeps), what was found (rates' mean absolute error; topics' total variation to
 the planted ones; communities' normalised mutual information, also of scikit-learn's spectral clustering of the
-reports cut at zero), each beside the truth's chain, and the seconds of the start and of 30 sweeps.
+reports cut at zero), each beside the truth's chain, and the seconds of the start, of what moves take besides their
+sweeps, and of 30 sweeps.
 """
 
 import sys
@@ -21,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs, scoring
+from countveil.inference import gibbs, moves, scoring
 from countveil.inference.chains import STARTS
 from countveil.inference.streams import Streams
 
@@ -132,21 +134,25 @@ def families() -> dict[str, tuple]:
     return found
 
 
-def chain(planted, factors, streams):
-    """(mean log-likelihood, mean rates, mean of the first factor's components) over the last sweeps."""
+def chain(planted, factors, streams, n_moves=0):
+    """(mean log-likelihood, rates and components) over the last sweeps; seconds of all, and of the moves' sweeps."""
     model, data = planted.model, planted.data
+    algorithm = moves.Moving(gibbs, n_moves if moves.movable(model) else 0)
+    begun, moved = time.process_time(), 0.0
     state = gibbs.State(
         tuple(np.ascontiguousarray(f, dtype=float) for f in factors), model.initial_hypers(), 0
     )
     scores, rates, components = [], 0.0, [0.0, 0.0]
     for sweep in range(TUNE + DRAWS):
-        state, _ = gibbs.step(state, data, model, streams, ENGINE)
+        state, _ = algorithm.step(state, data, model, streams, ENGINE)
+        if state.sweep == algorithm.moves * moves.SWEEPS:
+            moved = time.process_time() - begun
         if sweep >= TUNE:
             theta, phi = model.matrices(state.factors)
             rates = rates + theta @ phi.T / DRAWS
             components = [c + x / x.sum(axis=0) for c, x in zip(components, (theta, phi), strict=True)]
             scores.append(scoring.log_likelihood(state.factors, data, model, ENGINE))
-    return float(np.mean(scores)), rates, components
+    return float(np.mean(scores)), rates, components, (time.process_time() - begun, moved)
 
 
 def quality(planted, found) -> float:
@@ -176,40 +182,48 @@ def by_scikit_learn(planted, seed) -> float:
     return float(normalized_mutual_info_score(planted.groups, groups))
 
 
-def rows(name, plant, arguments, seeds, start) -> Iterator[list[float]]:
-    """A row for every seed: gap, quality of both chains and of scikit-learn, seconds of the start and of 30 sweeps."""
+def rows(plant, arguments, seeds, start, n_moves) -> Iterator[list[float]]:
+    """A row for every seed: gap, quality of both chains and of scikit-learn, seconds of start, moves and 30 sweeps."""
     for seed in range(seeds):
         planted, streams = plant(seed, *arguments), Streams.of_chain(seed, 0)
-        begun = time.process_time()
         at_truth = chain(planted, planted.factors, streams)
-        sweeps = (time.process_time() - begun) / (TUNE + DRAWS) * 30.0
         begun = time.process_time()
         factors = start(planted.data, planted.model, streams.generator(0, 3), ENGINE)
         seconds = time.process_time() - begun
-        ours = chain(planted, factors, streams)
+        ours = chain(planted, factors, streams, n_moves)
+        sweep, moved = at_truth[3][0] / (TUNE + DRAWS), ours[3][1]
+        if moved:
+            moved -= n_moves * moves.SWEEPS * sweep
         yield [
             at_truth[0] - ours[0], quality(planted, ours), quality(planted, at_truth),
-            by_scikit_learn(planted, seed), seconds, sweeps,
+            by_scikit_learn(planted, seed), seconds, moved, 30.0 * sweep,
         ]  # fmt: skip
+
+
+def option(arguments: list[str], name: str, default: str) -> str:
+    """The value of an option, which is taken out of the arguments."""
+    if name not in arguments:
+        return default
+    place = arguments.index(name)
+    value = arguments[place + 1]
+    del arguments[place : place + 2]
+    return value
 
 
 def main(arguments: list[str]) -> None:
     """Print a line for each family."""
-    start = STARTS["auto"]
-    if "--start" in arguments:
-        place = arguments.index("--start")
-        start = STARTS[arguments[place + 1]]
-        del arguments[place : place + 2]
+    start = STARTS[option(arguments, "--start", "auto")]
+    n_moves = int(option(arguments, "--moves", str(cv.TopicModel().moves)))
     seeds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 20
     print(
-        "| family, level | gap, median | 90% | found | truth's chain | scikit-learn | start, s | 30 sweeps, s |"
+        "| family, level | gap, median | 90% | found | truth's chain | scikit-learn | start, s | moves | 30 sweeps |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     with threadpool_limits(limits=1, user_api="blas"):
         for name, (plant, *more) in families().items():
             if arguments and not any(name.startswith(wanted) for wanted in arguments):
                 continue
-            found = np.array(list(rows(name, plant, more, seeds, start)))
+            found = np.array(list(rows(plant, more, seeds, start, n_moves)))
             means = found.mean(axis=0)
             gaps = np.median(found[:, 0]), np.quantile(found[:, 0], 0.9)
             cells = (

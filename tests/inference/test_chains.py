@@ -5,6 +5,7 @@ import pytest
 import countveil as cv
 from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts
 from countveil.inference.draws import Schedule
+from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 
@@ -29,6 +30,29 @@ def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
     assert_same_bits(tuple(found.draws), tuple(own.draws))
     assert not found.interrupted
     assert (found.objective, found.converged, found.means, found.state) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("tune", "asked", "made"), [(19, 5, 0), (20, 5, 1), (70, 5, 3), (70, 2, 2), (70, 0, 0)]
+)
+def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    plan = Schedule(2, tune, 1, 1)
+    settings = fit_settings(moves=asked)._replace(plan=plan, seed=4)
+    found = chains.fit(gibbs.METHOD, observations, model, settings)
+    own = run.sample(
+        observations, model, plan, seed=4, threads=1, progress=False, algorithm=Moving(gibbs, made)
+    )  # fmt: skip
+    assert_same_bits(tuple(found.draws), tuple(own.draws))
+
+
+@pytest.mark.parametrize("case", ["published", "one component"])
+def test_other_chains_have_no_moves(monkeypatch, case):
+    monkeypatch.setattr(Moving, "step", None)
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    method = augmented_gibbs.METHOD if case == "published" else gibbs.METHOD
+    settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
+    chains.fit(method, observations, small_model((40, 30), 1 if case == "one component" else 3), settings)
 
 
 def test_chains_can_begin_where_em_leaves_off(monkeypatch):

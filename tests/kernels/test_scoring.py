@@ -1,9 +1,11 @@
 """Scores of cells in a list against sums over all counts."""
 
 import numpy as np
+import pytest
 
-from countveil.kernels.scoring import score_cells
-from tests.joint import LAW, truncated_logpmf
+from countveil.data.observations import PrivatizedCounts
+from countveil.kernels.scoring import score_cells, slope_entries
+from tests.joint import LAW, LAWS, truncated_logpmf
 
 
 def scene():
@@ -38,3 +40,23 @@ def test_what_comes_in_stays():
     score_cells(LAW, *given, np.empty(200))
     for values, kept in zip(given, before, strict=True):
         np.testing.assert_array_equal(values, kept)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_slopes_are_derivatives_of_scores(law):
+    rng = np.random.default_rng(3)
+    theta, phi = rng.gamma(0.7, 2.0, (20, 2)), rng.gamma(0.7, 2.0, (15, 2))
+    reports, mask = rng.integers(-3, 9, (20, 15)), rng.random((20, 15)) < 0.2
+    level = np.where(np.arange(15) < 7, 0.3, 0.6)
+    observations = PrivatizedCounts(reports, level[None, :], mask)
+    entries, step = observations.block(slice(0, 20)), 1e-5
+    rows = np.repeat(np.arange(20), np.diff(entries.indptr))
+    slopes = np.full(entries.size, np.nan)
+    slope_entries(law, entries, theta, phi, slopes)
+    rates, levels = (theta @ phi.T)[rows, entries.columns], level[entries.columns]
+    stored = np.maximum(reports, 0)[rows, entries.columns]
+    up, down = (truncated_logpmf(stored, rates * (1.0 + h), levels) for h in (step, -step))
+    derivative = np.where(mask[rows, entries.columns], 0.0, (up - down) / (2.0 * step * rates))
+    np.testing.assert_allclose(slopes, derivative, rtol=1e-5, atol=1e-7)
+    assert (slopes == 0.0).any()
+    assert (stored == 0).any()

@@ -5,7 +5,7 @@ import pytest
 
 from countveil.likelihoods import POISSON, Poisson
 from tests.factorizations import CASES, model_of
-from tests.joint import DrawsItself, draw_factors, mu_of, small_model, with_priors
+from tests.joint import DrawsItself, assert_same_bits, draw_factors, mu_of, small_model, with_priors
 
 ROWS_OF_THEIR_OWN = ["topics", "CP 3", "CP 4", "Tucker", "shapes and known"]  # all that are no networks
 
@@ -64,6 +64,27 @@ def test_the_same_model_for_other_rows():
     assert mu_of(draw_factors(more, np.random.default_rng(1))[0]).shape == (9, 5)
     with pytest.raises(ValueError, match="rows that come and go must have a factor of their own"):
         model_of(CASES["directed"]).with_rows(9)
+
+
+def test_the_same_model_with_other_components():
+    model = small_model((6, 5), 3, learned=True)
+    more = model.with_components(7)
+    assert [factor.shape for factor in more.factors] == [(6, 7), (5, 7)]
+    assert [hypers.shape for hypers in more.initial_hypers()] == [(1, 7), (1, 7)]
+    assert more.n_components == 7
+    assert mu_of(draw_factors(more, np.random.default_rng(1))[0]).shape == (6, 5)
+    with pytest.raises(ValueError, match="components that come and go must be those of a product"):
+        model_of(CASES["directed"]).with_components(4)
+
+
+def test_products_of_two_go_from_matrices_to_factors():
+    known = [name for name, case in CASES.items() if model_of(case).product_of_two]
+    assert known
+    assert "directed" not in known
+    for name in known:
+        model = model_of(CASES[name])
+        factors = draw_factors(model, np.random.default_rng(2))[0]
+        assert_same_bits(model.of_matrices(*model.matrices(factors)), factors)
 
 
 @pytest.mark.parametrize("name", ROWS_OF_THEIR_OWN)

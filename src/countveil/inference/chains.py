@@ -4,6 +4,7 @@ from countveil.data.observations import Observations
 from countveil.inference import run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
+from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.models.factorization import Factorization
 
@@ -17,11 +18,16 @@ STARTS: dict[str, Start] = {
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Run all chains of a sampler."""
+    """Run all chains of a sampler, with moves if its record declares them and the model has them."""
     assert isinstance(data, Observations)
+    algorithm, moves = method.algorithm, 0
+    if "moves" in method.options and movable(model):
+        moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
+    if moves:
+        algorithm = Moving(algorithm, moves)
     found = run.sample(
         data, model, settings.plan, seed=settings.seed, threads=settings.threads, progress=settings.progress,
-        algorithm=method.algorithm, start=settings.start, saving=settings.saving,
+        algorithm=algorithm, start=settings.start, saving=settings.saving,
         engine=settings.engine,
     )  # fmt: skip
     return Fitted(*found)

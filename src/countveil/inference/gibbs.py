@@ -194,6 +194,7 @@ METHOD = Method(
     sys.modules[__name__],
     samples=True,
     calibrated=True,
+    options={"moves": None},
     self_loops=True,
     any_prior=True,
 )

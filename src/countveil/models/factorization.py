@@ -125,6 +125,43 @@ class Factorization(NamedTuple):
         rows, columns = (side._replace(sizes=sizes) for side in (self.rows, self.columns))
         return self._replace(factors=tuple(factors), rows=rows, columns=columns)
 
+    @property
+    def product_of_two(self) -> bool:
+        """Whether the matrix form is a product of two free factors, each used once."""
+        return self.row_factor is not None and self.columns.single and len(self.free) == len(self.factors)
+
+    def with_components(self, n_components: int) -> "Factorization":
+        """The same model of another number of components.
+
+        Raises:
+            ValueError: the model is not a product of two free factors with one latent axis.
+        """
+        if not self.product_of_two or len(self.spec.latent) != 1:
+            raise ValueError("components that come and go must be those of a product of two free factors")
+        axis = self.spec.latent
+        factors = []
+        for factor in self.factors:
+            sizes = (
+                tuple(n_components if a == axis else n for a, n in zip(factor.axes, shape, strict=True))
+                for shape in (factor.shape, factor.component_shape)
+            )
+            shape, component_shape = sizes
+            factors.append(factor._replace(shape=shape, component_shape=component_shape))
+        rows, columns = (
+            side._replace(sizes=side.sizes | {axis: n_components}) for side in (self.rows, self.columns)
+        )
+        return self._replace(factors=tuple(factors), rows=rows, columns=columns)
+
+    def of_matrices(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The factors of a product of two, with their own axes, from their matrices (D, K) and (V, K)."""
+        row, column = self.row_factor, self.columns.uses[0]
+        assert row is not None
+        axes = [self.columns.axes.index(a) for a in column.axes]
+        factors = [np.empty(0)] * 2
+        factors[row] = self.as_row_factor(theta)
+        factors[column.factor] = np.ascontiguousarray(self.columns.folded(phi).transpose(axes))
+        return tuple(factors)
+
     def as_row_matrix(self, factor: np.ndarray) -> np.ndarray:
         """A copy of the row factor as a contiguous (n_rows, K) matrix."""
         axes = self.rows.uses[0].axes

@@ -30,17 +30,10 @@ def least_squares(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
     """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors."""
-    row = model.row_factor
-    if row is None or not model.columns.single or len(model.free) < len(model.factors):
+    if not model.product_of_two:
         start = tensor_start if alternates(model) else multiplicative_start
         return start(observations, model, rng, engine)
-    theta, phi = least_squares_start(observations, model.n_components, rng, engine)
-    factors = [np.empty(0)] * 2
-    factors[row] = model.as_row_factor(theta)
-    column = model.columns.uses[0]
-    axes = [model.columns.axes.index(a) for a in column.axes]
-    factors[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
-    return tuple(factors)
+    return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine))
 
 
 def spectral(

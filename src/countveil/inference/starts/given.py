@@ -39,22 +39,9 @@ class Given:
             else:
                 factors[f] = np.maximum(value, FLOOR * max(float(value.mean()), TINY))
         update(observations, model, factors, missing, ITERATIONS, engine)
-        if len(model.factors) == 2 and model.row_factor is not None and len(model.free) == 2:
-            return in_balance(model, factors)
+        if model.product_of_two:
+            return model.of_matrices(*balanced(*model.matrices(factors)))
         return tuple(factors)
-
-
-def in_balance(model: Factorization, factors: list[np.ndarray]) -> Arrays:
-    """The factors of a product of two matrices, each component of equal mean in both."""
-    row = model.row_factor
-    assert row is not None
-    theta, phi = balanced(*model.matrices(factors))
-    column = model.columns.uses[0]
-    axes = [model.columns.axes.index(a) for a in column.axes]
-    found = [np.empty(0)] * 2
-    found[row] = model.as_row_factor(theta)
-    found[column.factor] = np.ascontiguousarray(model.columns.folded(phi).transpose(axes))
-    return tuple(found)
 
 
 def split(

@@ -1,0 +1,116 @@
+"""Moves of a chain while it is tuned: some components are split, and after a few sweeps pairs are merged.
+
+A chain whose component stands for two true ones, while another fits noise, stays there for thousands of sweeps. A move
+splits the components that gain most, sweeps with these as well, and merges the pairs that lose least. What is drawn
+while a chain is tuned is thrown away, so a move needs no acceptance, and the draws that are kept are of the same chain
+as without moves.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Engine
+from countveil.inference.algorithm import Algorithm
+from countveil.inference.ascent import expect_counts
+from countveil.inference.moves.merging import Counts, merge, put_together
+from countveil.inference.moves.splitting import split
+from countveil.inference.starts import Start, automatic
+from countveil.inference.starts.alternating import balanced
+from countveil.inference.streams import MOVES, Streams
+from countveil.likelihoods.laws import law_of
+from countveil.models.factorization import Factorization
+from countveil.models.priors import GammaPrior
+
+SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
+SHARE = 6  # one in this many components is split
+TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after the moves
+
+
+def movable(model: Factorization) -> bool:
+    """Whether moves know the model: a product of two free factors with one gamma prior each, and two components."""
+    return (
+        model.product_of_two
+        and len(model.spec.latent) == 1
+        and model.n_components > 1
+        and all(
+            isinstance(factor.prior, GammaPrior)
+            and np.size(factor.prior.shape) == np.size(factor.prior.rate) == 1
+            for factor in model.factors
+        )
+    )
+
+
+class Moving:
+    """A sampler whose chains begin with ``moves`` moves, of SWEEPS sweeps each; it is an ``Algorithm`` itself.
+
+    Between a split and the merging that follows, its states have more components than the model.
+    """
+
+    def __init__(self, algorithm: Algorithm, moves: int) -> None:
+        self.algorithm, self.moves = algorithm, moves
+        self.State = algorithm.State
+        self.__name__ = f"{getattr(algorithm, '__name__', type(algorithm).__name__)} with {moves} moves"
+
+    def init(
+        self,
+        observations: Observations,
+        model: Factorization,
+        streams: Streams,
+        engine: Engine,
+        start: Start = automatic,
+    ) -> Any:
+        """The sampler's own."""
+        return self.algorithm.init(observations, model, streams, engine, start)
+
+    def step(
+        self, state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+    ) -> tuple[Any, Any]:
+        """One sweep, after a split where a move begins, and before the merging where it ends."""
+        if state.sweep >= self.moves * SWEEPS:
+            return self.algorithm.step(state, observations, model, streams, engine)
+        if state.sweep % SWEEPS == 0:
+            state = widened(state, observations, model, streams, engine)
+        wide = model.with_components(n_wide(model))
+        state, info = self.algorithm.step(state, observations, wide, streams, engine)
+        if state.sweep % SWEEPS == 0:
+            state = narrowed(state, observations, model, wide, engine)
+        return state, info
+
+
+def n_wide(model: Factorization) -> int:
+    """How many components there are during a move."""
+    return model.n_components + max(1, model.n_components // SHARE)
+
+
+def widened(
+    state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+) -> Any:
+    """The state with some components split, and hyperparameters as they start."""
+    wide = model.with_components(n_wide(model))
+    law = law_of(observations.noise, model.likelihood, state.parameters)
+    rng, n_new = streams.generator(state.sweep, MOVES), wide.n_components - model.n_components
+    theta, phi = split(observations, law, *model.matrices(state.factors), n_new, rng, engine)
+    return state._replace(factors=wide.of_matrices(theta, phi), hypers=wide.initial_hypers())
+
+
+def narrowed(
+    state: Any, observations: Observations, model: Factorization, wide: Factorization, engine: Engine
+) -> Any:
+    """The state with pairs of components merged until there are as many as in the model."""
+    law = law_of(observations.noise, model.likelihood, state.parameters)
+    theta, phi = wide.matrices(state.factors)
+    row_ratio, ratio, _ = expect_counts(observations, law, theta, phi, engine)
+    counts = Counts((theta * row_ratio).T, (phi * ratio).T)
+    groups = merge(counts, model.n_components, shapes_of(model))
+    merged = balanced(*put_together(theta, phi, groups))
+    return state._replace(factors=model.of_matrices(*merged), hypers=model.initial_hypers())
+
+
+def shapes_of(model: Factorization) -> tuple[float, float]:
+    """The priors' shapes, of the rows' factor and of the columns'."""
+    row, column = (model.factors[side.uses[0].factor].prior for side in (model.rows, model.columns))
+    assert isinstance(row, GammaPrior)
+    assert isinstance(column, GammaPrior)
+    return float(np.ravel(row.shape)[0]), float(np.ravel(column.shape)[0])

@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+
+from countveil.data.observations import PrivatizedCounts
+from countveil.engines.threads import ThreadEngine
+from countveil.inference import augmented_gibbs, checkpoint, gibbs, moves, run
+from countveil.inference.algorithm import Checkpoint
+from countveil.inference.draws import Schedule
+from countveil.inference.moves import SWEEPS, Moving, movable
+from countveil.inference.streams import Streams
+from tests.factorizations import CASES, model_of
+from tests.joint import (
+    SERIAL,
+    DrawsItself,
+    assert_same_bits,
+    planted,
+    small_model,
+    two_sided_geometric,
+    with_priors,
+)
+
+STREAMS = Streams.of_chain(1, 0)
+
+
+def sweeps(algorithm, state, observations, model, n, engine=SERIAL):
+    for _ in range(n):
+        state, _ = algorithm.step(state, observations, model, STREAMS, engine)
+    return state
+
+
+@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
+def test_a_move_has_more_components_until_it_ends(algorithm):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    moving = Moving(algorithm, 2)
+    state, sizes = moving.init(observations, model, STREAMS, SERIAL), []
+    for _ in range(2 * SWEEPS + 2):
+        state, _ = moving.step(state, observations, model, STREAMS, SERIAL)
+        sizes.append(state.factors[1].shape[1])
+        assert [hypers.shape[1] for hypers in state.hypers] == [sizes[-1]] * 2
+    move = [4] * (SWEEPS - 1) + [3]
+    assert sizes == move * 2 + [3, 3]
+    assert state.sweep == 2 * SWEEPS + 2
+
+
+def test_sweeps_after_the_moves_are_the_sampler_s_own():
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    moving = Moving(gibbs, 1)
+    state = sweeps(moving, moving.init(observations, model, STREAMS, SERIAL), observations, model, SWEEPS)
+    assert_same_bits(
+        sweeps(moving, state, observations, model, 3), sweeps(gibbs, state, observations, model, 3)
+    )
+
+
+def poor(seed=8):
+    """(observations, model, factors of a poor mode, true topics): a component stands for two, and one for nothing."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.full(4, 0.1), 120) * 60.0, rng.dirichlet(np.full(60, 0.1), 4).T
+    reports = rng.poisson(theta @ phi.T) + two_sided_geometric(np.full((120, 60), 0.1), rng)
+    ours = np.column_stack([theta[:, 0] + theta[:, 1], theta[:, 2], theta[:, 3], np.full(120, 0.05)])
+    topics = np.column_stack([phi[:, :2].mean(axis=1), phi[:, 2], phi[:, 3], np.full(60, 1.0 / 60.0)])
+    model = small_model((120, 60), 4, shape=0.1, learned=True)
+    return PrivatizedCounts(reports, 0.1), model, (np.maximum(ours, 1e-4), np.maximum(topics, 1e-6)), phi
+
+
+def missing(state, topics):
+    """How many true topics no component has."""
+    found = state.factors[1] / state.factors[1].sum(axis=0)
+    apart = 0.5 * np.abs(topics[:, :, None] - found[:, None]).sum(axis=0)
+    return int((apart.min(axis=1) > 0.3).sum())
+
+
+def test_moves_find_a_topic_that_sweeps_alone_do_not():
+    observations, model, factors, topics = poor()
+    begun = gibbs.State(factors, model.initial_hypers(), 0)
+    assert missing(begun, topics) == 2
+    assert missing(sweeps(gibbs, begun, observations, model, 60), topics) == 2
+    assert missing(sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS), topics) == 0
+
+
+def test_moves_keep_topics_that_are_there():
+    observations, model, factors, topics = poor()
+    begun = sweeps(Moving(gibbs, 2), gibbs.State(factors, model.initial_hypers(), 0), observations, model, 20)
+    again = begun._replace(sweep=0)
+    assert missing(sweeps(Moving(gibbs, 4), again, observations, model, 4 * SWEEPS), topics) == 0
+
+
+def test_the_number_of_threads_changes_no_bit():
+    observations, model = planted(300, 30, 3, 0.5, seed=2)[2], small_model((300, 30), 3, learned=True)
+    found = []
+    for threads in (1, 3):
+        with ThreadEngine(threads) as engine:
+            moving = Moving(gibbs, 1)
+            begun = moving.init(observations, model, STREAMS, engine)
+            found.append(sweeps(moving, begun, observations, model, SWEEPS + 1, engine))
+    assert_same_bits(*found)
+
+
+def test_a_chain_goes_on_from_the_middle_of_a_move(tmp_path, monkeypatch):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    plan, path = Schedule(2, 2 * SWEEPS, 1, 1), tmp_path / "chain.npz"
+
+    def sample(saving):
+        return run.sample(
+            observations, model, plan, seed=4, threads=1, progress=False, algorithm=Moving(gibbs, 1),
+            saving=saving,
+        ).draws  # fmt: skip
+
+    whole, step = sample(None), Moving.step
+
+    def broken(self, state, *arguments):
+        if state.sweep == SWEEPS // 2:
+            raise RuntimeError("stopped here")
+        return step(self, state, *arguments)
+
+    monkeypatch.setattr(Moving, "step", broken)
+    with pytest.raises(RuntimeError, match="stopped here"):
+        sample(Checkpoint(path, 60.0, False))
+    monkeypatch.undo()
+    with np.load(path) as stored:
+        assert stored["chain0_state.0.1"].shape == (30, 4)
+    assert_same_bits(tuple(sample(Checkpoint(path, 60.0, True))), tuple(whole))
+
+
+def test_checkpoints_of_other_moves_are_refused(tmp_path):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    path = tmp_path / "chain.npz"
+
+    def sample(n, resume):
+        return run.sample(
+            observations, model, Schedule(1, SWEEPS, 1, 1), seed=4, threads=1, progress=False,
+            algorithm=Moving(gibbs, n), saving=Checkpoint(path, 60.0, resume),
+        )  # fmt: skip
+
+    sample(1, False)
+    with pytest.raises(ValueError, match="must be of the same data and settings"):
+        sample(0, True)
+    assert checkpoint.FORMAT == 5
+
+
+def test_models_that_moves_know():
+    model = small_model((6, 5), 3)
+    assert movable(model)
+    assert not movable(small_model((6, 5), 1))
+    assert not movable(with_priors(model, lambda prior: prior._replace(shape=np.ones((1, 3)))))
+    known = {name for name, case in CASES.items() if movable(model_of(case))}
+    assert all(len(model_of(CASES[name]).factors) == 2 for name in known)
+    assert "directed" not in known
+
+
+def test_a_prior_that_draws_its_factor_itself_moves_too():
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    coupled = with_priors(model, lambda prior: DrawsItself(*prior))
+    state = Moving(gibbs, 1).init(observations, coupled, STREAMS, SERIAL)
+    state = sweeps(Moving(gibbs, 1), state, observations, coupled, SWEEPS)
+    assert [factor.shape for factor in state.factors] == [(40, 3), (30, 3)]
+
+
+def test_one_in_six_components_is_split_and_at_least_one():
+    assert [moves.n_wide(small_model((9, 9), k)) - k for k in (2, 6, 11, 12, 30)] == [1, 1, 1, 2, 5]

@@ -1,0 +1,89 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from countveil.inference.moves.merging import (
+    Counts,
+    gains,
+    likeliest,
+    log_probability,
+    merge,
+    overlap,
+    put_together,
+)
+
+SHAPES = 0.3, 0.7
+
+
+def whole_counts():
+    rng = np.random.default_rng(1)
+    cells = rng.poisson(rng.gamma(0.5, 1.0, (4, 5, 6)))
+    return Counts(cells.sum(axis=2).astype(float), cells.sum(axis=1).astype(float))
+
+
+def urn(counts, shape):
+    """Log-probability of tokens drawn one after another from Polya's urn."""
+    seen, found = np.zeros(len(counts)), 0.0
+    for v in np.repeat(np.arange(len(counts)), counts.astype(int)):
+        found += math.log((shape + seen[v]) / (shape * len(counts) + seen.sum()))
+        seen[v] += 1.0
+    return found
+
+
+def test_probabilities_are_those_of_urns():
+    counts = whole_counts()
+    for k, found in enumerate(log_probability(counts, SHAPES)):
+        urns = urn(counts.rows[k], SHAPES[0]) + urn(counts.columns[k], SHAPES[1])
+        assert found == pytest.approx(math.lgamma(1.0 + counts.rows[k].sum()) + urns, rel=1e-12)
+
+
+def test_overlaps_are_sums_over_cells():
+    counts = whole_counts()
+    size = counts.rows.sum(axis=1)
+    rates = np.einsum("kd,kv,k->kdv", *counts, 1.0 / size)
+    for i, j in itertools.product(range(4), repeat=2):
+        assert overlap(counts)[i, j] == pytest.approx(np.sqrt(rates[i] * rates[j]).sum(), rel=1e-12)
+
+
+def test_a_gain_is_the_difference_that_merging_makes():
+    counts = whole_counts()
+    own = log_probability(counts, SHAPES)
+    found = gains(counts, own, np.array([0]), np.array([2]), SHAPES)[0]
+    merged = log_probability(counts.merge(0, 2), SHAPES)
+    assert found == pytest.approx(merged.sum() - own.sum() - 2.0 * math.log(2.0) * overlap(counts)[0, 2])
+
+
+def test_copies_are_merged():
+    rng = np.random.default_rng(2)
+    theta, phi = rng.gamma(0.1, 1.0, (60, 5)) + 1e-6, rng.gamma(0.1, 1.0, (50, 5)) + 1e-6
+    cells = 400.0 * theta / theta.sum(axis=0), phi / phi.sum(axis=0)
+    rows, columns = cells[0].T, 400.0 * cells[1].T
+    counts = Counts(np.vstack([rows, rows[[1, 3]] / 3.0]), np.vstack([columns, columns[[1, 3]] / 3.0]))
+    groups = merge(counts, 5, (0.1, 0.1))
+    assert sorted(map(sorted, groups)) == [[0], [1, 5], [2], [3, 6], [4]]
+
+
+def test_the_best_pair_is_among_those_that_are_tried():
+    rng = np.random.default_rng(3)
+    theta, phi = rng.gamma(0.1, 1.0, (60, 8)) + 1e-6, rng.gamma(0.1, 1.0, (50, 8)) + 1e-6
+    size = rng.uniform(20.0, 500.0, 8)
+    theta[:, 4:6], phi[:, 4:6] = theta[:, 1:3], phi[:, 1:3]
+    counts = Counts(*((size * factor / factor.sum(axis=0)).T for factor in (theta, phi)))
+    own, tried = log_probability(counts, SHAPES), likeliest(counts)
+    assert len(tried[0]) == 8
+    every = np.triu_indices(8, 1)
+    best = int(np.argmax(gains(counts, own, *every, SHAPES)))
+    assert (every[0][best], every[1][best]) in set(zip(*tried, strict=True))
+
+
+def test_merged_components_keep_the_sums_of_their_rates():
+    rng = np.random.default_rng(4)
+    theta, phi = rng.random((6, 4)), rng.random((5, 4))
+    new_theta, new_phi = put_together(theta, phi, [[0], [1, 3], [2]])
+    for k, group in enumerate([[0], [1, 3], [2]]):
+        old, new = theta[:, group] @ phi[:, group].T, np.outer(new_theta[:, k], new_phi[:, k])
+        np.testing.assert_allclose(new.sum(axis=0), old.sum(axis=0))
+        np.testing.assert_allclose(new.sum(axis=1), old.sum(axis=1))
+    np.testing.assert_allclose(np.outer(new_theta[:, 0], new_phi[:, 0]), np.outer(theta[:, 0], phi[:, 0]))
