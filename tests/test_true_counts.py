@@ -2,6 +2,7 @@ import doctest
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 
@@ -245,3 +246,42 @@ def test_examples_run():
     results = doctest.testmod(countveil.true_counts)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+ROWS, COLUMNS = ["a", "b"], list("wxyz")
+LABELLED = {
+    "rate": ("rate", pd.DataFrame(RATES, ROWS, COLUMNS), "row"),
+    "rate of columns": ("rate", pd.Series(RATES[0], COLUMNS), "column"),
+    "alpha": ("alpha", pd.DataFrame(np.full((2, 4), 0.5), ROWS, COLUMNS), "row"),
+    "alpha of columns": ("alpha", pd.Series(0.5, COLUMNS), "column"),
+}
+CALLS = {
+    "expected": cv.expected_true_counts,
+    "scores": cv.log_likelihood,
+    "drawn": lambda *given: cv.sample_true_counts(*given, np.random.default_rng(1)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(("name", "value", "axis"), LABELLED.values(), ids=LABELLED)
+def test_labels_of_rates_and_levels_are_those_of_the_reports(call, name, value, axis):
+    reports, given = pd.DataFrame(REPORTS, ROWS, COLUMNS), {"rate": RATES, "alpha": 0.5}
+    expected = call(REPORTS, *(given | {name: value.to_numpy()}).values())
+    np.testing.assert_array_equal(call(reports, *(given | {name: value}).values()), expected)
+    np.testing.assert_array_equal(call(REPORTS, *(given | {name: value[::-1]}).values()).shape, (2, 4))
+    with pytest.raises(ValueError, match=f"{name} must have the {axis} labels of reports in their order"):
+        call(reports, *(given | {name: value[::-1]}).values())
+
+
+def test_labels_of_vectors_are_those_of_the_reports():
+    reports, rate = pd.Series([3, 0], ROWS), pd.Series([1.0, 2.0], ROWS)
+    expected = cv.expected_true_counts([3, 0], [1.0, 2.0], 0.5)
+    np.testing.assert_array_equal(cv.expected_true_counts(reports, rate, 0.5), expected)
+    with pytest.raises(
+        ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"
+    ):
+        cv.expected_true_counts(reports, rate[::-1], 0.5)
+    with pytest.raises(
+        ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"
+    ):
+        cv.sample_true_counts(reports, rate[::-1], rng=np.random.default_rng(1), noise=Skellam(1.0, 1.0))

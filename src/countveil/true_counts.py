@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from countveil.data.beside import in_order_of
 from countveil.distributions._checks import (
     FloatArray,
     check_alpha,
@@ -70,9 +71,9 @@ def sample_true_counts(
 
     reports (whole numbers), rate (positive) and alpha (in [0, 1)) broadcast by NumPy's rules: alpha is a
     number, one per row as a column of shape (D, 1), or one per entry. A sparse matrix of reports is made
-    dense. Reports that are zero or negative all have the same law, Poisson(alpha * rate), so truncated
-    reports serve as well as signed ones. Draws are made in row-major order; a scalar comes back where all
-    three are scalars.
+    dense. A Series or DataFrame is taken as an array, and must have the labels of the reports in their order.
+    Reports that are zero or negative all have the same law, Poisson(alpha * rate), so truncated reports serve
+    as well as signed ones. Draws are made in row-major order; a scalar comes back where all three are scalars.
 
     With noise=Skellam(rate1, rate2) in place of alpha, reports are counts plus a Poisson(rate1) less a
     Poisson(rate2), and with m ~ Bessel(|r|, 2 sqrt((rate1 + rate) rate2))
@@ -107,7 +108,7 @@ def sample_true_counts(
     each: Any
     arrays: tuple[NDArray[Any], ...]
     if noise is None:
-        each, arrays = _sample_each, _check(reports, rate, np.asarray(alpha))
+        each, arrays = _sample_each, _check(reports, rate, alpha)
     else:
         each, arrays = _split_each, _check_skellam(reports, rate, noise)
     generator = check_generator(rng)
@@ -154,10 +155,10 @@ def log_likelihood(
 
 
 def _check(
-    reports: Reports, rate: ArrayLike, alpha: ArrayLike
+    reports: Reports, rate: ArrayLike, alpha: ArrayLike | None
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    r, rates = _check_reports(reports), check_positive("rate", rate)
-    levels = check_alpha(alpha)
+    r, rates = _check_reports(reports), check_positive("rate", in_order_of("rate", rate, reports))
+    levels = check_alpha(in_order_of("alpha", alpha, reports))
     check_together(reports=r, rate=rates, alpha=levels)
     _refuse_negative(r, levels == 0.0, "alpha is 0")
     return r, rates, levels
@@ -166,7 +167,7 @@ def _check(
 def _check_skellam(reports: Reports, rate: ArrayLike, noise: Skellam) -> tuple[NDArray[Any], ...]:
     if not isinstance(noise, Skellam):
         raise TypeError(f"noise must be a countveil.distributions.Skellam, got {type(noise).__name__}")
-    r, rates = _check_reports(reports), check_positive("rate", rate)
+    r, rates = _check_reports(reports), check_positive("rate", in_order_of("rate", rate, reports))
     rate1, rate2 = np.asarray(noise.rate1), np.asarray(noise.rate2)
     check_together(reports=r, rate=rates, rate1=rate1, rate2=rate2)
     _refuse_negative(r, rate2 == 0.0, "the noise's rate2 is 0")

@@ -24,8 +24,8 @@ class Axis(NamedTuple):
 def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None) -> list[Axis]:
     """The axes of data with the labels that were given beside them."""
     own: tuple[Any, ...] = ()
-    if isinstance(data, pd.DataFrame):
-        own = (data.index, data.columns)
+    if isinstance(data, pd.DataFrame | pd.Series):
+        own = tuple(data.axes)
     elif is_annotated(data):
         by_name = hasattr(data, "obs_names")
         own = (data.obs_names, data.var_names) if by_name else (data.row_labels, data.column_labels)
@@ -59,6 +59,14 @@ def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:
     booleans = all(pd.api.types.is_bool_dtype(dtype) for dtype in value.dtypes)
     whole = booleans and not value.isna().to_numpy().any()
     return value.to_numpy(dtype=bool) if whole else value.to_numpy()
+
+
+def in_order_of(name: str, value: Any, data: Any) -> Any:
+    """What is broadcast against data by NumPy's rules: ``in_order``, where a Series goes along the last axis."""
+    if not isinstance(value, pd.DataFrame | pd.Series):
+        return value
+    axes = axes_of(data)[: getattr(data, "ndim", 2)]
+    return in_order(name, value, axes if isinstance(value, pd.DataFrame) else axes[-1:])
 
 
 def check_order(name: str, index: pd.Index, axis: Axis) -> None:
