@@ -3,7 +3,7 @@
 import pytest
 
 import countveil as cv
-from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts
+from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts, tokens
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
@@ -46,9 +46,12 @@ def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     assert_same_bits(tuple(found.draws), tuple(own.draws))
 
 
-@pytest.mark.parametrize("case", ["published", "one component"])
+@pytest.mark.parametrize("case", ["published", "one component", "by tokens"])
 def test_other_chains_have_no_moves(monkeypatch, case):
     monkeypatch.setattr(Moving, "step", None)
+    if case == "by tokens":
+        monkeypatch.setattr(tokens, "MIN_REPORTS", 0)
+        monkeypatch.setattr(tokens, "MAX_PROPOSALS_PER_REPORT", 1e9)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     method = augmented_gibbs.METHOD if case == "published" else gibbs.METHOD
     settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))

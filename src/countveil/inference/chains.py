@@ -1,11 +1,12 @@
 """Fits by chains: what samplers have in common, and where their chains begin."""
 
 from countveil.data.observations import Observations
-from countveil.inference import run
+from countveil.inference import run, tokens
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
 from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable
 from countveil.inference.starts import Start, automatic, least_squares, spectral
+from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 
 STARTS: dict[str, Start] = {
@@ -18,10 +19,14 @@ STARTS: dict[str, Start] = {
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Run all chains of a sampler, with moves if its record declares them and the model has them."""
+    """Run all chains of a sampler, with moves if its record declares them and the model has them.
+
+    There are none where sweeps go by tokens: these do not visit the stored entries, as a move does many times.
+    """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
-    if "moves" in method.options and movable(model):
+    law = law_of(data.noise, model.likelihood, model.initial_parameters())
+    if "moves" in method.options and movable(model) and not tokens.pays(data, law):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
     if moves:
         algorithm = Moving(algorithm, moves)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammaln
 
 CANDIDATES = 1  # pairs per component whose gain is computed; the ten best of all were among the first ten
-TINY = 1e-300  # keeps divisors positive
+TINY = 1e-100  # keeps divisors positive, and products of two of them
 
 
 class Counts(NamedTuple):
