@@ -17,6 +17,7 @@ from countveil.inference.diagnostics import Diagnostics, diagnose, diagnose_opti
 from countveil.inference.file_checks import check_tree
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.models.portable import model_of
 from countveil.models.spec import Spec
 
@@ -43,7 +44,7 @@ class Results(Readable):
         raise NotImplementedError
 
     def rate(self) -> xr.DataArray:
-        """Posterior mean of the rates, one for each cell: the expected true counts of data like these."""
+        """The expected true count of each cell in data like these: a posterior mean."""
         return posteriors.mean_rate(*self._fitted())
 
     def diagnostics(self) -> Diagnostics:
@@ -121,7 +122,12 @@ class Results(Readable):
         size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         chosen = rng.choice(size, size=n, replace=n > size)
         draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
-        laws = {s: law for s, law in enumerate(draws) if s in set(chosen.tolist())}
+        every = np.arange(model.rows.shape[0])
+        laws = {
+            s: (matrices, parameters_of_rows(model.likelihood, parameters, every))
+            for s, (matrices, parameters) in enumerate(draws)
+            if s in set(chosen.tolist())
+        }
         noise, level = posteriors.noise_of(tree)
         per_row = level.size == model.rows.shape[0]
         level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)

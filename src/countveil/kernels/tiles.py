@@ -9,18 +9,20 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
-from countveil.kernels.law import unseen_exposure
+from countveil.kernels.general import varies_by_column
+from countveil.kernels.law import baseline, law_at, unseen_exposure
 
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
 MOST_ROWS_OF_RATES = 64
 LEAST_ROWS_OF_RATES = 8
 DENSE_SHARE = 0.08
+CELLS_OF_WEIGHTS = 1 << 20  # by level and column, in memory at once
 
 
 @subroutine
 def excess_exposure(law, report, level, base):
-    """A stored entry's exposure (1 if positive, the law's if not, 0 if masked) less its row's baseline."""
+    """A stored entry's exposure (1 if positive, the cell's law's if not, 0 if masked) less its cell's baseline."""
     if report > 0:
         return 1.0 - base
     if report == MASKED:
@@ -42,7 +44,11 @@ def rows_of_rates(n_columns):
 
 
 def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
-    """exposure_dk += sum over stored entries of (their exposure - exposure_d) phi_vk."""
+    """exposure_dk += sum over stored entries of (their exposure - their baseline) phi_vk.
+
+    Where baselines vary by column, the sum over all cells of baseline phi_vk is added as well.
+    """
+    add_unstored_to_rows(law, entries, phi_vk, exposure_dk)
     if dense:
         exposures_by_tiles(law, entries, phi_vk, exposure_dk, new_space(entries, phi_vk.shape[1]), True)
     else:
@@ -50,11 +56,54 @@ def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
 
 
 def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
-    """exposure_vk += sum over stored entries of (their exposure - exposure_d) theta_dk."""
+    """exposure_vk += sum over stored entries of (their exposure - their baseline) theta_dk.
+
+    Where baselines vary by column, the sum over all cells of baseline theta_dk is added as well.
+    """
+    add_unstored_to_columns(law, entries, theta_dk, exposure_vk)
     if dense:
         exposures_by_tiles(law, entries, theta_dk, exposure_vk, new_space(entries, theta_dk.shape[1]), False)
     else:
         column_exposures_by_entries(law, entries, theta_dk, exposure_vk)
+
+
+def add_unstored_to_rows(law, entries, phi_vk, exposure_dk):
+    """exposure_dk += sum over all cells of their baseline times phi_vk, if baselines vary by column."""
+    if varies_by_column(law):
+        level_l, place_d = np.unique(entries.level_d, return_inverse=True)
+        total_lk = np.empty((level_l.size, phi_vk.shape[1]))
+        for part, weight_lv in weights_by_level(law, level_l, len(phi_vk)):
+            total_lk[part] = weight_lv @ phi_vk
+        exposure_dk += total_lk[place_d]
+
+
+def add_unstored_to_columns(law, entries, theta_dk, exposure_vk):
+    """exposure_vk += sum over all cells of their baseline times theta_dk, if baselines vary by column."""
+    if varies_by_column(law):
+        level_l, place_d = np.unique(entries.level_d, return_inverse=True)
+        total_lk = np.zeros((level_l.size, theta_dk.shape[1]))
+        np.add.at(total_lk, place_d, theta_dk)
+        for part, weight_lv in weights_by_level(law, level_l, len(exposure_vk)):
+            exposure_vk += weight_lv.T @ total_lk[part]
+
+
+def weights_by_level(law, level_l, n_columns):
+    """(slice of the levels, (levels, V) exposures of their unstored cells), a bounded number of cells at once."""
+    together = max(1, CELLS_OF_WEIGHTS // n_columns)
+    for first in range(0, level_l.size, together):
+        part = slice(first, min(first + together, level_l.size))
+        weight_lv = np.empty((part.stop - first, n_columns))
+        fill_weights(law, level_l[part], weight_lv)
+        yield part, weight_lv
+
+
+@kernel
+def fill_weights(law, level_l, weight_lv):
+    """The exposure of an unstored cell of each level and column, whose law is the same in all rows."""
+    for v in range(weight_lv.shape[1]):
+        cell = law_at(law, 0, v)
+        for l in range(level_l.size):  # noqa: E741
+            weight_lv[l, v] = unseen_exposure(cell, level_l[l])
 
 
 def new_space(entries, n_topics):
@@ -90,15 +139,17 @@ def fill_excess(law, entries, place_d, first, last, cells):
     for i in range(place_d.size * size):
         cells[i] = 0.0
     for d in range(place_d.size):
-        base = exposure_d[d]
+        base, own = exposure_d[d], level_d[d]
         e = place_d[d]
         end = indptr[d + 1]
         while e < end and columns[e] < last:
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            value = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, own, d, v)
+            value = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
             if value != 0.0:
                 found = True
-                cells[d * size + columns[e] - first] = value
+                cells[d * size + v - first] = value
             e += 1
         place_d[d] = e
     return found
@@ -134,12 +185,13 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     for d in range(exposure_dk.shape[0]):
-        base = exposure_d[d]
+        base, own = exposure_d[d], level_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            excess = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, own, d, v)
+            excess = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
             if excess != 0.0:
-                v = columns[e]
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
 
@@ -150,11 +202,12 @@ def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
     for d in range(theta_dk.shape[0]):
-        base = exposure_d[d]
+        base, own = exposure_d[d], level_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            excess = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, own, d, v)
+            excess = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
             if excess != 0.0:
-                v = columns[e]
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

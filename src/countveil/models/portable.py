@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.likelihoods import LIKELIHOODS
+from countveil.likelihoods import likelihood_called
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.priors import prior_of
 from countveil.models.spec import Spec
@@ -17,6 +17,7 @@ def model_facts(model: Factorization) -> dict[str, Any]:
         "sizes": model.rows.sizes | model.columns.sizes,
         "self_loops": model.self_loops,
         "likelihood": model.likelihood.name,
+        "likelihood_settings": dict(model.likelihood.settings),
         "factors": [
             {
                 "prior": f.prior.facts(),
@@ -41,7 +42,7 @@ def model_of(facts: dict[str, Any]) -> Factorization:
         priors[name] = prior_of(found)
         if each["fixed"] is not None:
             fixed[name] = np.array(each["fixed"], dtype=float)
-    likelihood = LIKELIHOODS[facts.get("likelihood", "poisson")]
+    likelihood = likelihood_called(facts.get("likelihood", "poisson"), facts.get("likelihood_settings", {}))
     return factorization(
         spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
     )
