@@ -197,4 +197,5 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    likelihoods=("poisson", "negative-binomial"),
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from countveil.likelihoods.negative_binomial import NegativeBinomial
 from countveil.likelihoods.poisson import Poisson
 from countveil.likelihoods.protocol import Likelihood, Parameters, Unseen
 
@@ -9,13 +10,16 @@ __all__ = [
     "LIKELIHOODS",
     "POISSON",
     "Likelihood",
+    "NegativeBinomial",
     "Parameters",
     "Poisson",
     "Unseen",
     "likelihood_called",
 ]
 
-LIKELIHOODS: dict[str, Likelihood] = {likelihood.name: likelihood for likelihood in (Poisson(),)}
+LIKELIHOODS: dict[str, Likelihood] = {
+    likelihood.name: likelihood for likelihood in (Poisson(), NegativeBinomial())
+}
 """By name."""
 
 POISSON: Likelihood = LIKELIHOODS["poisson"]

@@ -15,9 +15,11 @@ from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
 CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("two-sided geometric", "poisson"): lambda counts: TwoSidedGeometricPoisson(counts.parameters),
+    ("two-sided geometric", "negative-binomial"): TwoSidedGeometricNegativeBinomial,
 }
 """The pairs with closed forms, and their laws given a likelihood's ``counts``. Other pairs use ``GeneralLaw``."""
 
