@@ -2,11 +2,13 @@
 
 from itertools import product
 from math import exp, log, log1p
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import stats
 from scipy.special import digamma, gammaln
 
+from countveil.evaluation import predictive_log_score
 from countveil.likelihoods import NegativeBinomial, Unseen
 from countveil.likelihoods.negative_binomial import log_density
 from countveil.noise.two_sided_geometric.negative_binomial import score_and_bursts
@@ -142,3 +144,29 @@ def conditional():
     exposed = sum((1 - np.log(1 - p * x) / np.log(1 - p)) * m for x, m in ((0.5, 1.4), (0.8, 0.4)))
     printed = p ** (total + a) * (1 - p) ** b * (-np.log(1 - p)) ** -float(number) * np.exp(-exposed)
     same(library / library.sum(), printed / printed.sum())
+
+
+class Fit:
+    """What the score asks of a fit: two draws of two cells."""
+
+    axes, model_ = {"a": [0], "b": [0, 1]}, SimpleNamespace(likelihood=NegativeBinomial("global"))
+
+    def as_matrix(self, values):
+        return np.asarray(values)
+
+    def matrix_draws(self):
+        return [(np.ones((1, 1)), np.array([[0.4], [2.0]])), (np.ones((1, 1)), np.array([[0.9], [1.0]]))]
+
+    def parameter_draws(self):
+        return [(np.array([0.5]),), (np.array([0.8]),)]
+
+
+@formula("13.7")
+def predictive():
+    """score = sum_i log( mean over draws of P(y_i | draw) ) / sum_i y_i"""
+    y, fit = np.array([[3, 0]]), Fit()
+    masses = [
+        negative_binomial(y, phi.T / -np.log1p(-p), float(p[0]))
+        for (_, phi), (p,) in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True)
+    ]
+    same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())
