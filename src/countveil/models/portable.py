@@ -12,12 +12,12 @@ from countveil.models.spec import Spec
 
 def model_facts(model: Factorization) -> dict[str, Any]:
     """Plain values from which ``model_of`` makes the model again."""
+    settings = dict(model.likelihood.settings)
     return {
         "spec": model.spec._asdict(),
         "sizes": model.rows.sizes | model.columns.sizes,
         "self_loops": model.self_loops,
         "likelihood": model.likelihood.name,
-        "likelihood_settings": dict(model.likelihood.settings),
         "factors": [
             {
                 "prior": f.prior.facts(),
@@ -25,7 +25,7 @@ def model_facts(model: Factorization) -> dict[str, Any]:
             }
             for f in model.factors
         ],
-    }
+    } | ({"likelihood_settings": settings} if settings else {})
 
 
 def model_of(facts: dict[str, Any]) -> Factorization:
