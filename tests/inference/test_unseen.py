@@ -27,10 +27,8 @@ class Shares(Poisson):
 
 
 @pytest.mark.parametrize("levels", list(LEVELS))
-@pytest.mark.parametrize("at_once", [1 << 16, 11])
 @pytest.mark.parametrize("along", ["all", "row", "column"])
-def test_rates_are_added_up_by_level_and_by_what_shares_parameters(levels, at_once, along, monkeypatch):
-    monkeypatch.setattr(unseen, "ENTRIES_AT_ONCE", at_once)
+def test_rates_are_added_up_by_level_and_by_what_shares_parameters(levels, along):
     rng = np.random.default_rng(4)
     reports, mask = rng.integers(-2, 4, SIZE), rng.random(SIZE) < 0.2
     factors = [rng.gamma(1.0, 1.0, (n, 2)) for n in SIZE]

@@ -17,7 +17,7 @@ from countveil.kernels.entries import Entries as StoredEntries
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
-from countveil.kernels.tiles import fill_weights, is_dense
+from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
@@ -345,9 +345,6 @@ def baselines(
         return RowBaselines(entries.exposure_d.copy()), np.repeat(
             entries.exposure_d[:, None], n_rests, axis=1
         )
-    n_actors = entries.n_rows
-    levels, place = np.unique(entries.level_d, return_inverse=True)
-    weights = np.empty((levels.size, n_actors * n_rests))
-    fill_weights(law, levels, weights)
-    exposure = weights.reshape(levels.size, n_actors, n_rests)
-    return ColumnBaselines(place, exposure), exposure[place, np.arange(n_actors)]
+    exposure = entries.weight_lv.reshape(-1, entries.n_rows, n_rests)
+    loops = exposure[entries.place_d, np.arange(entries.n_rows)]
+    return ColumnBaselines(entries.place_d, exposure), loops

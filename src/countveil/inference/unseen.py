@@ -4,10 +4,9 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.kernels.rates import stored_rates
 from countveil.likelihoods.protocol import Likelihood, Unseen
 from countveil.models.factorization import Factorization
-
-ENTRIES_AT_ONCE = 1 << 16
 
 
 def unseen_rates(
@@ -26,9 +25,7 @@ def unseen_block(
     """(The rates of each row (rows, levels) if they are wanted by row, else their sums (levels, 1 or V))."""
     entries, n_columns = block.entries, len(phi)
     rows, rates = np.repeat(np.arange(block.n_rows), np.diff(entries.indptr)), np.empty(entries.size)
-    for start in range(0, entries.size, ENTRIES_AT_ONCE):
-        part = slice(start, start + ENTRIES_AT_ONCE)
-        rates[part] = np.einsum("ek,ek->e", theta[rows[part]], phi[entries.columns[part]])
+    stored_rates(entries, theta, phi, rates)
     unseen = entries.reports == 0
     if entries.level_e.size:
         place, rate = np.searchsorted(levels, entries.level_e[unseen]), rates[unseen]

@@ -68,7 +68,7 @@ def likelihood_at(likelihood, row, column):
     raise NotImplementedError
 
 
-def baseline_of(likelihood, law, base, level, row, column):
+def baseline_of(likelihood, base, weight_lv, place_d, row, column):
     """``baseline`` of a law with this likelihood: by default base; ``baseline_by_column`` if it varies by column."""
     raise NotImplementedError
 
@@ -105,7 +105,7 @@ def same_likelihood(likelihood, row, column):
 
 
 @by_default(baseline_of)
-def same_baseline(likelihood, law, base, level, row, column):
+def same_baseline(likelihood, base, weight_lv, place_d, row, column):
     """That of the row."""
     return base
 
@@ -116,9 +116,9 @@ def varies_by_column(law: tuple[Any, ...]) -> bool:
 
 
 @subroutine
-def baseline_by_column(likelihood, law, base, level, row, column):
-    """The exposure of the cell itself."""
-    return unseen_exposure(law_at(law, row, column), level)
+def baseline_by_column(likelihood, base, weight_lv, place_d, row, column):
+    """From the table."""
+    return weight_lv[place_d[row], column]
 
 
 @provides(law_at, GeneralLaw)
@@ -128,9 +128,9 @@ def general_law_at(law, row, column):
 
 
 @provides(baseline, GeneralLaw)
-def general_baseline(law, base, level, row, column):
+def general_baseline(law, base, weight_lv, place_d, row, column):
     """The likelihood's."""
-    return baseline_of(law.likelihood, law, base, level, row, column)
+    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
 
 
 @subroutine

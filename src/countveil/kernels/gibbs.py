@@ -139,11 +139,12 @@ def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
     """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6)."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
     total = 0.0
     for d in range(n_rows):
-        base, own = exposure_d[d], level_d[d]
+        base = exposure_d[d]
         row_total = 0.0
         for k in range(n_topics):
             row_total += theta_dk[d, k] * phi_total_k[k]
@@ -156,7 +157,7 @@ def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
             rate = inner(theta_dk, d, phi_vk, v)
             level = level_at(level_d, level_e, d, e)
             report = np.int64(reports[e])
-            total += baseline(law, base, own, d, v) * rate
+            total += baseline(law, base, weight_lv, place_d, d, v) * rate
             if report > 0:
                 total += report_score(law_at(law, d, v), report, rate, level)
             elif report != MASKED:

@@ -26,10 +26,10 @@ def law_at(law, row, column):
     raise NotImplementedError
 
 
-def baseline(law, base, level, row, column):
+def baseline(law, base, weight_lv, place_d, row, column):
     """The exposure of a cell that is not stored: by default base, that of all such cells of the row.
 
-    Another one depends on the column. Such laws' base is 0, and ``level`` is the row's.
+    If exposures vary by column, base is 0, and they are in a table (see ``entries``).
     """
     raise NotImplementedError
 
@@ -168,6 +168,6 @@ def same_law(law, row, column):
 
 
 @by_default(baseline)
-def same_baseline(law, base, level, row, column):
+def same_baseline(law, base, weight_lv, place_d, row, column):
     """That of the row."""
     return base

@@ -17,17 +17,16 @@ CELLS_OF_RATES = 1 << 18
 MOST_ROWS_OF_RATES = 64
 LEAST_ROWS_OF_RATES = 8
 DENSE_SHARE = 0.08
-CELLS_OF_WEIGHTS = 1 << 20  # by level and column, in memory at once
 
 
 @subroutine
-def excess_exposure(law, report, level, base):
+def excess_exposure(law, d, v, report, level, base):
     """A stored entry's exposure (1 if positive, the cell's law's if not, 0 if masked) less its cell's baseline."""
     if report > 0:
         return 1.0 - base
     if report == MASKED:
         return -base
-    return unseen_exposure(law, level) - base
+    return unseen_exposure(law_at(law, d, v), level) - base
 
 
 def is_dense(entries, n_columns):
@@ -70,31 +69,15 @@ def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
 def add_unstored_to_rows(law, entries, phi_vk, exposure_dk):
     """exposure_dk += sum over all cells of their baseline times phi_vk, if baselines vary by column."""
     if varies_by_column(law):
-        level_l, place_d = np.unique(entries.level_d, return_inverse=True)
-        total_lk = np.empty((level_l.size, phi_vk.shape[1]))
-        for part, weight_lv in weights_by_level(law, level_l, len(phi_vk)):
-            total_lk[part] = weight_lv @ phi_vk
-        exposure_dk += total_lk[place_d]
+        exposure_dk += (entries.weight_lv @ phi_vk)[entries.place_d]
 
 
 def add_unstored_to_columns(law, entries, theta_dk, exposure_vk):
     """exposure_vk += sum over all cells of their baseline times theta_dk, if baselines vary by column."""
     if varies_by_column(law):
-        level_l, place_d = np.unique(entries.level_d, return_inverse=True)
-        total_lk = np.zeros((level_l.size, theta_dk.shape[1]))
-        np.add.at(total_lk, place_d, theta_dk)
-        for part, weight_lv in weights_by_level(law, level_l, len(exposure_vk)):
-            exposure_vk += weight_lv.T @ total_lk[part]
-
-
-def weights_by_level(law, level_l, n_columns):
-    """(slice of the levels, (levels, V) exposures of their unstored cells), a bounded number of cells at once."""
-    together = max(1, CELLS_OF_WEIGHTS // n_columns)
-    for first in range(0, level_l.size, together):
-        part = slice(first, min(first + together, level_l.size))
-        weight_lv = np.empty((part.stop - first, n_columns))
-        fill_weights(law, level_l[part], weight_lv)
-        yield part, weight_lv
+        total_lk = np.zeros((len(entries.weight_lv), theta_dk.shape[1]))
+        np.add.at(total_lk, entries.place_d, theta_dk)
+        exposure_vk += entries.weight_lv.T @ total_lk
 
 
 @kernel
@@ -116,11 +99,11 @@ def new_space(entries, n_topics):
 @kernel
 def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
     """Add to the exposures of rows, given phi, or of columns, given theta, by matrix products over all cells."""
-    place_d, cells, products = space
+    next_d, cells, products = space
     n_columns = factor.shape[0] if of_rows else exposure.shape[0]
     for first in range(0, n_columns, COLUMNS_PER_TILE):
         last = min(first + COLUMNS_PER_TILE, n_columns)
-        if fill_excess(law, entries, place_d, first, last, cells):
+        if fill_excess(law, entries, next_d, first, last, cells):
             if of_rows:
                 add_to_rows(cells, first, last, factor, products, exposure)
             else:
@@ -128,30 +111,31 @@ def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
 
 
 @subroutine
-def fill_excess(law, entries, place_d, first, last, cells):
+def fill_excess(law, entries, next_d, first, last, cells):
     """Fill a tile, (D, last - first) flattened, with stored entries' excess exposures, and with 0 elsewhere.
 
-    place_d, each row's next entry, is advanced. Returns whether any excess is not zero.
+    next_d, each row's next entry, is advanced. Returns whether any excess is not zero.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     found, size = False, last - first
-    for i in range(place_d.size * size):
+    for i in range(next_d.size * size):
         cells[i] = 0.0
-    for d in range(place_d.size):
-        base, own = exposure_d[d], level_d[d]
-        e = place_d[d]
+    for d in range(next_d.size):
+        base = exposure_d[d]
+        e = next_d[d]
         end = indptr[d + 1]
         while e < end and columns[e] < last:
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = columns[e]
-            unstored = baseline(law, base, own, d, v)
-            value = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            value = excess_exposure(law, d, v, reports[e], level, unstored)
             if value != 0.0:
                 found = True
                 cells[d * size + v - first] = value
             e += 1
-        place_d[d] = e
+        next_d[d] = e
     return found
 
 
@@ -184,13 +168,14 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
     """``add_row_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     for d in range(exposure_dk.shape[0]):
-        base, own = exposure_d[d], level_d[d]
+        base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = columns[e]
-            unstored = baseline(law, base, own, d, v)
-            excess = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            excess = excess_exposure(law, d, v, reports[e], level, unstored)
             if excess != 0.0:
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
@@ -201,13 +186,14 @@ def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
     """``add_column_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     for d in range(theta_dk.shape[0]):
-        base, own = exposure_d[d], level_d[d]
+        base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = columns[e]
-            unstored = baseline(law, base, own, d, v)
-            excess = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            excess = excess_exposure(law, d, v, reports[e], level, unstored)
             if excess != 0.0:
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

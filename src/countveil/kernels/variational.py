@@ -60,8 +60,8 @@ def settle_rows(
         for e in range(indptr[d], indptr[d + 1]):
             level = level_at(level_d, level_e, d, e)
             v = columns[e]
-            unstored = baseline(law, base, level_d[d], d, v)
-            exposure = excess_exposure(law_at(law, d, v), reports[e], level, unstored)
+            unstored = baseline(law, base, entries.weight_lv, entries.place_d, d, v)
+            exposure = excess_exposure(law, d, v, reports[e], level, unstored)
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]
         for _ in range(most):

@@ -11,6 +11,7 @@ import numpy as np
 from countveil.kernels.entries import Entries
 from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
+from countveil.kernels.tiles import fill_weights
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
@@ -51,12 +52,15 @@ def in_block(law: tuple[Any, ...], entries: Entries, first_row: int) -> tuple[tu
 
 
 def exposed(entries: Entries, law: tuple[Any, ...]) -> Entries:
-    """The entries, with the exposures that this law gives to the cells between them; 0 where these vary by column.
+    """The entries, with the exposures that this law gives to the cells between them.
 
     Entries come with those for Poisson counts (see ``Observations``), and are then returned as they are.
     """
     if varies_by_column(law):
-        return entries._replace(exposure_d=np.zeros(entries.n_rows))
+        levels, place = np.unique(entries.level_d, return_inverse=True)
+        weights = np.empty((levels.size, len(counts_of(law).parameters[0])))
+        fill_weights(law, levels, weights)
+        return entries._replace(exposure_d=np.zeros(entries.n_rows), weight_lv=weights, place_d=place)
     if entries.level_e.size or isinstance(counts_of(law), (PoissonCounts, TwoSidedGeometricPoisson)):
         return entries
     n_rows, exposure_d = entries.n_rows, np.empty(entries.n_rows)

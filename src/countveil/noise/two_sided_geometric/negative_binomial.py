@@ -9,7 +9,10 @@ both. Sums end where a bound on all that is left is negligible.
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from countveil.kernels import law
+from countveil.kernels.batches import BATCH
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, baseline_of, likelihood_at, parts_exposure
@@ -21,6 +24,7 @@ from countveil.kernels.negative_binomial import (
     negative_binomial_logpmf,
 )
 from countveil.noise.two_sided_geometric.formulas import log_normaliser
+from countveil.noise.two_sided_geometric.negative_binomial_draws import draw_few
 
 NEGLIGIBLE = 1e-16  # share of a sum
 FEW = 16  # up to such reports and shapes, weights are summed from 0 on
@@ -199,20 +203,28 @@ def law_at(law, row, column):
 
 
 @provides(law.baseline, TwoSidedGeometricNegativeBinomial)
-def baseline(law, base, level, row, column):
+def baseline(law, base, weight_lv, place_d, row, column):
     """The likelihood's."""
-    return baseline_of(law.likelihood, law, base, level, row, column)
+    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
 
 
 @provides(law.draw_counts, TwoSidedGeometricNegativeBinomial)
 def draw_counts(law, row, n, batch, tally, source, rng):
-    """Counts, and then their bursts, entry by entry."""
-    column_i, report_i, rate_i, level_i, count_i, _ = batch
+    """Counts of all entries at once, and then their bursts, entry by entry."""
+    column_i, _, rate_i, level_i, count_i, (lower_i, upper_i, _, _, _, _) = batch
+    shape_i = np.empty(BATCH)
     for i in range(n):
         cell = likelihood_at(law.likelihood, row, column_i[i])
-        s = shape_of(cell, rate_i[i])
-        count = draw_count(int(report_i[i]), s, cell.p, level_i[i], rng)
-        count_i[i] = draw_bursts(count, s, rng)
+        shape_i[i] = shape_of(cell, rate_i[i])
+        lower_i[i] = cell.p / level_i[i] if level_i[i] > 0.0 else math.inf
+        upper_i[i] = cell.p * level_i[i]
+    draw_few(n, shape_i, batch, source, rng)
+    for i in range(n):
+        count = count_i[i]
+        if count < 0:
+            cell = likelihood_at(law.likelihood, row, column_i[i])
+            count = draw_count(int(batch[1][i]), shape_i[i], cell.p, level_i[i], rng)
+        count_i[i] = draw_bursts(count, shape_i[i], rng)
         if tally.size > 0:
             add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
 
