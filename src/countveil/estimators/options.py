@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
         '"trimmed" for "svi".')]
     likelihood: Annotated[str, Option("poisson", OneOf(("poisson", "negative-binomial")),
         'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
-        "words and messages do.")]
+        "words and messages do; factors are then about bursts, and ``rate`` about counts.")]
     dispersion: Annotated[str | float | None, Option(None, None,
         'what has a burstiness p of its own in "negative-binomial": "global" (one for all cells), "column" or "row"; '
         'or the number p itself, if it is known. None is "global".')]
