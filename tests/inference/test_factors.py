@@ -112,7 +112,7 @@ def linear_part(theta, middle, links):
                 one[(r, i, j) if mine else (r, j, i)] += entries[3][e]
         assert mine or (one == excess).all()
         excess = one
-    full = excess + (links.baseline[:, None] * (1.0 - np.eye(n)))
+    full = excess + (links.baseline.exposure_i[:, None] * (1.0 - np.eye(n)))
     return np.einsum("rij,rcd,jd->ic", full, middle, theta) + np.einsum("rji,rdc,jd->ic", full, middle, theta)
 
 

@@ -47,12 +47,14 @@ def test_blocks_and_threads_add_up_to_the_same(monkeypatch):
 def test_scores_of_a_list_of_cells():
     rng = np.random.default_rng(2)
     reports, rates, levels = rng.integers(-3, 9, 60), rng.gamma(0.5, 4.0, 60), rng.choice([0.2, 0.7], 60)
-    found = scoring.report_scores(LAW, reports, levels, rates)
+    rows = columns = np.zeros(60, dtype=np.int64)
+    found = scoring.report_scores(LAW, rows, columns, reports, levels, rates)
     np.testing.assert_allclose(found, truncated_logpmf(reports, rates, levels), rtol=1e-11)
-    one = scoring.report_scores(LAW, reports, np.array(0.2), rates)
+    one = scoring.report_scores(LAW, rows, columns, reports, np.array(0.2), rates)
     np.testing.assert_allclose(one, truncated_logpmf(reports, rates, np.array(0.2)), rtol=1e-11)
 
 
 def test_a_rate_of_zero_leaves_the_report_to_the_noise():
-    found = scoring.report_scores(LAW, np.array([0, 1, 3]), np.array(0.5), np.zeros(3))
+    rows = columns = np.zeros(3, dtype=np.int64)
+    found = scoring.report_scores(LAW, rows, columns, np.array([0, 1, 3]), np.array(0.5), np.zeros(3))
     np.testing.assert_allclose(found, np.log([2 / 3, 0.5 / 3, 0.125 / 3]), rtol=1e-12)

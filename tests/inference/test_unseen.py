@@ -6,6 +6,7 @@ import pytest
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import unseen
+from countveil.likelihoods import Poisson
 from tests.joint import SERIAL, small_model
 
 SIZE = (150, 7)
@@ -18,24 +19,33 @@ LEVELS = {
 }
 
 
+class Shares(Poisson):
+    """Parameters that are the same for all cells, the cells of a row, or those of a column."""
+
+    def __init__(self, along):
+        self.parameter_axes = {"one": "all", "other": along}
+
+
 @pytest.mark.parametrize("levels", list(LEVELS))
-@pytest.mark.parametrize("at_once", [1 << 16, 11])
-def test_rates_are_added_up_by_level(levels, at_once, monkeypatch):
-    monkeypatch.setattr(unseen, "ENTRIES_AT_ONCE", at_once)
+@pytest.mark.parametrize("along", ["all", "row", "column"])
+def test_rates_are_added_up_by_level_and_by_what_shares_parameters(levels, along):
     rng = np.random.default_rng(4)
     reports, mask = rng.integers(-2, 4, SIZE), rng.random(SIZE) < 0.2
     factors = [rng.gamma(1.0, 1.0, (n, 2)) for n in SIZE]
     data = PrivatizedCounts(reports, LEVELS[levels], mask)
-    found = unseen.unseen_rates(small_model(SIZE), factors, data, SERIAL)
+    model = small_model(SIZE)._replace(likelihood=Shares(along))
+    found = unseen.unseen_rates(model, factors, data, SERIAL)
     level = LEVELS[levels][:, None] if levels == "by row" else LEVELS[levels]
     level, rates = np.broadcast_to(level, SIZE), factors[0] @ factors[1].T
     cells = (reports <= 0) & ~mask
     ratios = np.unique(level)
     np.testing.assert_allclose(found.ratio, data.noise.ratio(ratios))
-    expected = [rates[cells & (level == ratio)].sum() for ratio in ratios]
-    np.testing.assert_allclose(found.rate, expected, rtol=1e-11)
+    kept = np.stack([np.where(cells & (level == ratio), rates, 0.0) for ratio in ratios])
+    summed = {"all": (1, 2), "row": 2, "column": 1}[along]
+    expected = kept.sum(axis=summed).reshape(ratios.size, -1)
+    np.testing.assert_allclose(found.rate, expected, rtol=1e-11, atol=1e-13)
     with ThreadEngine(2) as engine:
-        other = unseen.unseen_rates(small_model(SIZE), factors, data, engine)
+        other = unseen.unseen_rates(model, factors, data, engine)
     np.testing.assert_array_equal(found.rate, other.rate)
 
 

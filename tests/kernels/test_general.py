@@ -40,12 +40,13 @@ TOY = {  # counts are geometric, every unit has two parts, a report is within tw
 def toy(monkeypatch):
     """A law of the toy. Its functions are not compiled: loops compiled for classes of a test would stay on disk."""
 
-    def tally(likelihood, column, count, parts, tally):
+    def tally(likelihood, row, column, count, parts, tally):
         tally[column] += 10 * parts + count
 
     for name in ("log_weight", "counts_behind", "summed", "draw_count"):
         monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
-    for name, function in (TOY | {"add_to_tally": tally}).items():
+    same = {"law_at": lambda law, row, column: law}
+    for name, function in (TOY | same | {"add_to_tally": tally}).items():
         monkeypatch.setattr(kernels, name, function)
     return GeneralLaw(None, None)
 
@@ -65,12 +66,12 @@ def one_by_one(law, reports, rates, levels, ratios, scores):
 
 @njit
 def expect_batch(law, n, batch):
-    return stubs.expect_counts(law, n, batch)
+    return stubs.expect_counts(law, 0, n, batch)
 
 
 @njit
 def draw_batch(law, n, batch, tally, source, rng):
-    stubs.draw_counts(law, n, batch, tally, source, rng)
+    stubs.draw_counts(law, 0, n, batch, tally, source, rng)
 
 
 @njit
@@ -187,7 +188,9 @@ def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
 
 def test_parts_of_another_likelihood_are_drawn_and_tallied(toy):
     repeats = 3000
-    found, tally = drawn(toy, CASES, repeats, kernels.draw_counts_generally.py_func)
+    found, tally = drawn(
+        toy, CASES, repeats, lambda law, *rest: kernels.draw_counts_generally.py_func(law, 0, *rest)
+    )
     for i, case in enumerate(CASES):
         counts, logs = toy_law(*case)
         law = np.exp(logs) / np.exp(logs).sum()

@@ -9,8 +9,8 @@ from numba.core.errors import TypingError
 from countveil.kernels import law as stubs
 from countveil.kernels.law import provides
 
-STUBS = ["draw_counts", "expect_counts", "expected_ratio", "report_score", "unseen_score", "unseen_constant",
-         "unseen_exposure", "debiased", "bias", "unbiased"]  # fmt: skip
+STUBS = ["law_at", "baseline", "draw_counts", "expect_counts", "expected_ratio", "report_score", "unseen_score",
+         "unseen_constant", "unseen_exposure", "debiased", "bias", "unbiased"]  # fmt: skip
 
 
 class Halved(NamedTuple):

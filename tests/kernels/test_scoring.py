@@ -7,6 +7,8 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.kernels.scoring import score_cells, slope_entries
 from tests.joint import LAW, LAWS, truncated_logpmf
 
+PLACES = np.zeros((2, 200), dtype=np.int64)
+
 
 def scene():
     """Cells of every sort: (reports, rates, levels)."""
@@ -21,14 +23,14 @@ def test_scores_are_sums_over_all_counts():
     assert (reports == 0).any()
     assert (reports < 0).any()
     scores = np.full(200, np.nan)
-    score_cells(LAW, reports, rates, levels, scores)
+    score_cells(LAW, *PLACES, reports, rates, levels, scores)
     np.testing.assert_allclose(scores, truncated_logpmf(reports, rates, levels), rtol=1e-11)
 
 
 def test_scores_without_noise_are_those_of_the_counts():
     _, rates, _ = scene()
     reports, scores = np.random.default_rng(2).poisson(rates), np.empty(200)
-    score_cells(LAW, reports, rates, np.zeros(200), scores)
+    score_cells(LAW, *PLACES, reports, rates, np.zeros(200), scores)
     np.testing.assert_allclose(
         scores, truncated_logpmf(reports, rates, np.zeros(200)), rtol=1e-11, atol=1e-13
     )
@@ -37,7 +39,7 @@ def test_scores_without_noise_are_those_of_the_counts():
 def test_what_comes_in_stays():
     given = scene()
     before = [values.copy() for values in given]
-    score_cells(LAW, *given, np.empty(200))
+    score_cells(LAW, *PLACES, *given, np.empty(200))
     for values, kept in zip(given, before, strict=True):
         np.testing.assert_array_equal(values, kept)
 

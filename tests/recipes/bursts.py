@@ -28,10 +28,14 @@ class Bursts:
 
     name = "bursts"
     parameter_axes: ClassVar = {"p": "all"}
+    settings: ClassVar = {}
     counts = BurstCounts()
 
     def __repr__(self):
         return self.name
+
+    def range_of(self, name):
+        return 0.0, 1.0
 
     def exposure(self, ratio, parameters=()):
         (p,) = parameters[0]
@@ -61,7 +65,7 @@ class Bursts:
         """log P(logit p | counts, bursts, rates of unseen cells), up to a constant."""
         p = expit(logit)
         count, bursts = tally
-        exposed = self.exposure(unseen.ratio, (np.array([p]),)) @ unseen.rate
+        exposed = self.exposure(unseen.ratio, (np.array([p]),)) @ unseen.rate[:, 0]
         seen = count * np.log(p) - bursts * np.log(-np.log1p(-p)) - exposed
         return seen + PRIOR[0] * np.log(p) + PRIOR[1] * np.log1p(-p)
 
@@ -114,7 +118,7 @@ def expected_parts(likelihood, count, rate):
 
 
 @provides(general.add_to_tally, BurstCounts)
-def add_to_tally(likelihood, column, count, parts, tally):
+def add_to_tally(likelihood, row, column, count, parts, tally):
     tally[0] += count
     tally[1] += parts
 

@@ -28,10 +28,14 @@ class Pairs:
 
     name = "pairs"
     parameter_axes: ClassVar = {}
+    settings: ClassVar = {}
     counts = PairsCounts()
 
     def __repr__(self):
         return self.name
+
+    def range_of(self, name):
+        return 0.0, 1.0
 
     def exposure(self, ratio, parameters=()):
         return 1.0 - ratio**2
@@ -72,7 +76,7 @@ def expected_parts(likelihood, count, rate):
 
 
 @provides(general.add_to_tally, PairsCounts)
-def add_to_tally(likelihood, column, count, parts, tally):
+def add_to_tally(likelihood, row, column, count, parts, tally):
     pass
 
 

@@ -28,6 +28,7 @@ from tests.recipes.bursts import PRIOR, Bursts
 SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SIZE = (60, 30)
 P = [0.2, 0.9]
+FIRST = np.zeros(1, dtype=np.int64)
 ROWS = np.array([0.8, 0.7, 0.8, 0.9])
 LEVELS = {
     "by row": np.array([0.3, 0.5, 0.3, 0.7]),
@@ -127,7 +128,7 @@ def topics():
 def test_scores_and_expectations_follow_the_parameter(bursts, p):
     law = law_of(TWO_SIDED_GEOMETRIC, bursts, parameters(p))
     for report, rate, alpha in [(0, 0.7, 0.5), (1, 0.3, 0.1), (3, 2.0, 0.9), (20, 6.0, 0.5)]:
-        found = report_scores(law, np.array([report]), np.array(alpha), np.array([rate]))[0]
+        found = report_scores(law, FIRST, FIRST, np.array([report]), np.array(alpha), np.array([rate]))[0]
         assert found == pytest.approx(score(report, rate, alpha, p), abs=1e-9)
     rates = np.array([0.1, 2.0])
     beyond = 1.0 / 1.5 - np.exp([score(0, rate, 0.5, p) for rate in rates])
@@ -146,7 +147,7 @@ def test_exposures_of_all_cells_follow_the_parameter(bursts, levels):
         np.testing.assert_allclose(row_exposures(data, law, phi, SERIAL), exposure @ phi, rtol=1e-10)
         np.testing.assert_allclose(column_exposures(data, law, theta, SERIAL), exposure.T @ theta, rtol=1e-10)
         links = links_between(data, law, 1)
-        dense = np.repeat(links.baseline[:, None], 4, axis=1)
+        dense = np.repeat(links.baseline.exposure_i[:, None], 4, axis=1)
         indptr, actors, _, excess = links.out
         dense[np.repeat(np.arange(4), np.diff(indptr)), actors] += excess
         away = ~np.eye(4, dtype=bool)
@@ -167,7 +168,7 @@ def test_the_log_likelihood_follows_the_parameter(levels):
 
 def test_the_parameter_is_drawn_from_its_conditional(bursts):
     tally, rng = np.array([40.0, 11.0]), np.random.default_rng(5)
-    unseen = Unseen(np.array([0.3, 0.6]), np.array([9.0, 4.0]))
+    unseen = Unseen(np.array([0.3, 0.6]), np.array([[9.0], [4.0]]))
     found, value = [], parameters(0.5)
     for _ in range(4000):
         value = bursts.update(value, tally, unseen, rng)

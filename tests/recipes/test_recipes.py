@@ -28,6 +28,7 @@ from tests.recipes.pairs import Pairs
 from tests.recipes.thinning import ThinningNoise
 from tests.recipes.thinning_mechanism import Thinning
 
+FIRST = np.zeros(1, dtype=np.int64)
 SHORT = {"draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
 SIZE, K = (40, 12), 2
 
@@ -72,7 +73,7 @@ def thinning(monkeypatch):
 def test_a_mechanism_has_the_law_of_its_reports(thinning, loss):
     law = law_of(thinning, POISSON)
     for report, rate in [(0, 0.3), (1, 1e-6), (3, 2.0), (7, 0.5), (20, 60.0)]:
-        score = report_scores(law, np.array([report]), np.array(loss), np.array([rate]))[0]
+        score = report_scores(law, FIRST, FIRST, np.array([report]), np.array(loss), np.array([rate]))[0]
         assert score == pytest.approx(stats.poisson.logpmf(report, (1 - loss) * rate), abs=1e-9)
         if report > 0:
             expected = (report + loss * rate) / rate  # what was lost is Poisson, whatever was reported
@@ -198,11 +199,11 @@ def test_a_likelihood_has_the_law_of_its_reports(pairs, alpha):
     for report, rate in [(1, 0.3), (2, 1e-6), (3, 2.0), (7, 0.5), (20, 30.0)]:
         kernel = lambda r, y: (1 - alpha) / (1 + alpha) * alpha ** np.abs(r - y)  # noqa: E731
         score, mean = brute(pairs.log_mass, kernel, report, rate)
-        assert report_scores(law, np.array([report]), np.array(alpha), np.array([rate])) == pytest.approx(
-            score
-        )
+        assert report_scores(
+            law, FIRST, FIRST, np.array([report]), np.array(alpha), np.array([rate])
+        ) == pytest.approx(score)
         assert ratio_of(law, report, rate, alpha) == pytest.approx(0.5 * mean / rate, rel=1e-9)
-    none = report_scores(law, np.array([0]), np.array(alpha), np.array([0.7]))[0]
+    none = report_scores(law, FIRST, FIRST, np.array([0]), np.array(alpha), np.array([0.7]))[0]
     kernel = lambda r, y: alpha**y / (1 + alpha)  # noqa: E731
     assert none == pytest.approx(brute(pairs.log_mass, kernel, 0, 0.7)[0])
 
@@ -214,7 +215,7 @@ def test_a_likelihood_fits(pairs, signed):
     reports = pairs.sample(rates, rng) + noise
     reports = reports if signed else np.maximum(reports, 0)
     fit = fitted(TopicsInPairs(K, **SHORT), cv.PrivatizedCounts(reports, 0.5))
-    assert float(fit.rate().sum()) == pytest.approx(rates.sum(), rel=0.1)  # of pairs
+    assert float(fit.rate().sum()) == pytest.approx(2.0 * rates.sum(), rel=0.1)
     assert fit.model_.likelihood is pairs
     simulated = fit.predict_reports(50, np.random.default_rng(1)).sum(("doc", "word"))
     assert float(simulated.mean()) == pytest.approx(np.maximum(reports, 0).sum(), rel=0.1)

@@ -44,6 +44,16 @@ class Sampling(NamedTuple):
     """Options of every fit: how to fit, and with what."""
 
     method: Annotated[str, typer.Option(help=METHODS)] = "gibbs"
+    likelihood: Annotated[
+        str, typer.Option(help='"poisson", or "negative-binomial" for counts that come in bursts.')
+    ] = "poisson"
+    dispersion: Annotated[
+        str | None,
+        typer.Option(
+            help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row" '
+            "[default: global]."
+        ),
+    ] = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
     tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4

@@ -31,6 +31,7 @@ class Block(NamedTuple):
 
     number: int
     entries: Entries
+    first_row: int = 0
 
     @property
     def n_rows(self) -> int:

@@ -150,7 +150,9 @@ class DaskEngine:
             targets = placed(shipment.workers, threads)
             for g, worker in enumerate(targets):
                 if worker != shipment.workers[g]:
-                    data = [Block(n, observations.block(blocks[n])) for n in shipment.groups[g]]
+                    data = [
+                        Block(n, observations.block(blocks[n]), blocks[n].start) for n in shipment.groups[g]
+                    ]
                     shipment.data[g] = self._sent(data, worker)
                     shipment.workers[g] = worker
             return shipment

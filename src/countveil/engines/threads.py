@@ -40,7 +40,8 @@ class ThreadEngine:
             shared = prepare(self.map, *shared)
 
         def compute(number: int, rows: slice) -> tuple[Arrays, Arrays]:
-            return function(Block(number, observations.block(rows)), *shared, *(x[rows] for x in own))
+            block = Block(number, observations.block(rows), rows.start)
+            return function(block, *shared, *(x[rows] for x in own))
 
         return put_together(self.map(compute, range(len(blocks)), blocks), blocks)
 

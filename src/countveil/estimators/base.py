@@ -18,6 +18,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
+from countveil.estimators.dispersions import HasDispersions
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.results import Results
@@ -34,7 +35,8 @@ from countveil.inference.diagnostics import (
 )
 from countveil.inference.draws import Schedule
 from countveil.inference.facts import mean_rate_without_offsets
-from countveil.inference.methods import METHODS, fit
+from countveil.inference.methods import METHODS, check_likelihood, fit
+from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
@@ -56,7 +58,7 @@ class Given(NamedTuple):
     model: Factorization
 
 
-class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstimator):
+class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes (after ``fit``):
@@ -96,7 +98,17 @@ class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstima
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         """The model over axes of these sizes."""
         priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
-        return factorization(spec, sizes, priors)
+        return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    def _likelihood(self) -> Likelihood:
+        """The distribution of a count given its rate; raises ValueError."""
+        if self.likelihood == POISSON.name:
+            if self.dispersion is not None:
+                raise ValueError(
+                    f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {self.likelihood!r}"
+                )
+            return POISSON
+        return NegativeBinomial("global" if self.dispersion is None else self.dispersion)
 
     def fit(
         self,
@@ -251,6 +263,7 @@ class FactorizationEstimator(Results, TakesOptions, ShownInNotebooks, BaseEstima
         self._check_rules()
         check_choice("method", self.method, tuple(METHODS))
         method = METHODS[self.method]
+        check_likelihood(method, self._likelihood())
         check_computing(self.method, self.engine)
         check_options(method, self)
         if method.batches and not self.rows_are_new_data:

@@ -132,7 +132,8 @@ class BlockModel(FactorizationEstimator):
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
-        return factorization(spec, sizes, priors, self_loops=self.self_loops)
+        likelihood = self._likelihood()
+        return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)

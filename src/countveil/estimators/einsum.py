@@ -126,7 +126,10 @@ class PoissonFactorization(FactorizationEstimator):
                 check_transpose(f"fixed symmetric factor {name!r}", fixed[name], shapes[name])
         if len(fixed) == len(shapes):
             raise ValueError("fixed must leave a factor to be found, got all of them")
-        return factorization(spec, sizes, priors, fixed=fixed, self_loops=self.self_loops)
+        likelihood = self._likelihood()
+        return factorization(
+            spec, sizes, priors, fixed=fixed, self_loops=self.self_loops, likelihood=likelihood
+        )
 
     def _portable_parameters(self) -> dict[str, Any]:
         found = super()._portable_parameters()

@@ -22,13 +22,19 @@ class RowProjection(TransformerMixin):
     def transform(self: Any, X: Any) -> np.ndarray:
         """(D, K) expected counts from each component, for new rows given the fitted columns.
 
-        The new rows have reports of their own and, if their release says so, noise levels of their own.
+        The new rows have reports of their own and, if their release says so, noise levels of their own. Negative
+        binomial counts are expected numbers of bursts.
 
         Raises:
             NotFittedError: before ``fit``.
-            ValueError: X with other columns than the fit's, or a prior of the rows that does not say what new rows are.
+            ValueError: X with other columns than the fit's, a dispersion by row, or a prior of the rows that does not
+                say what new rows are.
         """
         tree, model, _ = self._fitted()
+        if "row" in model.likelihood.parameter_axes.values():
+            raise ValueError(
+                "transform needs a dispersion that new rows have too, got one of each fitted row"
+            )
         observations = self._observe(X)
         self._check_columns(observations)
         factor = model.factors[model.row_factor]

@@ -2,6 +2,7 @@
 
 from countveil.evaluation.alignment import align_draws, match_topics, topic_error
 from countveil.evaluation.errors import log_score, mean_absolute_error, poisson_divergence
+from countveil.evaluation.predictive import predictive_log_score
 from countveil.evaluation.topics import npmi, npmi_by_topic, relevant_words, umass, umass_by_topic
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "npmi",
     "npmi_by_topic",
     "poisson_divergence",
+    "predictive_log_score",
     "relevant_words",
     "topic_error",
     "umass",

@@ -15,7 +15,7 @@ from countveil.inference.factors import (
 )
 from countveil.kernels import variational as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import exposed
+from countveil.likelihoods.laws import in_block
 from countveil.models.factorization import Factorization
 
 
@@ -60,7 +60,7 @@ def update_block(
     """Theta's new (shape, rate), and the block's part of (ratio, exposure, theta's totals, bound)."""
     sums = np.zeros_like(phi_mean), np.zeros_like(phi_mean), np.zeros((2, phi_total.size))
     shape, rate = theta_geometric.copy(), theta_mean.copy()
-    entries = exposed(block.entries, law)
+    law, entries = in_block(law, block.entries, block.first_row)
     bound = kernels.update_rows(
         law, entries, shape, rate, phi_geometric, phi_mean, phi_total, prior_shape, prior_rate, sums,
         is_dense(entries, len(phi_mean)),
@@ -116,6 +116,7 @@ def expect_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's rows of the row ratio, and its part of (column ratio, bound)."""
     row_ratio, ratio = np.zeros_like(theta), np.zeros_like(phi)
-    dense = is_dense(block.entries, len(phi))
-    bound = kernels.expect_rows(law, block.entries, theta, phi, row_ratio, ratio, dense)
+    law, entries = in_block(law, block.entries, block.first_row)
+    dense = is_dense(entries, len(phi))
+    bound = kernels.expect_rows(law, entries, theta, phi, row_ratio, ratio, dense)
     return (row_ratio,), (ratio, np.array([bound]))

@@ -13,10 +13,12 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, Streams
 from countveil.kernels import exposures as kernels
+from countveil.kernels.entries import Entries as StoredEntries
 from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.shared import update_actors
+from countveil.kernels.general import varies_by_column
+from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import counts_of, exposed
+from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
 
@@ -31,7 +33,7 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 class Links(NamedTuple):
     """Exposures between actors, as ``update_actors`` takes them."""
 
-    baseline: np.ndarray  # (actors,)
+    baseline: RowBaselines | ColumnBaselines
     out: Entries  # (indptr, actor, rest, excess) of each row
     into: Entries  # the same for each actor's columns
     loops: np.ndarray  # (actors, rests) exposure of the cells that join an actor with itself
@@ -60,7 +62,7 @@ def row_exposures(observations: Observations, law: Law, phi: np.ndarray, engine:
 def row_exposures_block(block: Block, law: Law, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row exposures."""
     exposure = np.empty((block.n_rows, phi.shape[1]))
-    entries = exposed(block.entries, law)
+    law, entries = in_block(law, block.entries, block.first_row)
     kernels.row_exposures(law, entries, phi, total, exposure, is_dense(entries, len(phi)))
     return (exposure,), ()
 
@@ -79,7 +81,7 @@ def column_exposures_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures less the rows' baselines, those baselines)."""
     sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
-    entries = exposed(block.entries, law)
+    law, entries = in_block(law, block.entries, block.first_row)
     kernels.column_exposures(law, entries, theta, *sums, is_dense(entries, n_columns))
     return (), sums
 
@@ -315,7 +317,7 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
     actors, rests = o.columns // n_rests, o.columns % n_rests
     entries, excess = exposed(o.block(slice(0, o.shape[0])), law), np.empty(rows.size)
     kernels.entry_excesses(law, entries, excess)
-    loops = np.repeat(entries.exposure_d[:, None], n_rests, axis=1)
+    baseline, loops = baselines(entries, law, n_rests)
     own = actors == rows
     np.add.at(loops, (rows[own], rests[own]), excess[own])
     kept = ~own & (excess != 0.0)
@@ -332,4 +334,17 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
             excess[kept][order],
         )
 
-    return Links(entries.exposure_d.copy(), grouped(rows, actors), grouped(actors, rows), loops)
+    return Links(baseline, grouped(rows, actors), grouped(actors, rows), loops)
+
+
+def baselines(
+    entries: StoredEntries, law: Law, n_rests: int
+) -> tuple[RowBaselines | ColumnBaselines, np.ndarray]:
+    """(exposures of unstored cells, those of the cells that join an actor with itself (actors, rests))."""
+    if not varies_by_column(law):
+        return RowBaselines(entries.exposure_d.copy()), np.repeat(
+            entries.exposure_d[:, None], n_rests, axis=1
+        )
+    exposure = entries.weight_lv.reshape(-1, entries.n_rows, n_rests)
+    loops = exposure[entries.place_d, np.arange(entries.n_rows)]
+    return ColumnBaselines(entries.place_d, exposure), loops

@@ -80,6 +80,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(draws, factor.name, wanted)
     for axis in model.spec.output:
         check_array(draws, layout.dims[axis], {layout.dims[axis]: sizes[axis]})
+    check_parameters(draws, model, layout, lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
@@ -110,6 +111,18 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         more = sorted(set(map(str, group.variables)) - wanted.get(path, set()))
         if more:
             raise ValueError(f"must hold the arrays of its model alone, got {more[0]!r:.40} in {path!r}")
+
+
+def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
+    """Refuse parameters of the likelihood over other axes, or out of their range."""
+    sizes = model.rows.sizes | model.columns.sizes
+    sides = {"all": "", "row": model.rows.observed, "column": model.columns.observed}
+    for name, kind in model.likelihood.parameter_axes.items():
+        check_array(draws, name, lead | {layout.dims[a]: sizes[a] for a in sides[kind]})
+        least, most = model.likelihood.range_of(name)
+        values = draws[name].to_numpy()
+        if not ((values >= least) & (values <= most)).all():
+            raise ValueError(f"must hold {name} from {least} to {most}, got another")
 
 
 def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:

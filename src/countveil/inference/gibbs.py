@@ -33,7 +33,7 @@ from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START,
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import exposed, law_of
+from countveil.likelihoods.laws import in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 
@@ -50,7 +50,7 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """What a sweep reports besides the state."""
 
-    total_rate: float  # sum of the rates of all cells
+    total_rate: float  # sum of the expected counts of all cells
 
 
 class Drawn(NamedTuple):
@@ -105,7 +105,7 @@ def step(
         rng = streams.generator(sweep, PARAMETERS)
         unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
-    return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors))
+    return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors, parameters))
 
 
 def sweep_rows(
@@ -146,7 +146,7 @@ def sweep_block(
     """Theta's rows, and the block's part of (counts, exposures, theta's totals, tally)."""
     sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.zeros(tally_size)
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
-    entries = exposed(block.entries, law)
+    law, entries = in_block(law, block.entries, block.first_row)
     dense = is_dense(entries, len(phi))
     kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
     return (new,), sums
@@ -183,7 +183,8 @@ def allocate_block(
     """The block's rows of the row counts, and its part of (column counts, tally)."""
     row_counts, counts, tally = np.zeros_like(theta), np.zeros_like(phi), np.zeros(tally_size)
     rng = streams.generator(sweep, ROWS, block.number)
-    kernels.allocate_rows(law, block.entries, theta, phi, phi_total, (row_counts, counts, tally), rng)
+    law, entries = in_block(law, block.entries, block.first_row)
+    kernels.allocate_rows(law, entries, theta, phi, phi_total, (row_counts, counts, tally), rng)
     return (row_counts,), (counts, tally)
 
 
@@ -197,4 +198,5 @@ METHOD = Method(
     options={"moves": None},
     self_loops=True,
     any_prior=True,
+    likelihoods=("poisson", "negative-binomial"),
 )

@@ -84,7 +84,7 @@ class Folds:
             moved, _ = algorithm.step(state, fold.training, model, streams, engine)
             theta, phi = model.matrices(moved.factors)
             rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
-            score += float(report_scores(self.law, *reported, rate).sum())
+            score += float(report_scores(self.law, fold.rows, fold.columns, *reported, rate).sum())
             new.append(moved)
         return tuple(new), Info(score)
 

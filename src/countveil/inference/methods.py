@@ -7,6 +7,7 @@ from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors
+from countveil.likelihoods import Likelihood
 from countveil.models.factorization import Factorization
 from countveil.models.priors import VariationalPrior
 from countveil.noise import Noise
@@ -74,11 +75,7 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
             f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "
             f"got {noise.mechanism!r}"
         )
-    if model.likelihood.name not in method.likelihoods:
-        raise ValueError(
-            f"likelihood must be one of {list(method.likelihoods)} for method {method.name!r}, "
-            f"got {model.likelihood.name!r}"
-        )
+    check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
         coupled = factor.fixed is None and not factor.prior.independent
@@ -95,6 +92,15 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
                 f"priors must have the methods of VariationalPrior for method {method.name!r}, {got}: "
                 f"use {those('any_prior')}"
             )
+
+
+def check_likelihood(method: Method, likelihood: Likelihood) -> None:
+    """Refuse a likelihood that the method cannot treat; raises ValueError."""
+    if likelihood.name not in method.likelihoods:
+        raise ValueError(
+            f"likelihood must be one of {list(method.likelihoods)} for method {method.name!r}, "
+            f"got {likelihood.name!r}"
+        )
 
 
 def in_words() -> str:

@@ -14,6 +14,7 @@ from countveil.inference.algorithm import Fitted
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.likelihoods import Parameters
+from countveil.likelihoods.protocol import in_counts
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
@@ -105,12 +106,6 @@ def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Paramet
     return zip(*(flat_draws(tree, name).reshape(n_draws(tree), -1) for name in names), strict=True)
 
 
-def mean_parameters(tree: xr.DataTree, model: Factorization) -> Parameters:
-    """Posterior means of the likelihood's own parameters."""
-    names = model.likelihood.parameter_axes
-    return tuple(flat_draws(tree, name).reshape(n_draws(tree), -1).mean(axis=0) for name in names)
-
-
 def n_draws(tree: xr.DataTree) -> int:
     """How many draws all chains have together."""
     sizes = tree["posterior"].sizes
@@ -175,16 +170,18 @@ def factor_draws(tree: xr.DataTree, model: Factorization, layout: Layout) -> Ite
 
 
 def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.DataArray:
-    """Posterior mean of the rates: exact for an optimiser, the mean over draws for a sampler."""
+    """Posterior mean of the expected counts: exact for an optimiser, the mean over draws for a sampler."""
     total, n = np.zeros((model.rows.shape[0], model.columns.shape[0])), 0
     if "optimisation" in tree.children:
         found = tree["optimisation"]
         theta, phi = model.matrices([found[f"{factor.name}_mean"].to_numpy() for factor in model.factors])
+        theta, phi = in_counts(model.likelihood, theta, phi, ())
         total, n = theta @ phi.T, 1
     else:
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
-        for factors in factor_draws(tree, model, layout):
-            waiting.append(model.matrices(factors))
+        draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+        for factors, parameters in draws:
+            waiting.append(in_counts(model.likelihood, *model.matrices(factors), parameters))
             n += 1
             if len(waiting) == DRAWS_AT_ONCE:
                 total += product_sum(waiting)
@@ -277,14 +274,15 @@ def shares(components: np.ndarray) -> np.ndarray:
 def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
-    Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, of which at
-    most 200 are taken, evenly spread; and the likelihood's own parameters.
+    Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, and the
+    likelihood's own parameters. Of many, 200 are taken, evenly spread.
     """
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
     rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}
-    for factors in factor_draws(tree, model, layout):
-        theta, phi = model.matrices(factors)
+    draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+    for factors, parameters in draws:
+        theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
         for side, totals in ((model.rows, theta @ phi.sum(axis=0)), (model.columns, phi @ theta.sum(axis=0))):
             folded = totals.reshape([side.sizes[a] for a in side.observed])
             for i, axis in enumerate(side.observed):
@@ -297,7 +295,10 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     }
     found |= {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}
     names = model.likelihood.parameter_axes
-    return found | {name: tree["posterior"][name].to_numpy().reshape(*shape, -1) for name in names}
+    for name in names:
+        values = tree["posterior"][name].to_numpy().reshape(*shape, -1)
+        found[name] = values[..., evenly(values.shape[-1])]
+    return found
 
 
 def evenly(size: int, most: int = 200) -> np.ndarray:

@@ -41,6 +41,8 @@ def pointwise_log_likelihood(
         [
             report_scores(
                 law_of(noise, likelihood, parameters),
+                rows,
+                columns,
                 reports,
                 level,
                 np.einsum("ek,ek->e", theta[rows], phi[columns]),
@@ -62,7 +64,7 @@ def simulated_reports(
 ) -> np.ndarray:
     """(n, D, V) a simulated release for every draw, truncated at zero; level broadcasts against (D, V).
 
-    The noise is seeded and protects nobody.
+    Parameters are those of the cells (see ``parameters_of_rows``). The noise is seeded and protects nobody.
     """
     counts = (likelihood.sample(theta @ phi.T, rng, parameters) for (theta, phi), parameters in draws)
     return np.stack([noise.sample(each, level, rng) for each in counts])
@@ -78,7 +80,7 @@ def count_laws(
 ) -> np.ndarray:
     """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
 
-    reports and level are (n,), rates (S, n); parameters are the likelihood's own in each draw, if it has any.
+    reports and level are (n,), rates (S, n); parameters are those of the cells in each draw, if there are any.
     P(y | r, rate) is proportional to P(y | rate) and the noise's kernel, and Y is so large that less than about 1e-9 is
     cut off (mathematics: sections 2 and 4).
     """
@@ -89,7 +91,8 @@ def count_laws(
         counts, total = np.arange(size), np.zeros((len(kept), size))
         kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
         for rate, own in zip(rates, parameters or repeat(()), strict=False):
-            weights = likelihood.log_mass(counts, rate[:, None], own) + kernel
+            cells = tuple(values[:, None] for values in own)
+            weights = likelihood.log_mass(counts, rate[:, None], cells) + kernel
             total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
         if total[:, -1].max() < NEGLIGIBLE * len(rates):
             return total / len(rates)

@@ -8,17 +8,19 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import score_cells
-from countveil.likelihoods.laws import exposed, law_of
-from countveil.likelihoods.protocol import Parameters
+from countveil.kernels.tiles import add_unstored_to_rows
+from countveil.likelihoods.laws import in_block, law_of
+from countveil.likelihoods.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
 Factors = list[np.ndarray] | tuple[np.ndarray, ...]
 
 
-def total_rate(model: Factorization, factors: Factors) -> float:
-    """Sum of the rates of all cells, masked ones included."""
-    theta, phi = model.matrices(factors)
+def total_rate(model: Factorization, factors: Factors, parameters: Parameters = ()) -> float:
+    """Sum of the expected counts of all cells, masked ones included."""
+    theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
     return float(theta.sum(axis=0) @ phi.sum(axis=0))
 
 
@@ -40,15 +42,25 @@ def score_block(
     block: Block, law: tuple[Any, ...], phi: np.ndarray, phi_total: np.ndarray, theta: np.ndarray
 ) -> tuple[Arrays, Arrays]:
     """The block's part of the log-likelihood."""
-    entries = exposed(block.entries, law)
-    return (), (np.array([kernels.log_likelihood_rows(law, entries, theta, phi, phi_total)]),)
+    law, entries = in_block(law, block.entries, block.first_row)
+    total = kernels.log_likelihood_rows(law, entries, theta, phi, phi_total)
+    if varies_by_column(law):
+        exposure = np.zeros(theta.shape)
+        add_unstored_to_rows(law, entries, phi, exposure)
+        total -= float((theta * exposure).sum())
+    return (), (np.array([total]),)
 
 
 def report_scores(
-    law: tuple[Any, ...], reports: np.ndarray, levels: np.ndarray, rates: np.ndarray
+    law: tuple[Any, ...],
+    rows: np.ndarray,
+    columns: np.ndarray,
+    reports: np.ndarray,
+    levels: np.ndarray,
+    rates: np.ndarray,
 ) -> np.ndarray:
-    """(cells,) log P(max(report, 0) | rate) of each cell."""
+    """(cells,) log P(max(report, 0) | rate) of the cells in these rows and columns."""
     levels = np.broadcast_to(levels, reports.shape).astype(np.float64)
     scores = np.empty(reports.shape)
-    score_cells(law, reports.astype(np.int64), np.maximum(rates, SMALLEST), levels, scores)
+    score_cells(law, rows, columns, reports.astype(np.int64), np.maximum(rates, SMALLEST), levels, scores)
     return scores

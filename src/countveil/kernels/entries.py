@@ -15,6 +15,9 @@ from countveil.kernels.compiled import subroutine
 MASKED = -1
 
 
+NO_WEIGHTS, NO_PLACES = np.empty((0, 0)), np.empty(0, dtype=np.int64)
+
+
 class Entries(NamedTuple):
     """Compressed rows of stored entries, with the noise level and the exposure of the cells between them."""
 
@@ -23,7 +26,11 @@ class Entries(NamedTuple):
     reports: np.ndarray  # (E,) MASKED where a cell is masked
     level_e: np.ndarray  # (E,) noise level of each entry where levels vary within rows; empty otherwise
     level_d: np.ndarray  # (D,) noise level of each row's other cells
-    exposure_d: np.ndarray  # (D,) exposure of each row's other cells
+    exposure_d: np.ndarray  # (D,) exposure of each row's other cells; 0 where it varies by column
+    weight_lv: np.ndarray = (
+        NO_WEIGHTS  # (levels, V) where it does: the exposure of those cells by level and column
+    )
+    place_d: np.ndarray = NO_PLACES  # (D,) and the place of each row's level there
 
     @property
     def n_rows(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import level_at
+from countveil.kernels.law import baseline
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, excess_exposure
 
 
@@ -39,4 +40,5 @@ def entry_excesses(law, entries, excess_e):
     for d in range(exposure_d.size):
         for e in range(indptr[d], indptr[d + 1]):
             level = level_at(level_d, level_e, d, e)
-            excess_e[e] = excess_exposure(law, reports[e], level, exposure_d[d])
+            base = baseline(law, exposure_d[d], entries.weight_lv, entries.place_d, d, entries.columns[e])
+            excess_e[e] = excess_exposure(law, d, entries.columns[e], reports[e], level, base)

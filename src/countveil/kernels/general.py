@@ -14,9 +14,13 @@ from typing import Any, NamedTuple
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import (
+    baseline,
+    by_default,
+    choice_of,
     draw_counts,
     expect_counts,
     expected_ratio,
+    law_at,
     provides,
     report_score,
     unseen_constant,
@@ -59,6 +63,16 @@ def log_unseen(noise, level):
     raise NotImplementedError
 
 
+def likelihood_at(likelihood, row, column):
+    """The likelihood of one cell; by default the likelihood itself."""
+    raise NotImplementedError
+
+
+def baseline_of(likelihood, base, weight_lv, place_d, row, column):
+    """``baseline`` of a law with this likelihood: by default base; ``baseline_by_column`` if it varies by column."""
+    raise NotImplementedError
+
+
 def log_mass(likelihood, count, rate):
     """log P(count | rate)."""
     raise NotImplementedError
@@ -69,7 +83,7 @@ def draw_parts(likelihood, count, rate, rng):
     raise NotImplementedError
 
 
-def add_to_tally(likelihood, column, count, parts, tally):
+def add_to_tally(likelihood, row, column, count, parts, tally):
     """Add a cell's count and its parts to the tally from which the likelihood's parameters are updated."""
     raise NotImplementedError
 
@@ -82,6 +96,41 @@ def expected_parts(likelihood, count, rate):
 def parts_exposure(likelihood, ratio):
     """The exposure of a cell whose report is not stored, given its ``kernel_ratio``."""
     raise NotImplementedError
+
+
+@by_default(likelihood_at)
+def same_likelihood(likelihood, row, column):
+    """The likelihood itself."""
+    return likelihood
+
+
+@by_default(baseline_of)
+def same_baseline(likelihood, base, weight_lv, place_d, row, column):
+    """That of the row."""
+    return base
+
+
+def varies_by_column(law: tuple[Any, ...]) -> bool:
+    """Whether the exposures of a row's unstored cells differ: whether the likelihood provides ``baseline_of``."""
+    return type(getattr(law, "likelihood", None)) in choice_of(baseline_of).provided
+
+
+@subroutine
+def baseline_by_column(likelihood, base, weight_lv, place_d, row, column):
+    """From the table."""
+    return weight_lv[place_d[row], column]
+
+
+@provides(law_at, GeneralLaw)
+def general_law_at(law, row, column):
+    """The same noise, and the likelihood of the cell."""
+    return GeneralLaw(law.noise, likelihood_at(law.likelihood, row, column))
+
+
+@provides(baseline, GeneralLaw)
+def general_baseline(law, base, weight_lv, place_d, row, column):
+    """The likelihood's."""
+    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
 
 
 @subroutine
@@ -141,23 +190,26 @@ def draw_count(law, report, rate, level, rng):
 
 
 @provides(draw_counts, GeneralLaw)
-def draw_counts_generally(law, n, batch, tally, source, rng):
+def draw_counts_generally(law, row, n, batch, tally, source, rng):
     """Entry by entry."""
     column_i, report_i, rate_i, level_i, count_i, _ = batch
     for i in range(n):
-        count = draw_count(law, int(report_i[i]), rate_i[i], level_i[i], rng)
-        count_i[i] = draw_parts(law.likelihood, count, rate_i[i], rng)
-        add_to_tally(law.likelihood, column_i[i], count, count_i[i], tally)
+        cell = law_at(law, row, column_i[i])
+        count = draw_count(cell, int(report_i[i]), rate_i[i], level_i[i], rng)
+        count_i[i] = draw_parts(cell.likelihood, count, rate_i[i], rng)
+        if tally.size > 0:
+            add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
 
 
 @provides(expect_counts, GeneralLaw)
-def expect_counts_generally(law, n, batch):
+def expect_counts_generally(law, row, n, batch):
     """Entry by entry."""
-    _, report_i, rate_i, level_i, ratio_i, _ = batch
+    column_i, report_i, rate_i, level_i, ratio_i, _ = batch
     bound = 0.0
     for i in range(n):
         rate_i[i] = max(rate_i[i], SMALLEST)
-        top, total, moment = summed(law, int(report_i[i]), rate_i[i], level_i[i])
+        cell = law_at(law, row, column_i[i])
+        top, total, moment = summed(cell, int(report_i[i]), rate_i[i], level_i[i])
         ratio_i[i] = moment / total / rate_i[i]
         bound += top + math.log(total) + rate_i[i]
     return bound

@@ -9,7 +9,14 @@ from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED, level_at
 from countveil.kernels.gamma import sample_gamma
-from countveil.kernels.law import draw_counts, report_score, unseen_constant, unseen_score
+from countveil.kernels.law import (
+    baseline,
+    draw_counts,
+    law_at,
+    report_score,
+    unseen_constant,
+    unseen_score,
+)
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, rows_of_rates
 from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
 from countveil.kernels.uniforms import new_source
@@ -107,7 +114,7 @@ def visit_rows(law, entries, factors, sums, turned, together, update, rng):
                     rate_i[n] = inner(theta_dk, d, phi_vk, v)
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
-                draw_counts(law, n, batch, tally, source, rng)
+                draw_counts(law, d, n, batch, tally, source, rng)
                 give_to_topics(n, batch, tokens, order, phi_kv, count_dk[d], count_kv, source, rng)
                 n = 0
         base = exposure_d[d]
@@ -132,6 +139,7 @@ def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
     """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6)."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     n_rows, n_topics = theta_dk.shape
     n_columns = phi_vk.shape[0]
     total = 0.0
@@ -149,9 +157,9 @@ def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
             rate = inner(theta_dk, d, phi_vk, v)
             level = level_at(level_d, level_e, d, e)
             report = np.int64(reports[e])
-            total += base * rate
+            total += baseline(law, base, weight_lv, place_d, d, v) * rate
             if report > 0:
-                total += report_score(law, report, rate, level)
+                total += report_score(law_at(law, d, v), report, rate, level)
             elif report != MASKED:
-                total += unseen_score(law, rate, level)
+                total += unseen_score(law_at(law, d, v), rate, level)
     return total

@@ -9,7 +9,8 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
-from countveil.kernels.law import unseen_exposure
+from countveil.kernels.general import varies_by_column
+from countveil.kernels.law import baseline, law_at, unseen_exposure
 
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
@@ -19,13 +20,13 @@ DENSE_SHARE = 0.08
 
 
 @subroutine
-def excess_exposure(law, report, level, base):
-    """A stored entry's exposure (1 if positive, the law's if not, 0 if masked) less its row's baseline."""
+def excess_exposure(law, d, v, report, level, base):
+    """A stored entry's exposure (1 if positive, the cell's law's if not, 0 if masked) less its cell's baseline."""
     if report > 0:
         return 1.0 - base
     if report == MASKED:
         return -base
-    return unseen_exposure(law, level) - base
+    return unseen_exposure(law_at(law, d, v), level) - base
 
 
 def is_dense(entries, n_columns):
@@ -42,7 +43,11 @@ def rows_of_rates(n_columns):
 
 
 def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
-    """exposure_dk += sum over stored entries of (their exposure - exposure_d) phi_vk."""
+    """exposure_dk += sum over stored entries of (their exposure - their baseline) phi_vk.
+
+    Where baselines vary by column, the sum over all cells of baseline phi_vk is added as well.
+    """
+    add_unstored_to_rows(law, entries, phi_vk, exposure_dk)
     if dense:
         exposures_by_tiles(law, entries, phi_vk, exposure_dk, new_space(entries, phi_vk.shape[1]), True)
     else:
@@ -50,11 +55,38 @@ def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
 
 
 def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
-    """exposure_vk += sum over stored entries of (their exposure - exposure_d) theta_dk."""
+    """exposure_vk += sum over stored entries of (their exposure - their baseline) theta_dk.
+
+    Where baselines vary by column, the sum over all cells of baseline theta_dk is added as well.
+    """
+    add_unstored_to_columns(law, entries, theta_dk, exposure_vk)
     if dense:
         exposures_by_tiles(law, entries, theta_dk, exposure_vk, new_space(entries, theta_dk.shape[1]), False)
     else:
         column_exposures_by_entries(law, entries, theta_dk, exposure_vk)
+
+
+def add_unstored_to_rows(law, entries, phi_vk, exposure_dk):
+    """exposure_dk += sum over all cells of their baseline times phi_vk, if baselines vary by column."""
+    if varies_by_column(law):
+        exposure_dk += (entries.weight_lv @ phi_vk)[entries.place_d]
+
+
+def add_unstored_to_columns(law, entries, theta_dk, exposure_vk):
+    """exposure_vk += sum over all cells of their baseline times theta_dk, if baselines vary by column."""
+    if varies_by_column(law):
+        total_lk = np.zeros((len(entries.weight_lv), theta_dk.shape[1]))
+        np.add.at(total_lk, entries.place_d, theta_dk)
+        exposure_vk += entries.weight_lv.T @ total_lk
+
+
+@kernel
+def fill_weights(law, level_l, weight_lv):
+    """The exposure of an unstored cell of each level and column, whose law is the same in all rows."""
+    for v in range(weight_lv.shape[1]):
+        cell = law_at(law, 0, v)
+        for l in range(level_l.size):  # noqa: E741
+            weight_lv[l, v] = unseen_exposure(cell, level_l[l])
 
 
 def new_space(entries, n_topics):
@@ -67,11 +99,11 @@ def new_space(entries, n_topics):
 @kernel
 def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
     """Add to the exposures of rows, given phi, or of columns, given theta, by matrix products over all cells."""
-    place_d, cells, products = space
+    next_d, cells, products = space
     n_columns = factor.shape[0] if of_rows else exposure.shape[0]
     for first in range(0, n_columns, COLUMNS_PER_TILE):
         last = min(first + COLUMNS_PER_TILE, n_columns)
-        if fill_excess(law, entries, place_d, first, last, cells):
+        if fill_excess(law, entries, next_d, first, last, cells):
             if of_rows:
                 add_to_rows(cells, first, last, factor, products, exposure)
             else:
@@ -79,28 +111,31 @@ def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
 
 
 @subroutine
-def fill_excess(law, entries, place_d, first, last, cells):
+def fill_excess(law, entries, next_d, first, last, cells):
     """Fill a tile, (D, last - first) flattened, with stored entries' excess exposures, and with 0 elsewhere.
 
-    place_d, each row's next entry, is advanced. Returns whether any excess is not zero.
+    next_d, each row's next entry, is advanced. Returns whether any excess is not zero.
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     found, size = False, last - first
-    for i in range(place_d.size * size):
+    for i in range(next_d.size * size):
         cells[i] = 0.0
-    for d in range(place_d.size):
+    for d in range(next_d.size):
         base = exposure_d[d]
-        e = place_d[d]
+        e = next_d[d]
         end = indptr[d + 1]
         while e < end and columns[e] < last:
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            value = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            value = excess_exposure(law, d, v, reports[e], level, unstored)
             if value != 0.0:
                 found = True
-                cells[d * size + columns[e] - first] = value
+                cells[d * size + v - first] = value
             e += 1
-        place_d[d] = e
+        next_d[d] = e
     return found
 
 
@@ -133,13 +168,15 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
     """``add_row_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     for d in range(exposure_dk.shape[0]):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            excess = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            excess = excess_exposure(law, d, v, reports[e], level, unstored)
             if excess != 0.0:
-                v = columns[e]
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
 
@@ -149,12 +186,14 @@ def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
     """``add_column_exposures`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     for d in range(theta_dk.shape[0]):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            excess = excess_exposure(law, reports[e], level, base)
+            v = columns[e]
+            unstored = baseline(law, base, weight_lv, place_d, d, v)
+            excess = excess_exposure(law, d, v, reports[e], level, unstored)
             if excess != 0.0:
-                v = columns[e]
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

@@ -14,7 +14,7 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import level_at
 from countveil.kernels.gamma import SMALLEST, digamma
 from countveil.kernels.gibbs import inner
-from countveil.kernels.law import expect_counts, expected_ratio, unseen_constant
+from countveil.kernels.law import baseline, expect_counts, expected_ratio, law_at, unseen_constant
 from countveil.kernels.tiles import (
     COLUMNS_PER_TILE,
     add_column_exposures,
@@ -59,8 +59,9 @@ def settle_rows(
             new_rate_k[k] = rate_dk[d, k] + base * phi_total_k[k]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_at(level_d, level_e, d, e)
-            exposure = excess_exposure(law, reports[e], level, base)
             v = columns[e]
+            unstored = baseline(law, base, entries.weight_lv, entries.place_d, d, v)
+            exposure = excess_exposure(law, d, v, reports[e], level, unstored)
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]
         for _ in range(most):
@@ -70,7 +71,7 @@ def settle_rows(
                     level = level_at(level_d, level_e, d, e)
                     v = columns[e]
                     ratio = expected_ratio(
-                        law, np.int64(reports[e]), inner(theta_g_dk, d, phi_g_vk, v), level
+                        law_at(law, d, v), np.int64(reports[e]), inner(theta_g_dk, d, phi_g_vk, v), level
                     )
                     for k in range(n_topics):
                         ratio_k[k] += ratio * phi_g_vk[v, k]
@@ -187,7 +188,7 @@ def expect_entries(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk):
                 rate_i[n] = inner(theta_g_dk, d, phi_g_vk, columns[e])
                 n += 1
             if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
-                bound += expect_counts(law, n, batch)
+                bound += expect_counts(law, d, n, batch)
                 for i in range(n):
                     add_ratio(ratio_i[i], d, column_i[i], theta_g_dk, phi_g_vk, ratio_dk, ratio_vk)
                 n = 0
@@ -242,16 +243,16 @@ def fill_ratios(law, entries, place_d, first, last, batch, rates, ratios):
         e, end = place_d[d], indptr[d + 1]
         while e < end and columns[e] < last:
             if reports[e] > 0:
-                column_i[n] = columns[e] - first
+                column_i[n] = columns[e]
                 report_i[n] = reports[e]
                 level_i[n] = level_d[d] if level_e.size == 0 else level_e[e]
                 rate_i[n] = rates[d * size + columns[e] - first]
                 n += 1
             e += 1
             if n == BATCH or (n > 0 and (e == end or columns[e] >= last)):
-                bound += expect_counts(law, n, batch)
+                bound += expect_counts(law, d, n, batch)
                 for i in range(n):
-                    ratios[d * size + column_i[i]] = ratio_i[i]
+                    ratios[d * size + column_i[i] - first] = ratio_i[i]
                 n = 0
         place_d[d] = e
     return bound

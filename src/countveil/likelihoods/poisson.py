@@ -25,12 +25,21 @@ class Poisson:
     """The Poisson likelihood."""
 
     name: ClassVar[str] = "poisson"
-    parameter_axes: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    parameter_axes: Mapping[str, str] = MappingProxyType({})
+    settings: Mapping[str, Any] = MappingProxyType({})
     counts = PoissonCounts()
 
     def __repr__(self) -> str:
         """Its name."""
         return self.name
+
+    def with_settings(self, **settings: Any) -> "Poisson":
+        """Itself: it has no settings."""
+        return self
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """No parameters."""
+        raise KeyError(name)
 
     def exposure(self, ratio: Any, parameters: Parameters = ()) -> Any:
         """1 - ratio, since the sum over counts of P(count | rate) ratio^count is e^-((1 - ratio) rate)."""
@@ -76,7 +85,7 @@ def draw_parts(likelihood: Any, count: Any, rate: Any, rng: Any) -> Any:
 
 
 @provides(general.add_to_tally, PoissonCounts)
-def add_to_tally(likelihood: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
+def add_to_tally(likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
     """Nothing: there are no parameters."""
 
 

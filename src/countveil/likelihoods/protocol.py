@@ -1,6 +1,6 @@
 """What inference asks of a likelihood: the distribution of a count given its rate, and what is allocated."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -12,11 +12,12 @@ Parameters = tuple[np.ndarray, ...]  # of the likelihood itself, besides the rat
 class Unseen(NamedTuple):
     """The cells whose reports are not stored: their likelihood is exp(-sum_i exposure(ratio_i) rate_i).
 
-    Cells whose kernel has the same ratio are added up; masked cells are left out.
+    Cells whose kernel has the same ratio, and for which the parameters are the same, are added up; masked cells are
+    left out.
     """
 
     ratio: np.ndarray  # (n,) different ratios of the noise's kernel
-    rate: np.ndarray  # (n,) sum of the rates of the cells with this ratio
+    rate: np.ndarray  # (n, 1), (n, D) or (n, V) sums of rates, if the parameters are by row or by column
 
 
 class Likelihood(Protocol):
@@ -28,23 +29,44 @@ class Likelihood(Protocol):
     not stored enters like a cell with no parts, with an exposure that depends on the noise's ratio. All methods are
     vectorised.
 
-    A likelihood may have parameters of its own, arrays that a sampler draws after the factors in every sweep. So far
-    they are the same for all cells: compiled functions do not learn which column a cell is in, except
-    ``kernels.general.add_to_tally``.
+    A likelihood may have parameters of its own, arrays that a sampler draws after the factors in every sweep. Where
+    they vary by row or by column (not both), its named tuple provides ``kernels.general.likelihood_at``. If by column,
+    it also provides ``baseline_by_column`` for ``kernels.general.baseline_of``; if by row, it has a field ``first_row``
+    (see ``likelihoods.laws.in_block``). The vectorised methods take the parameters of each cell (see
+    ``parameters_at``).
 
     Attributes:
         name: as tables, files and messages have it. ``repr`` gives it too, with settings if there are any: checkpoints
             tell models apart by it.
         parameter_axes: {name: "all", "row" or "column"} of each parameter, in order: its name in a posterior, and
             whether it has one value, of shape (1,), or one per row (D,) or column (V,).
+        settings: what a file holds to make it again, as keywords of ``with_settings``; empty for most.
     """
 
     name: ClassVar[str]
-    parameter_axes: ClassVar[Mapping[str, str]]
+
+    @property
+    def parameter_axes(self) -> Mapping[str, str]:
+        """See above."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """See above."""
+        ...
+
+    @property
+    def with_settings(self) -> Callable[..., "Likelihood"]:
+        """A method that makes the likelihood with other settings."""
+        ...
 
     @property
     def counts(self) -> tuple[Any, ...]:
         """What compiled loops choose their functions by (see ``kernels.general``)."""
+        ...
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The least and the greatest value of a parameter."""
         ...
 
     def exposure(self, ratio: Values, parameters: Parameters = ()) -> Values:
@@ -52,7 +74,7 @@ class Likelihood(Protocol):
         ...
 
     def mean(self, rate: Values, parameters: Parameters = ()) -> Values:
-        """E[count | rate]."""
+        """E[count | rate], a multiple of the rate."""
         ...
 
     def log_mass(self, count: Values, rate: Values, parameters: Parameters = ()) -> Values:
@@ -80,3 +102,26 @@ class Likelihood(Protocol):
         ``unseen`` the other cells' rates at the sweep's new factors.
         """
         ...
+
+
+def parameters_at(likelihood: Likelihood, parameters: Parameters, rows: Any, columns: Any) -> Parameters:
+    """The parameters of cells, given numbers of their rows and columns that broadcast against each other."""
+    places = {"all": slice(None), "row": rows, "column": columns}
+    axes = likelihood.parameter_axes.values()
+    return tuple(values[places[axis]] for values, axis in zip(parameters, axes, strict=True))
+
+
+def parameters_of_rows(likelihood: Likelihood, parameters: Parameters, rows: np.ndarray) -> Parameters:
+    """The parameters of all cells of some rows, which broadcast against (rows, V)."""
+    return parameters_at(likelihood, parameters, rows[:, None], slice(None))
+
+
+def in_counts(
+    likelihood: Likelihood, theta: np.ndarray, phi: np.ndarray, parameters: Parameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """(theta, phi) with one of them rescaled, so that theta @ phi.T is the expected count of every cell."""
+    if "row" in likelihood.parameter_axes.values():
+        own = parameters_at(likelihood, parameters, slice(None), 0)
+        return theta * np.reshape(likelihood.mean(1.0, own), (-1, 1)), phi
+    own = parameters_at(likelihood, parameters, 0, slice(None))
+    return theta, phi * np.reshape(likelihood.mean(1.0, own), (-1, 1))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.likelihoods import LIKELIHOODS
+from countveil.likelihoods import likelihood_called
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.priors import prior_of
 from countveil.models.spec import Spec
@@ -12,6 +12,7 @@ from countveil.models.spec import Spec
 
 def model_facts(model: Factorization) -> dict[str, Any]:
     """Plain values from which ``model_of`` makes the model again."""
+    settings = dict(model.likelihood.settings)
     return {
         "spec": model.spec._asdict(),
         "sizes": model.rows.sizes | model.columns.sizes,
@@ -24,7 +25,7 @@ def model_facts(model: Factorization) -> dict[str, Any]:
             }
             for f in model.factors
         ],
-    }
+    } | ({"likelihood_settings": settings} if settings else {})
 
 
 def model_of(facts: dict[str, Any]) -> Factorization:
@@ -41,7 +42,7 @@ def model_of(facts: dict[str, Any]) -> Factorization:
         priors[name] = prior_of(found)
         if each["fixed"] is not None:
             fixed[name] = np.array(each["fixed"], dtype=float)
-    likelihood = LIKELIHOODS[facts.get("likelihood", "poisson")]
+    likelihood = likelihood_called(facts.get("likelihood", "poisson"), facts.get("likelihood_settings", {}))
     return factorization(
         spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.predict import count_laws
+from countveil.likelihoods.protocol import parameters_at
 from countveil.plotting import style
 
 MAX_DRAWS = 200  # averaged for a cell's law: more are smoother and slower
@@ -101,15 +102,20 @@ def laws_of_cells(
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
     step = max(1, int(np.ceil(fit.posterior["sample_stats"]["total_rate"].size / MAX_DRAWS)))
-    draws = enumerate(zip(fit.matrix_draws(), fit.parameter_draws(), strict=False))
+    draws, likelihood = (
+        enumerate(zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)),
+        fit.model_.likelihood,
+    )
     chosen = [
-        ((theta[rows] * phi[columns]).sum(axis=1), parameters)
+        (
+            (theta[rows] * phi[columns]).sum(axis=1),
+            parameters_at(likelihood, parameters, rows, columns),
+        )
         for s, ((theta, phi), parameters) in draws
         if s % step == 0
     ]
     rates, parameters = zip(*chosen, strict=True)
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
-    likelihood = fit.model_.likelihood
     laws = count_laws(values, np.array(rates), observed.noise, level, likelihood, parameters)
     return values, labels, laws
 

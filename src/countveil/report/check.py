@@ -6,9 +6,10 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.posterior import evenly, mean_parameters
+from countveil.inference.posterior import evenly
 from countveil.inference.predict import simulated_reports
 from countveil.likelihoods.laws import positive_beyond_noise
+from countveil.likelihoods.protocol import in_counts, parameters_of_rows
 
 SIMULATED_CELLS = 20_000_000  # over all releases: more make the intervals steadier and take longer
 CELLS_AT_ONCE = 2_000_000  # kept dense; of larger data a selection of rows is compared, to save memory
@@ -63,11 +64,8 @@ def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
     """How much of a release noise alone explains; data in the matrix form of the model."""
     rows = selected(data)
     reports, visible, level = dense(data.take(rows))
-    rate, likelihood = mean_of_rows(fit, rows), fit.model_.likelihood
-    parameters = mean_parameters(fit.posterior, fit.model_)
-    expected = likelihood.mean(rate, parameters)
-    by_noise = data.noise.positive_by_noise(level)
-    positive = by_noise + positive_beyond_noise(data.noise, likelihood, rate, level, parameters)
+    expected, by_noise = mean_of_rows(fit, rows), data.noise.positive_by_noise(level)
+    positive = by_noise + mean_beyond_noise(fit, data, rows, level, expected)
     excess = data.noise.mean_at_zero(level)
     return Noise(
         len(rows),
@@ -100,7 +98,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     counts: list[np.ndarray] = []
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
-        law = (theta[chosen], phi), parameters
+        law = (theta[chosen], phi), parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
             simulated = simulated_reports([law], data.noise, level, likelihood, rng)[0]
             simulated *= visible
@@ -162,13 +160,33 @@ def selected(data: Observations) -> np.ndarray:
 
 
 def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
-    """(rows, V) posterior mean of their rates; for a selection of rows over some 50 draws, evenly spread."""
+    """(rows, V) posterior mean of their expected counts; for a selection of rows over some 50 draws, evenly spread."""
     n_rows, n_columns = fit.matrix_shape
     if len(rows) == n_rows:
         return fit.as_matrix(fit.rate())
     kept = set(evenly(fit.posterior["sample_stats"]["total_rate"].size, DRAWS_FOR_MEANS).tolist())
     total = np.zeros((len(rows), n_columns))
-    for s, (theta, phi) in enumerate(fit.matrix_draws()):
+    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    for s, ((theta, phi), parameters) in enumerate(draws):
         if s in kept:
+            theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
             total += theta[rows] @ phi.T
+    return total / len(kept)
+
+
+def mean_beyond_noise(
+    fit: FactorizationEstimator, data: Observations, rows: np.ndarray, level: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """(rows, V) P(report > 0) - P(tau > 0): at the expected counts, or with parameters averaged over some 50 draws."""
+    likelihood = fit.model_.likelihood
+    if not likelihood.parameter_axes:
+        rate = expected / likelihood.mean(1.0)
+        return np.asarray(positive_beyond_noise(data.noise, likelihood, rate, level))
+    kept = set(evenly(fit.posterior["sample_stats"]["total_rate"].size, DRAWS_FOR_MEANS).tolist())
+    total = np.zeros(expected.shape)
+    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    for s, ((theta, phi), parameters) in enumerate(draws):
+        if s in kept:
+            own = parameters_of_rows(likelihood, parameters, rows)
+            total += positive_beyond_noise(data.noise, likelihood, theta[rows] @ phi.T, level, own)
     return total / len(kept)

@@ -24,7 +24,7 @@ def drawn(cases, repeats, seed=1):
     n, found = len(cases), np.empty((repeats, len(cases)), dtype=np.int64)
     report_i[:n], rate_i[:n], alpha_i[:n] = np.array(cases).T
     for row in found:
-        kernels.draw_counts(LAW, n, batch, np.empty(0), source, rng)
+        kernels.draw_counts(LAW, 0, n, batch, np.empty(0), source, rng)
         row[:] = count_i[:n]
     return found
 

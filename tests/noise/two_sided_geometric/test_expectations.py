@@ -21,7 +21,7 @@ def expected(cases):
     batch, n = new_expectations(), len(cases)
     _, report_i, rate_i, alpha_i, ratio_i, _ = batch
     report_i[:n], rate_i[:n], alpha_i[:n] = np.array(cases).T
-    return kernels.expect_counts(LAW, n, batch), ratio_i[:n].copy()
+    return kernels.expect_counts(LAW, 0, n, batch), ratio_i[:n].copy()
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

@@ -31,12 +31,12 @@ def of_no_report(law, rate, level):
 
 @njit
 def expected(law, n, batch):
-    return stubs.expect_counts(law, n, batch)
+    return stubs.expect_counts(law, 0, n, batch)
 
 
 @njit
 def draw(law, n, batch, source, rng):
-    stubs.draw_counts(law, n, batch, np.empty(0), source, rng)
+    stubs.draw_counts(law, 0, n, batch, np.empty(0), source, rng)
 
 
 @njit

@@ -29,9 +29,13 @@ TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after
 
 
 def movable(model: Factorization) -> bool:
-    """Whether moves know the model: a product of two free factors with one gamma prior each, and two components."""
+    """Whether moves know the model: a product of two free factors with one gamma prior each, and two components.
+
+    Parameters of the likelihood that vary by row or column would need other exposures than one per row.
+    """
     return (
         model.product_of_two
+        and set(model.likelihood.parameter_axes.values()) <= {"all"}
         and len(model.spec.latent) == 1
         and model.n_components > 1
         and all(

@@ -66,7 +66,7 @@ def any_noise(n, batch):
 
 
 @subroutine(error_model="numpy")
-def draw_counts(law, n, batch, tally, source, rng):
+def draw_counts(law, row, n, batch, tally, source, rng):
     """count_i ~ w(y) at report_i > 0, rate_i and alpha_i (mathematics, equation 2.1) of the first n entries.
 
     Where none of them is noisy, all stay as they are.

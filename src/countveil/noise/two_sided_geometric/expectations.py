@@ -68,7 +68,7 @@ def add_up(n, j, term_i, total_i, moment_i):
 
 
 @subroutine(error_model="numpy")
-def expect_counts(law, n, batch):
+def expect_counts(law, row, n, batch):
     """ratio_i = E[y | report_i, rate_i] / rate_i; returns the sum of log P(report_i | rate_i) + rate_i."""
     _, report_i, rate_i, alpha_i, ratio_i, (lower_i, upper_i, term_i, total_i, moment_i) = batch
     for i in range(n):

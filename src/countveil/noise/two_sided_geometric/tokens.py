@@ -227,7 +227,7 @@ def draw_anew(n, batch, factors, cells, counts, source, rng):
     """Draw the counts of a batch of cells from their own laws. Tokens that a cell lacks are drawn and counted here."""
     report_v, seen_v = cells
     column_i, report_i, rate_i, _, count_i, _ = batch
-    draw_counts(LAW, n, batch, report_i[:0], source, rng)
+    draw_counts(LAW, 0, n, batch, report_i[:0], source, rng)  # the same law in all rows
     for i in range(n):
         v = column_i[i]
         seen = np.int64(seen_v[v])

@@ -1,0 +1,104 @@
+"""The negative binomial distribution, compiled: log mass, and the bursts that a count comes in.
+
+A count of NB(s, p) comes in bursts: their number is Poisson with mean -s log(1 - p), and each has a logarithmic size
+(mathematics, section 13). Given the count, the number of bursts is that of occupied tables in a Chinese restaurant.
+"""
+
+import math
+
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.gamma import digamma
+from countveil.kernels.poisson import stirling_error
+
+FEW = 16
+FIRST_JUMP = 64  # up to here every unit of a count is visited
+
+
+@subroutine
+def log_rising(s, n):
+    """log of Gamma(s + n) / (Gamma(s) n!), without differences of logarithms that are far larger than it."""
+    if n <= FEW:
+        product = 1.0
+        for i in range(n):
+            product *= (s + i) / (i + 1.0)
+        return math.log(product)
+    if s > n:
+        grown = n * math.log(s) + (s + n - 0.5) * math.log1p(n / s) - n
+        return grown + stirling_error(s + n) - stirling_error(s) - math.lgamma(n + 1.0)
+    beyond = s - 1.0
+    grown = beyond * math.log(n + 1.0) + (n + s - 0.5) * math.log1p(beyond / (n + 1.0)) - beyond
+    return grown + stirling_error(s + n) - stirling_error(n + 1.0) - math.lgamma(s)
+
+
+@subroutine
+def negative_binomial_logpmf(n, s, p):
+    """log of Gamma(s + n) / (Gamma(s) n!) (1 - p)^s p^n (13.1)."""
+    return log_rising(s, n) + s * math.log1p(-p) + n * math.log(p)
+
+
+@subroutine
+def expected_bursts(n, s):
+    """s (digamma(s + n) - digamma(s)), the mean number of bursts of a count n of NB(s, p) (13.4)."""
+    if n == 0:
+        return 0.0
+    if s < 1.0:  # the first burst is certain
+        return 1.0 + s * (digamma(s + n) - digamma(s + 1.0))
+    if s < 100.0:
+        return s * (digamma(s + n) - digamma(s))
+    end = s + n
+    square = 1.0 / (s * s) - 1.0 / (end * end)  # of the asymptotic series, difference by difference
+    series = n / (2.0 * s * end) + square / 12.0 - square * (1.0 / (s * s) + 1.0 / (end * end)) / 120.0
+    return s * (math.log1p(n / s) + series)
+
+
+@subroutine
+def log_none_before(k, s):
+    """log Gamma(k) - log Gamma(s + k) for k >= FIRST_JUMP: differences are log P(no burst begins in between)."""
+    return (
+        s
+        - s * math.log(k)
+        - (k + s - 0.5) * math.log1p(s / k)
+        + stirling_error(float(k))
+        - stirling_error(s + k)
+    )
+
+
+@subroutine
+def next_burst(k, n, s, uniform):
+    """The first unit from k on, k >= FIRST_JUMP, at which a burst begins; n if there is none before n.
+
+    It is the greatest j with P(none from k to j - 1) > uniform, found by inversion from a close guess.
+    """
+    target = math.log(uniform) + log_none_before(k, s)
+    if log_none_before(n, s) > target:
+        return n
+    middle = 0.5 * (s - 1.0)
+    log_guess = math.log(k + middle) - math.log(uniform) / s
+    j = n - 1
+    if log_guess < math.log(n + middle):
+        j = min(max(int(math.exp(log_guess) - middle), k), n - 1)
+    while j > k and log_none_before(j, s) <= target:
+        j -= 1
+    while j + 1 < n and log_none_before(j + 1, s) > target:
+        j += 1
+    return j
+
+
+@subroutine
+def draw_bursts(n, s, rng):
+    """The number of bursts of a count n of NB(s, p): sum over i < n of Bernoulli(s / (s + i)) (13.4).
+
+    The work grows with the bursts, not with the count: where they are rare, the next one is found by inversion.
+    """
+    one_by_one = min(n, max(FIRST_JUMP, int(min(8.0 * s, float(n)))))
+    bursts = min(n, 1)
+    for i in range(1, one_by_one):
+        if rng.random() * (s + i) < s:
+            bursts += 1
+    i = one_by_one
+    while i < n:
+        i = next_burst(i, n, s, 1.0 - rng.random())
+        if i < n:
+            bursts += 1
+            i += 1
+    return bursts

@@ -1,0 +1,40 @@
+"""Slice sampling of many numbers at once, each with a density of its own (Neal 2003, stepping out and shrinking)."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+WIDTH = 1.0
+
+
+def draw_on_slices(
+    log_density: Callable[[np.ndarray], np.ndarray],
+    now: np.ndarray,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """New values (n,) that leave each density as it is; ``log_density`` takes and returns (n,) numbers.
+
+    Densities are zero outside of ``bounds``; values are between them.
+    """
+    least, most = bounds
+    level = log_density(now) - rng.standard_exponential(now.shape)
+    low = np.maximum(now - WIDTH * rng.random(now.shape), least)
+    high = np.minimum(low + WIDTH, most)
+    for end, step, limit in ((low, -WIDTH, least), (high, WIDTH, most)):
+        outward = (end != limit) & (log_density(end) > level)
+        while outward.any():
+            end[outward] = np.clip(end[outward] + step, least, most)
+            outward &= (end != limit) & (log_density(end) > level)
+    new = now.copy()
+    left = np.ones(now.shape, dtype=bool)
+    while left.any():
+        tried = low + (high - low) * rng.random(now.shape)
+        accepted = log_density(tried) > level
+        new[left & accepted] = tried[left & accepted]
+        left &= ~accepted & (low < high)
+        below = left & (tried < now)
+        low[below] = tried[below]
+        above = left & ~below
+        high[above] = tried[above]
+    return new

@@ -1,0 +1,244 @@
+"""Fits of counts that come in bursts: what they find, how bursty counts are, their files, and what is refused."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import countveil as cv
+from countveil.inference.file_checks import check_tree
+from countveil.inference.scoring import total_rate
+from countveil.report.check import check, noise_of
+from tests.joint import two_sided_geometric
+
+SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+BURSTY = SHORT | {"likelihood": "negative-binomial"}
+SIZE = (80, 30)
+WORDS = [f"w{v}" for v in range(SIZE[1])]
+
+
+def planted(seed=3):
+    """(counts, p of each column, expected counts)."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], 2)), rng.dirichlet(np.full(SIZE[1], 0.5), 2)
+    rate, p = 30.0 * theta @ phi + 1e-3, rng.beta(6.0, 3.0, SIZE[1])
+    s = rate / -np.log1p(-p)
+    return rng.negative_binomial(s, 1.0 - p), p, s * p / (1.0 - p)
+
+
+def fitted(model, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data, **options)
+
+
+@pytest.fixture(scope="module")
+def data():
+    counts, _, _ = planted()
+    noise = two_sided_geometric(np.full(SIZE, 0.5), np.random.default_rng(4))
+    return cv.PrivatizedCounts(counts + noise, 0.5, column_labels=WORDS)
+
+
+@pytest.fixture(scope="module")
+def by_column(data):
+    return fitted(cv.TopicModel(2, dispersion="column", start="em", **BURSTY), data)
+
+
+def test_the_dispersion_of_each_column_is_found(by_column):
+    _, p, _ = planted()
+    found = by_column.dispersions()
+    assert list(found) == ["word", "p", "lower", "upper", "variance_over_mean"]
+    assert list(found["word"]) == WORDS
+    inside = ((found["lower"] < p) & (p < found["upper"])).sum()
+    assert stats.binom.cdf(inside, SIZE[1], 0.9) > 0.001
+    draws = by_column.posterior["posterior"]["p"]
+    assert draws.dims == ("chain", "draw", "word")
+    np.testing.assert_allclose(found["variance_over_mean"], (1.0 / (1.0 - draws)).mean(("chain", "draw")))
+    assert {"p", "p_mean", "p_concentration"} <= set(by_column.diagnostics().table.index)
+
+
+def test_rates_are_expected_counts(by_column):
+    counts, _, expected = planted()
+    rate = by_column.rate()
+    assert float(rate.sum()) == pytest.approx(counts.sum(), rel=0.1)
+    assert np.corrcoef(rate.to_numpy().ravel(), expected.ravel())[0, 1] > 0.9
+    totals, means = [], np.zeros(SIZE)
+    for (theta, phi), own in zip(by_column.matrix_draws(), by_column.parameter_draws(), strict=True):
+        mean = theta @ phi.T * own[0] / (-np.log1p(-own[0]) * (1.0 - own[0]))
+        totals.append(mean.sum())
+        means += mean / 120
+    np.testing.assert_allclose(rate, means, rtol=1e-6)
+    kept = by_column.posterior["sample_stats"]["total_rate"].to_numpy().ravel()
+    np.testing.assert_allclose(kept, totals, rtol=1e-4)
+    assert total_rate(by_column.model_, list(by_column.model_.matrices([theta, phi])), own) == (
+        pytest.approx(totals[-1])
+    )
+
+
+def test_simulated_reports_and_checks_follow_the_dispersion(by_column, data):
+    simulated = by_column.predict_reports(200, np.random.default_rng(1)).sum(("doc", "word")).to_numpy()
+    by_noise = data.noise.mean_at_zero(0.5) * np.prod(SIZE)
+    expected = float(by_column.rate().sum())
+    assert expected < simulated.mean() < expected + 1.2 * by_noise
+    assert simulated.std() > 1.5 * np.sqrt(simulated.mean())
+    assert noise_of(by_column, data).sum_of_rates == pytest.approx(expected)
+    assert all(each.verdict for each in check(by_column, data, np.random.default_rng(2)).statistics)
+
+
+def test_simulated_counts_are_of_each_draws_own_law(by_column):
+    drawn = by_column.predict_counts(400, np.random.default_rng(1))
+    assert drawn.dims == ("table", "doc", "word")
+    column = drawn.sum("doc").to_numpy()
+    error = column.std(axis=0) / np.sqrt(400)
+    assert np.abs((column.mean(axis=0) - by_column.rate().sum("doc").to_numpy()) / error).max() < 5.0
+    with pytest.raises(ValueError, match="n must be"):
+        by_column.predict_counts(0, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("dispersion", ["global", "column", "row"])
+def test_scores_of_a_draw_are_the_sum_of_those_of_its_cells(data, dispersion):
+    many = data.take(np.tile(np.arange(SIZE[0]), 4))  # in several blocks
+    fit = fitted(cv.TopicModel(2, dispersion=dispersion, **BURSTY | {"draws": 3, "tune": 3}), many)
+    by_cell = fit.log_likelihood(many).sum("cell")
+    np.testing.assert_allclose(by_cell, fit.posterior["sample_stats"]["log_likelihood"], rtol=1e-6)
+
+
+def test_a_file_keeps_the_parameters(by_column, data, tmp_path):
+    by_column.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.model_.likelihood.dispersion == "column"
+    assert again.dispersions().equals(by_column.dispersions())
+    np.testing.assert_array_equal(again.rate(), by_column.rate())
+    cells = np.zeros(SIZE, dtype=bool)
+    cells[:3] = True
+    np.testing.assert_array_equal(again.log_predictive(data, cells), by_column.log_predictive(data, cells))
+    np.testing.assert_array_equal(
+        again.transform(data.take(np.arange(3))), by_column.transform(data.take(np.arange(3)))
+    )
+
+
+@pytest.mark.parametrize("change", ["range", "missing"])
+def test_a_file_with_other_parameters_is_refused(by_column, tmp_path, change):
+    tree = by_column.posterior.copy(deep=True)
+    values = tree["posterior"].dataset
+    if change == "range":
+        values["p"][0, 0, 0] = 1.5
+    else:
+        values = values.drop_vars("p_mean")
+    tree["posterior"].dataset = values
+    with pytest.raises(ValueError, match=r"must hold p from .* got another|must hold p_mean .* got none"):
+        check_tree(tree, by_column.model_, by_column._layout(by_column.model_.spec))
+
+
+def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
+    hidden = np.random.default_rng(5).random(SIZE) < 0.1
+    reports = np.zeros(SIZE, dtype=np.int64)
+    reports[data.row_numbers, data.columns] = data.reports
+    masked = cv.PrivatizedCounts(reports, 0.5, hidden)
+    bursty, poisson = (
+        float(
+            fitted(cv.TopicModel(2, **options), masked)
+            .log_predictive(cv.PrivatizedCounts(reports, 0.5), hidden)
+            .sum()
+        )
+        for options in (BURSTY, SHORT)
+    )
+    assert bursty > poisson + 20.0
+
+
+@pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.7])
+@pytest.mark.parametrize("kind", ["blocks", "tensor"])
+def test_other_models_fit(kind, dispersion):
+    rng = np.random.default_rng(6)
+    counts = rng.negative_binomial(0.8, 0.3, (20, 20) if kind == "blocks" else (20, 5, 4))
+    noise = two_sided_geometric(np.full(counts.shape, 0.1), rng)
+    model = (
+        cv.BlockModel(2, dispersion=dispersion, **BURSTY)
+        if kind == "blocks"
+        else cv.TensorModel(2, modes=["a", "b", "c"], dispersion=dispersion, **BURSTY)
+    )
+    fit = fitted(model, cv.PrivatizedCounts(counts + noise, 0.1))
+    seen = counts if kind == "tensor" else counts - np.diag(np.diag(counts))
+    rate = fit.rate().to_numpy()
+    total = rate.sum() if kind == "tensor" else rate.sum() - np.trace(rate)
+    assert total == pytest.approx(seen.sum(), rel=0.2)
+    dims = {
+        "blocks": {"column": ["receiver"], "row": ["sender"]},
+        "tensor": {"column": ["b", "c"], "row": ["a"]},
+    }
+    found = fit.dispersions()
+    assert list(found)[:-4] == dims[kind].get(dispersion, []) or dispersion == 0.7
+    assert len(found) == {"row": 20, "column": 20}.get(dispersion, 1)
+
+
+@pytest.mark.parametrize("wrapped", [cv.ExactCounts, cv.NaiveCounts])
+def test_counts_without_noise(wrapped):
+    counts, p, _ = planted()
+    fit = fitted(cv.TopicModel(2, dispersion="global", **BURSTY), wrapped(counts))
+    assert float(fit.rate().sum()) == pytest.approx(counts.sum(), rel=0.05)
+    found = fit.dispersions(uncalibrated=wrapped is cv.NaiveCounts)
+    assert abs(found["p"][0] - p.mean()) < 0.12
+
+
+def test_signed_and_truncated_reports_give_the_same_draws(data):
+    counts, _, _ = planted()
+    reports = counts + two_sided_geometric(np.full(SIZE, 0.5), np.random.default_rng(4))
+    options = BURSTY | {"draws": 3, "tune": 3, "chains": 1, "dispersion": "row"}
+    one, other = (
+        fitted(cv.TopicModel(2, **options), cv.PrivatizedCounts(x, 0.5))
+        for x in (reports, np.maximum(reports, 0))
+    )
+    np.testing.assert_array_equal(one.posterior["posterior"]["p"], other.posterior["posterior"]["p"])
+
+
+@pytest.mark.parametrize("dispersion", ["column", "row"])
+def test_draws_do_not_depend_on_threads_and_resume(data, dispersion, tmp_path, monkeypatch):
+    rows = np.tile(np.arange(SIZE[0]), 4)  # enough for several blocks
+    many = data.take(rows)
+    options = BURSTY | {"draws": 4, "tune": 3, "dispersion": dispersion}
+    whole = fitted(cv.TopicModel(2, **options), many)
+    threads = fitted(cv.TopicModel(2, **options | {"threads": 3}), many)
+    path = tmp_path / "chains.npz"
+    monkeypatch.setattr("countveil.inference.checkpoint.fingerprint", lambda *_: "the same")
+    fitted(cv.TopicModel(2, **options | {"draws": 2}), many, checkpoint=path)
+    resumed = fitted(cv.TopicModel(2, **options), many, checkpoint=path, resume=True)
+    for name in ("p", "p_mean", "theta"):
+        draws = [fit.posterior["posterior"][name].to_numpy() for fit in (whole, threads, resumed)]
+        np.testing.assert_array_equal(draws[0], draws[1])
+        np.testing.assert_array_equal(draws[0], draws[2])
+
+
+def test_a_checkpoint_of_another_dispersion_is_refused(data, tmp_path):
+    options = BURSTY | {"draws": 2, "tune": 1, "chains": 1}
+    path = tmp_path / "chains.npz"
+    fitted(cv.TopicModel(2, dispersion=0.6, **options), data, checkpoint=path)
+    with pytest.raises(ValueError, match="same data and settings"):
+        cv.TopicModel(2, dispersion=0.7, **options).fit(data, checkpoint=path, resume=True)
+
+
+@pytest.mark.parametrize("method", ["augmented-gibbs", "cavi", "bessel-cavi", "em", "svi"])
+def test_methods_that_do_not_fit_bursts_say_so(data, method):
+    message = rf"likelihood must be one of \['poisson'\] for method '{method}', got 'negative-binomial'"
+    with pytest.raises(ValueError, match=message):
+        cv.TopicModel(2, method=method, **BURSTY).fit(data)
+
+
+def test_what_makes_no_sense_is_refused_in_words(data, by_column):
+    with pytest.raises(
+        ValueError, match=r"dispersion goes with likelihood 'negative-binomial', got .* 'poisson'"
+    ):
+        cv.TopicModel(2, dispersion="column").fit(data)
+    with pytest.raises(ValueError, match=r"likelihood must be one of .* got 'normal'"):
+        cv.TopicModel(2, likelihood="normal").fit(data)
+    with pytest.raises(ValueError, match=r"dispersion must be one of .* got 'word'"):
+        cv.TopicModel(2, likelihood="negative-binomial", dispersion="word").fit(data)
+    with pytest.raises(
+        ValueError, match=r"dispersions go with likelihood 'negative-binomial', got .* 'poisson'"
+    ):
+        fitted(cv.TopicModel(2, **SHORT | {"draws": 2, "tune": 1}), data).dispersions()
+    with pytest.raises(ValueError, match="interval must"):
+        by_column.dispersions(1.5)
+    rows = fitted(cv.TopicModel(2, dispersion="row", **BURSTY | {"draws": 2, "tune": 1}), data)
+    with pytest.raises(ValueError, match="transform needs a dispersion that new rows have too"):
+        rows.transform(data)

@@ -1,0 +1,172 @@
+"""Checks of section 13: counts that come in bursts."""
+
+from itertools import product
+from math import exp, log, log1p
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import stats
+from scipy.special import digamma, gammaln
+
+from countveil.evaluation import predictive_log_score
+from countveil.likelihoods import NegativeBinomial, Unseen
+from countveil.likelihoods.negative_binomial import log_density
+from countveil.noise.two_sided_geometric.negative_binomial import score_and_bursts
+from tests.formulas.brute import formula, same
+
+PS, RATES, ALPHAS = (0.05, 0.5, 0.9), (1e-3, 0.4, 6.0), (0.1, 0.5, 0.9)
+MOST = 1500
+Y = np.arange(MOST)
+
+
+def compound(mu, p, most=120):
+    """P(y) of a Poisson number of logarithmic sizes, by convolving one size after another."""
+    size = np.zeros(most)
+    size[1:] = -(p ** np.arange(1.0, most)) / np.arange(1, most) / log1p(-p)
+    law, power = np.zeros(most), np.eye(1, most)[0]
+    for bursts in range(60):
+        law += stats.poisson.pmf(bursts, mu) * power
+        power = np.convolve(power, size)[:most]
+    return law
+
+
+def negative_binomial(y, s, p):
+    """The mass as printed."""
+    return np.exp(gammaln(s + y) - gammaln(s) - gammaln(y + 1.0) + s * log1p(-p) + y * log(p))
+
+
+def kernel(r, alpha):
+    """P(r | y) of a report that is not truncated."""
+    return (1 - alpha) / (1 + alpha) * alpha ** np.abs(r - Y)
+
+
+def report(r, mu, alpha, p):
+    """P(r | mu) by adding up."""
+    return negative_binomial(Y, mu / -log1p(-p), p) @ kernel(r, alpha)
+
+
+def tables(y, s):
+    """P(l) of the occupied tables of y guests, guest by guest."""
+    law = np.eye(1, y + 2)[0]
+    for i in range(y):
+        law = law * (1 - s / (s + i)) + np.roll(law, 1) * s / (s + i)
+    return law
+
+
+@formula("13.1")
+def law():
+    """P(y) = Gamma(s + y) / (Gamma(s) y!) (1 - p)^s p^y,   s = mu / q,   q = -log(1 - p),
+    E[y] = s p / (1 - p),   Var[y] = E[y] / (1 - p)"""
+    for p, mu in product((0.05, 0.5, 0.8), RATES):
+        s = mu / -log1p(-p)
+        same(negative_binomial(np.arange(60), s, p), compound(mu, p)[:60], 1e-9, 1e-14)
+        mass = negative_binomial(Y, s, p)
+        mean = mass @ Y
+        same(s * p / (1 - p), mean)
+        same(mean / (1 - p), mass @ (Y - mean) ** 2)
+        same(NegativeBinomial(p).mean(mu), mean)
+
+
+@formula("13.2")
+def no_burst():
+    """P(r | mu) = (1 - alpha) / (1 + alpha) alpha^-r exp(-(1 - h) mu),   h = log(1 - p alpha) / log(1 - p),   r <= 0"""
+    for p, mu, alpha, r in product(PS, RATES, ALPHAS, (0, -1, -4)):
+        h = log(1 - p * alpha) / log(1 - p)
+        same((1 - alpha) / (1 + alpha) * alpha**-r * exp(-(1 - h) * mu), report(r, mu, alpha, p))
+        same(NegativeBinomial(p).exposure(alpha), 1 - h)
+
+
+@formula("13.3")
+def ratios():
+    """w(y) / w(y - 1) = p / alpha (s + y - 1) / y if y <= r,   p alpha (s + y - 1) / y if y > r"""
+    for p, mu, alpha, r in product(PS, RATES, ALPHAS, (1, 7, 30)):
+        s = mu / -log1p(-p)
+        w = (negative_binomial(Y, s, p) * kernel(r, alpha))[:80]
+        y = Y[1:80]
+        printed = np.where(y <= r, p / alpha, p * alpha) * (s + y - 1) / y
+        same(printed, w[1:] / w[:-1])
+        same(exp(score_and_bursts(r, s, p, alpha)[0]), report(r, mu, alpha, p))
+
+
+@formula("13.4")
+def bursts():
+    """l | y = sum over i = 0, ..., y - 1 of Bernoulli(s / (s + i)),   E[l | y] = s (psi(s + y) - psi(s))"""
+    for p, mu in product((0.05, 0.5, 0.8), RATES):
+        s, size = mu / -log1p(-p), np.zeros(14)
+        size[1:] = -(p ** np.arange(1.0, 14)) / np.arange(1, 14) / log1p(-p)
+        power, joint = np.eye(1, 14)[0], []
+        for number in range(14):
+            joint.append(stats.poisson.pmf(number, mu) * power)
+            power = np.convolve(power, size)[:14]
+        for y in (1, 2, 5, 12):
+            bayes = np.array(joint)[:, y] / np.array(joint)[:, y].sum()
+            same(tables(y, s)[:14], bayes[: y + 2], 1e-8, 1e-13)
+            same(s * (digamma(s + y) - digamma(s)), bayes @ np.arange(14), 1e-8)
+
+
+@formula("13.5")
+def gradient():
+    """d log P(r | mu) / d mu = E[l | r, mu] / mu - 1"""
+    for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-3, 0, 1, 9)):
+        s = mu / -log1p(-p)
+        weights = negative_binomial(Y, s, p) * kernel(r, alpha)
+        expected = weights @ (s * (digamma(s + Y) - digamma(s))) / weights.sum()
+        low, high = (log(report(r, mu * (1 + step), alpha, p)) for step in (-1e-5, 1e-5))
+        same(expected / mu - 1, (high - low) / (2e-5 * mu), 1e-6, 1e-6)
+        if r > 0:
+            same(score_and_bursts(r, s, p, alpha)[1], expected)
+
+
+@formula("13.6")
+def conditional():
+    """p(p | all else) = const p^(Y + a - 1) (1 - p)^(b - 1) q^-L exp(-sum over alpha of (1 - h(p, alpha)) M(alpha))"""
+    a, b, seen, parts = 2.0, 3.0, ((4, 0.7), (1, 0.2), (9, 2.0)), (2, 1, 5)
+    unseen = ((0.5, 0.3), (0.5, 1.1), (0.8, 0.4))
+    total, number = sum(y for y, _ in seen), sum(parts)
+    found, brute = [], []
+    for p in np.linspace(0.05, 0.95, 19):
+        q, levels = -log1p(-p), (0.5, 0.8)
+        exposed = sum(
+            (1 - log(1 - p * x) / log(1 - p)) * sum(mu for alpha, mu in unseen if alpha == x) for x in levels
+        )
+        printed = p ** (total + a - 1) * (1 - p) ** (b - 1) * q**-number * exp(-exposed)
+        joint = stats.beta(a, b).pdf(p) * np.prod([report(0, mu, alpha, p) for alpha, mu in unseen])
+        for (y, mu), l in zip(seen, parts, strict=True):  # noqa: E741
+            s = mu / q
+            joint *= negative_binomial(y, s, p) * tables(y, s)[l]
+        found.append(printed)
+        brute.append(joint)
+    same(np.array(found) / sum(found), np.array(brute) / sum(brute))
+    logits = np.linspace(-2.0, 2.0, 19)
+    p = 1 / (1 + np.exp(-logits))
+    sums = Unseen(np.array([0.5, 0.8]), np.repeat([[1.4], [0.4]], 19, axis=1))
+    library = np.exp(log_density(logits, np.full(19, total), np.full(19, number), sums, a, b))
+    exposed = sum((1 - np.log(1 - p * x) / np.log(1 - p)) * m for x, m in ((0.5, 1.4), (0.8, 0.4)))
+    printed = p ** (total + a) * (1 - p) ** b * (-np.log(1 - p)) ** -float(number) * np.exp(-exposed)
+    same(library / library.sum(), printed / printed.sum())
+
+
+class Fit:
+    """What the score asks of a fit: two draws of two cells."""
+
+    axes, model_ = {"a": [0], "b": [0, 1]}, SimpleNamespace(likelihood=NegativeBinomial("global"))
+
+    def as_matrix(self, values):
+        return np.asarray(values)
+
+    def matrix_draws(self):
+        return [(np.ones((1, 1)), np.array([[0.4], [2.0]])), (np.ones((1, 1)), np.array([[0.9], [1.0]]))]
+
+    def parameter_draws(self):
+        return [(np.array([0.5]),), (np.array([0.8]),)]
+
+
+@formula("13.7")
+def predictive():
+    """score = sum_i log( mean over draws of P(y_i | draw) ) / sum_i y_i"""
+    y, fit = np.array([[3, 0]]), Fit()
+    masses = [
+        negative_binomial(y, phi.T / -np.log1p(-p), float(p[0]))
+        for (_, phi), (p,) in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True)
+    ]
+    same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())

@@ -1,0 +1,105 @@
+"""The negative binomial distribution and its bursts, against high precision and sums of Bernoulli variables."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from numba import njit
+
+from countveil.kernels import negative_binomial as kernels
+from tests import reference
+from tests.joint import FALSE_ALARM
+
+SHAPES = (1e-150, 1e-12, 0.01, 0.7, 1.0, 12.0, 50.0, 99.0, 101.0, 1e5, 1e12)
+COUNTS = (0, 1, 2, 15, 16, 17, 100, 5000, 10**6)
+BURSTS = [
+    (1, 0.5),
+    (3, 0.5),
+    (64, 0.1),
+    (65, 0.1),
+    (300, 0.02),
+    (5000, 0.3),
+    (5000, 4.0),
+    (100_000, 0.01),
+    (90, 1e4),
+]
+DRAWS = 40_000
+
+
+@njit
+def many(n, s, draws, rng):
+    found = np.empty(draws, dtype=np.int64)
+    for i in range(draws):
+        found[i] = kernels.draw_bursts(n, s, rng)
+    return found
+
+
+def bursts_law(n, s, terms=400):
+    """P(0), P(1), ... of the sum over i < n of Bernoulli(s / (s + i)), one variable after another."""
+    law = np.zeros(min(n, terms) + 1)
+    law[0] = 1.0
+    for i in range(n):
+        chance = s / (s + i)
+        law[1:] = law[1:] * (1.0 - chance) + law[:-1] * chance
+        law[0] *= 1.0 - chance
+    return law
+
+
+@pytest.mark.parametrize("s", SHAPES)
+def test_the_log_mass_is_exact(s):
+    with mp.workdps(60):
+        for n in COUNTS:
+            exact = mpmath.loggamma(mpf(s) + n) - mpmath.loggamma(mpf(s)) - mpmath.loggamma(n + 1)
+            assert abs(kernels.log_rising(s, n) - exact) <= 1e-13 * max(1, abs(exact))
+            for p in (1e-6, 0.5, 0.999):
+                terms = exact, s * mpmath.log1p(-mpf(p)), n * mpmath.log(mpf(p))
+                error = abs(kernels.negative_binomial_logpmf(n, s, p) - sum(terms))
+                assert error <= 1e-13 * max(1, *map(abs, terms))
+
+
+@pytest.mark.parametrize("s", SHAPES)
+def test_expected_bursts_are_exact(s):
+    with mp.workdps(180):
+        for n in COUNTS[1:]:
+            exact = mpf(s) * (mpmath.digamma(mpf(s) + n) - mpmath.digamma(mpf(s)))
+            assert reference.relative_error(kernels.expected_bursts(n, s), exact) < 1e-12
+    assert kernels.expected_bursts(0, s) == 0.0
+
+
+@pytest.mark.parametrize(("n", "s"), BURSTS)
+def test_bursts_have_the_law_of_occupied_tables(n, s):
+    found = many(n, s, DRAWS, np.random.default_rng(7))
+    assert found.min() >= 1
+    law = bursts_law(n, s)
+    assert reference.chi_square_p_value(found, 0, law) > FALSE_ALARM / len(BURSTS)
+    if n > 60:
+        wrong = bursts_law(n, 1.1 * s if s < 1e3 else 0.5 * s)
+        assert reference.chi_square_p_value(found, 0, wrong) < FALSE_ALARM
+
+
+def test_many_bursts_have_the_right_mean_and_variance():
+    n, s = 200_000, 12.0
+    chances = s / (s + np.arange(n))
+    found, variance = many(n, s, DRAWS, np.random.default_rng(8)), (chances * (1.0 - chances)).sum()
+    assert abs(found.mean() - chances.sum()) < 4.0 * math.sqrt(variance / DRAWS)
+    assert abs(found.var() / variance - 1.0) < 4.0 * math.sqrt(2.0 / DRAWS)
+
+
+@pytest.mark.parametrize("s", [1e-150, 1e-12, 1e18])
+def test_bursts_at_the_ends(s):
+    """A shape of nothing makes one burst of any count, a large one makes a burst of every unit."""
+    assert (many(10**6, s, 3, np.random.default_rng(9)) == (1 if s < 1.0 else 10**6)).all()
+    assert (many(0, s, 3, np.random.default_rng(9)) == 0).all()
+
+
+def test_where_the_next_burst_begins_is_exact():
+    """The greatest j with P(none before j) > uniform, found by going through all of them."""
+    k, n, s = 70, 3000, 0.6
+    chance = np.cumprod(
+        np.concatenate([[1.0], np.arange(k, n) / (s + np.arange(k, n))])
+    )  # none from k to j - 1
+    for uniform in np.linspace(0.003, 0.9999, 400):
+        expected = n if chance[-1] > uniform else k + np.flatnonzero(chance > uniform)[-1]
+        assert kernels.next_burst(k, n, s, uniform) == expected

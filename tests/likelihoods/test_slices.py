@@ -1,0 +1,54 @@
+"""Slices of many densities at once, against the densities."""
+
+import numpy as np
+from scipy import stats
+
+from countveil.likelihoods.slices import draw_on_slices
+from tests.joint import FALSE_ALARM
+
+MEANS, SPREADS = np.array([-3.0, 0.0, 5.0]), np.array([0.05, 1.0, 7.0])
+SWEEPS, THIN = 12_000, 6
+
+
+def log_density(values):
+    return -0.5 * ((values - MEANS) / SPREADS) ** 2
+
+
+def chain(bounds, density=log_density):
+    """(n, 3) thinned draws, from a start inside the bounds."""
+    rng, now, found = np.random.default_rng(2), np.clip(MEANS, *bounds), []
+    for sweep in range(SWEEPS):
+        now = draw_on_slices(density, now, bounds, rng)
+        if sweep % THIN == 0:
+            found.append(now)
+    return np.array(found)
+
+
+def test_each_number_has_its_own_density():
+    found = chain((-100.0, 100.0))
+    for i in range(3):
+        right, wrong = (
+            stats.kstest(found[:, i], stats.norm(MEANS[i] + shift * SPREADS[i], SPREADS[i]).cdf).pvalue
+            for shift in (0.0, 0.2)
+        )
+        assert right > FALSE_ALARM
+        assert wrong < FALSE_ALARM
+
+
+def test_bounds_cut_a_density_off():
+    low, high = -4.0, 6.0
+    found = chain((low, high))
+    assert ((found >= low) & (found <= high)).all()
+    law = stats.truncnorm((low - 5.0) / 7.0, (high - 5.0) / 7.0, 5.0, 7.0)
+    assert stats.kstest(found[:, 2], law.cdf).pvalue > FALSE_ALARM
+
+
+def test_a_number_at_its_bound_can_leave_it():
+    rng, now = np.random.default_rng(3), np.full(3, 1.0)
+    assert (draw_on_slices(lambda x: -0.5 * x**2, now, (-1.0, 1.0), rng) < 1.0).all()
+
+
+def test_what_comes_in_stays():
+    now = np.zeros(3)
+    draw_on_slices(log_density, now, (-100.0, 100.0), np.random.default_rng(4))
+    assert (now == 0.0).all()
