@@ -6,8 +6,8 @@ import pytest
 
 import countveil as cv
 from countveil.privacy._text import plain
-from countveil.report import load_fit, render, write_report
-from countveil.report.page import in_words, trust
+from countveil.report import load_fit, page, render, write_report
+from countveil.report.page import in_words, lost, trust
 from countveil.report.sections import cards, number, percent
 from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
 
@@ -224,6 +224,7 @@ def test_the_verdict_in_a_word(topic_fit, release):
         table["r_hat"], table["ess_bulk"], table["ess_tail"] = r_hat, ess, ess
         assert trust(table) == word
     table["ess_tail"] = np.nan
+    assert trust(table, lost=True) == "bad"
     assert trust(table.assign(ess_bulk=np.nan)) == "unknown"
 
 
@@ -255,3 +256,13 @@ def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[report\]'"):
         render(topic_fit)
+
+
+def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
+    fit = cv.TopicModel(2, **QUICK).fit(release_of(np.random.default_rng(1).poisson(2.0, (6, 5))))
+    (part,) = fit.parts
+    monkeypatch.setattr(page, "trust", lambda table, lost: "bad" if lost else "good")
+    for n, wanted in ((1, False), (2, True)):
+        monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
+        assert lost(fit) is wanted
+        assert ("should not be trusted" in render(fit)) is wanted

@@ -112,7 +112,7 @@ def gathered(
         "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
         "why_no_intervals": fit.why_no_intervals,
         "verdict": diagnostics.verdict,
-        "trust": trust(diagnostics.table),
+        "trust": trust(diagnostics.table, lost(fit)),
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
@@ -179,8 +179,15 @@ def spread(values: np.ndarray, form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def trust(table: pd.DataFrame) -> str:
-    """good, fair, bad or unknown: a word for the verdict, never a colour alone."""
+def lost(fit: FactorizationEstimator) -> bool:
+    """Whether the data determine no component of some kind."""
+    return any(n == total for n, total in fit.undetermined().values())
+
+
+def trust(table: pd.DataFrame, lost: bool = False) -> str:
+    """good, fair, bad or unknown: a word for the verdict, never a colour alone. Lost components are bad."""
+    if lost:
+        return "bad"
     if "converged" in table:
         share = float(table["signal_share"].iloc[0])
         if not np.isfinite(share) or share < SIGNAL_LEAST:
