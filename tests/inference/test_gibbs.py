@@ -5,6 +5,8 @@ step given the reports, then new reports given the parameters, over and over. An
 both ways if the step is right in every part: the law of the count, allocation, gamma updates, exposures.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -252,6 +254,8 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
 
 class CountsSweeps(Poisson):
     """A likelihood with a parameter, to which every sweep adds what it tallied and a draw."""
+
+    parameter_axes: ClassVar = {"seen": "column"}
 
     def start(self, shape):
         return (np.zeros(shape[1]),)
