@@ -243,6 +243,7 @@ def changes(victim):
         "a circle": (circle, "got posterior/again again"),
         "a scale": (scaled, "'scale_factor' at posterior/theta"),
         "NaN": (value_at("posterior/theta", np.nan), "at least 0 at posterior/theta, got nan"),
+        "rates of zero": (value_at("posterior/theta_rate", 0.0), "at least 1e-30 at posterior/theta_rate, got 0"),
         "infinity": (value_at("posterior/phi_rate", np.inf), "posterior/phi_rate, got inf"),
         "a negative factor": (value_at("posterior/phi", -1.0), "posterior/phi, got -1.0"),
         "whole numbers": (whole_numbers("posterior/theta"), "floating-point numbers at posterior/theta"),

@@ -39,6 +39,7 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 GROUPS = ("posterior", "sample_stats", "constant_data")
 
 KINDS = ("private", "exact", "naive")
+LEAST_RATE = 1e-30  # of a prior: new rows begin at shape / rate, which must be finite
 """What a fit may say of the observations that it is of."""
 
 _COPIES = 2
@@ -203,23 +204,25 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
     states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate"]
     states += [path for path in found.datasets if path.startswith("stream/")]
     for path in states:
-        _check_values(found, path)
+        _check_values(
+            found, path, LEAST_RATE if path.endswith("_rate") and path.startswith("posterior/") else 0.0
+        )
     for path, values in found.datasets.items():
         if path.startswith("constant_data/") and values.dtype.kind == "f":
             _check_values(found, path)
 
 
-def _check_values(found: Checked, path: str) -> None:
-    """Refuses an array that holds anything except finite numbers of at least zero."""
+def _check_values(found: Checked, path: str, least: float = 0.0) -> None:
+    """Refuses an array that holds anything except finite numbers of at least ``least``."""
     values = found.datasets.get(path)
     if values is None:
         return
     if values.dtype.kind != "f":
         _refuse(f"must hold floating-point numbers at {path}, got {values.dtype}")
     for piece in pieces(values):
-        if not np.isfinite(piece).all() or piece.min() < 0:
-            bad = piece[~(np.isfinite(piece) & (piece >= 0))].flat[0]
-            _refuse(f"must hold finite numbers of at least 0 at {path}, got {bad}")
+        if not np.isfinite(piece).all() or piece.min() < least:
+            bad = piece[~(np.isfinite(piece) & (piece >= least))].flat[0]
+            _refuse(f"must hold finite numbers of at least {least:g} at {path}, got {bad}")
 
 
 if __name__ == "__main__":

@@ -167,3 +167,19 @@ def test_releases_and_graphs_check_what_comes_beside_them():
         ValueError, match=r"alpha must have the row labels of reports .* got 'a' for 'b' at row 0"
     ):
         PrivatizedCounts.from_graph(graph, pd.Series(LEVELS, ROWS))
+
+
+def test_data_arrays_are_read_as_tables_are():
+    levels = pd.Series(LEVELS, pd.Index(ROWS, name="row"))
+    PrivatizedCounts(FRAME, levels.to_xarray())
+    with pytest.raises(ValueError, match="alpha must have the row labels of reports in their order"):
+        PrivatizedCounts(FRAME, levels[::-1].to_xarray())
+    numbered = levels.set_axis(pd.Index(range(len(ROWS)), name="row"))
+    PrivatizedCounts(FRAME, numbered.to_xarray())
+    rates = FRAME.astype(float) + 1.0
+    asked = FRAME.rename_axis("row").rename_axis("column", axis=1)
+    named = rates.rename_axis("row").rename_axis("column", axis=1).stack().to_xarray()
+    known = named.sel(row=list(FRAME.index), column=list(FRAME.columns))
+    assert cv.expected_true_counts(asked, known, 0.5).shape == FRAME.shape
+    with pytest.raises(ValueError, match="rate must have the row labels of reports in their order"):
+        cv.expected_true_counts(asked, known[::-1], 0.5)

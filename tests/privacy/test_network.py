@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -36,6 +37,15 @@ def test_directed_networks_keep_both_sides(kind, tmp_path):
     release.save(tmp_path / "network.npz")
     assert Release.load(tmp_path / "network.npz").directed is True
     assert "the two directions of a pair" in release.describe()
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_and_columns_are_the_same_actors(directed):
+    frame = pd.DataFrame(SYMMETRIC, list("abc"), list("abc"))
+    assert privatize(frame, LEVEL, directed=directed).directed is directed
+    for columns, said in (("abd", "'c' and 'd' at 2"), ("cba", "'a' and 'c' at 0")):
+        with pytest.raises(ValueError, match=f"the same actors as rows and columns.* got {said}"):
+            privatize(frame.set_axis(list(columns), axis=1), LEVEL, directed=directed)
 
 
 def test_what_is_no_network_says_nothing_of_it(tmp_path):

@@ -1,14 +1,16 @@
-"""What comes beside the data by row, column or cell: pandas objects must have the labels of the data, in their order.
+"""What comes beside the data by row, column or cell: with labels, it must have those of the data, in their order.
 
-Noise levels, offsets and masks go by position. A Series or DataFrame with its entries in another order would put every
-level on another count, and nothing would show it.
+Noise levels, offsets and masks go by position. A Series, DataFrame or DataArray with its entries in another order would
+put every level on another count, and nothing would show it.
 """
 
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import xarray as xr
 
 from countveil.data.frames import is_default, texts_of
 from countveil.data.matrices import is_annotated
@@ -39,15 +41,16 @@ def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None
 
 
 def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:
-    """A Series or DataFrame as an array, anything else as it is.
+    """A Series, DataFrame or DataArray of one or two axes as an array, anything else as it is.
 
-    A Series goes along the first of these axes, a DataFrame along the last two; one entry for all of a table's rows or
-    columns has no label to compare. Pandas' default numbering is no label either, except beside the same numbers in
-    another order.
+    A Series goes along the first of these axes, a DataFrame along the last two, and a DataArray likewise; one entry for
+    all of a table's rows or columns has no label to compare. A default numbering is no label either, except beside the
+    same numbers in another order.
 
     Raises:
         ValueError: labels that are not those of the data, in their order; names the first that differs.
     """
+    value = tabled(value)
     if isinstance(value, pd.Series):
         check_order(name, value.index, axes[0])
         return value.to_numpy()
@@ -63,10 +66,25 @@ def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:
 
 def in_order_of(name: str, value: Any, data: Any) -> Any:
     """What is broadcast against data by NumPy's rules: ``in_order``, where a Series goes along the last axis."""
+    value = tabled(value)
     if not isinstance(value, pd.DataFrame | pd.Series):
         return value
     axes = axes_of(data)[: getattr(data, "ndim", 2)]
     return in_order(name, value, axes if isinstance(value, pd.DataFrame) else axes[-1:])
+
+
+def tabled(value: Any) -> Any:
+    """A DataArray of one or two axes as a Series or DataFrame, anything else as it is.
+
+    Coordinates that number the entries of an axis from 0 are no labels, as in a fit of data without labels.
+    """
+    if not isinstance(value, xr.DataArray) or value.ndim not in (1, 2):
+        return value
+    found = value.to_pandas()
+    for a, index in enumerate(found.axes):
+        if pd.api.types.is_integer_dtype(index.dtype) and np.array_equal(index, np.arange(len(index))):
+            found = found.set_axis(pd.RangeIndex(len(index)), axis=a)
+    return found
 
 
 def check_order(name: str, index: pd.Index, axis: Axis) -> None:

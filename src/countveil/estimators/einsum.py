@@ -6,7 +6,7 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 import pandas as pd
 
-from countveil.data.beside import Axis, in_order
+from countveil.data.beside import Axis, in_order, tabled
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator, Given
@@ -87,7 +87,7 @@ class PoissonFactorization(FactorizationEstimator):
             told = {f"fixed factor {name!r}": [(self.fixed or {}).get(name)]}
             told[f"prior of {name!r}"] = list((self.priors or {}).get(name, ()))
             for what, values in told.items():
-                for each in values:
+                for each in map(tabled, values):
                     in_order(what, each, axes if isinstance(each, pd.DataFrame) else axes[-1:])
         return given
 

@@ -13,7 +13,8 @@ def check_counts(table: Counts, directed: bool | None) -> None:
 
     Raises:
         TypeError: directed is not True, False or None.
-        ValueError: counts that are not square; counts of undirected pairs that differ on the two sides of the diagonal.
+        ValueError: counts that are not square; other names of rows than of columns; counts of undirected pairs that
+            differ on the two sides of the diagonal.
     """
     if directed is not None and not isinstance(directed, bool):
         raise TypeError(f"directed must be True, False or None, got {directed!r}")
@@ -22,6 +23,13 @@ def check_counts(table: Counts, directed: bool | None) -> None:
     if len(table.shape) != 2 or table.shape[0] != table.shape[1]:
         size = " x ".join(map(str, table.shape))
         raise ValueError(f"counts of a network must be square, one row and one column per actor, got {size}")
+    rows, columns = table.labels[:2]
+    if rows is not None and columns is not None and rows != columns:
+        place = next(i for i, row in enumerate(rows) if row != columns[i])
+        raise ValueError(
+            "counts of a network must have the same actors as rows and columns, in the same order, got "
+            f"{rows[place]!r} and {columns[place]!r} at {place}"
+        )
     if not directed and anything_below(table.values) and not _symmetric(table):
         raise ValueError(
             "counts of an undirected network must have each pair once, above the diagonal, or the same count on both "
