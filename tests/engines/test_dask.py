@@ -283,13 +283,14 @@ def test_a_cluster_of_this_process_leaves_nothing_behind():
 def test_a_cluster_of_this_process_needs_no_network_and_no_certificates(setting):
     """In a process of its own: Dask asks for this machine's address once."""
     program = (
-        "import socket\n"
+        "import logging, socket\n"
         "from contextlib import ExitStack\n"
         "from countveil.engines.opening import started\n"
         "class Offline(socket.socket):\n"
         "    def connect(self, place):\n"
         "        raise OSError('no network')\n"
         "socket.socket = Offline\n"
+        "logging.getLogger('asyncio').disabled = True  # where the machine is slow, what is given up when it ends\n"
         "with ExitStack() as stack:\n"
         "    print(started(1, stack).submit(sum, [1, 2]).result())\n"
     )
