@@ -43,6 +43,20 @@ def test_bounds_cut_a_density_off():
     assert stats.kstest(found[:, 2], law.cdf).pvalue > FALSE_ALARM
 
 
+def test_the_first_interval_is_placed_alike_from_everywhere_also_at_a_bound():
+    """Uniform on two pieces, one at the bound, that the first interval may or may not both reach."""
+    rng = np.random.default_rng(5)
+    pieces, n = np.array([[0.0, 0.3], [0.9, 1.2]]), 100_000
+    start = np.where(rng.random(n) < 0.5, *(low + (high - low) * rng.random(n) for low, high in pieces))
+
+    def density(x):
+        return np.where(((x >= 0.0) & (x <= 0.3)) | ((x >= 0.9) & (x <= 1.2)), 0.0, -50.0)
+
+    moved = draw_on_slices(density, start, (0.0, 3.0), rng)
+    halves = [np.histogram(moved, np.linspace(low, high, 7))[0] for low, high in pieces]
+    assert stats.chisquare(np.concatenate(halves)).pvalue > FALSE_ALARM
+
+
 def test_a_number_at_its_bound_can_leave_it():
     rng, now = np.random.default_rng(3), np.full(3, 1.0)
     assert (draw_on_slices(lambda x: -0.5 * x**2, now, (-1.0, 1.0), rng) < 1.0).all()

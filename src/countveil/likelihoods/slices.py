@@ -19,8 +19,8 @@ def draw_on_slices(
     """
     least, most = bounds
     level = log_density(now) - rng.standard_exponential(now.shape)
-    low = np.maximum(now - WIDTH * rng.random(now.shape), least)
-    high = np.minimum(low + WIDTH, most)
+    low = now - WIDTH * rng.random(now.shape)
+    low, high = np.maximum(low, least), np.minimum(low + WIDTH, most)
     for end, step, limit in ((low, -WIDTH, least), (high, WIDTH, most)):
         outward = (end != limit) & (log_density(end) > level)
         while outward.any():
