@@ -8,6 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import countveil as cv
+from countveil.inference import posterior
 from countveil.models.layout import Part
 from tests.chronicle import WORDS, YEARS, Chronicle, chronicled
 
@@ -229,6 +230,13 @@ def test_the_spread_of_a_component_compares_draws_with_the_mean_of_the_other_hal
             other = chain[4:] if s < 4 else chain[:4]
             found.append(0.5 * np.abs(chain[s] - other.mean(axis=0)).sum(axis=1))
     np.testing.assert_allclose(topics.member_spread(axis), np.mean(found, axis=0), rtol=1e-10)
+
+
+def test_of_many_draws_some_are_compared(topics, monkeypatch):
+    monkeypatch.setattr(posterior, "evenly", lambda size: np.array([0, size - 1]))
+    values = topics.posterior["posterior"]["phi"].to_numpy().astype(float)[:, [0, -1]]
+    between = 0.5 * np.abs(values[:, 0] - values[:, 1]).sum(axis=-1).mean(axis=0)
+    np.testing.assert_allclose(topics.member_spread("word"), between, rtol=1e-5)
 
 
 def planted(level, tokens, seed=1):
