@@ -183,3 +183,28 @@ def test_data_arrays_are_read_as_tables_are():
     assert cv.expected_true_counts(asked, known, 0.5).shape == FRAME.shape
     with pytest.raises(ValueError, match="rate must have the row labels of reports in their order"):
         cv.expected_true_counts(asked, known[::-1], 0.5)
+
+
+def test_a_fixed_factor_in_a_data_array_has_the_labels_of_the_data():
+    phi = (
+        pd.Series(1.0, pd.Index(FRAME.columns, name="v"))
+        .to_frame("k")
+        .rename_axis("k", axis=1)
+        .stack()
+        .to_xarray()
+    )
+    for wanted, values in (
+        (True, phi.sel(v=list(FRAME.columns))),
+        (False, phi.sel(v=list(FRAME.columns[::-1]))),
+    ):
+        model = cv.PoissonFactorization(
+            "dk,vk->dv", {"k": 1}, names=["theta", "phi"], fixed={"phi": values}, alpha=0.3, draws=2, tune=1, chains=1,
+            progress=False,
+        )  # fmt: skip
+        if wanted:
+            model.fit(FRAME)
+            continue
+        with pytest.raises(
+            ValueError, match="fixed factor 'phi' must have the v labels of reports in their order"
+        ):
+            model.fit(FRAME)

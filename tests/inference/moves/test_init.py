@@ -8,6 +8,7 @@ from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import SWEEPS, Moving, movable
 from countveil.inference.streams import Streams
+from countveil.likelihoods import NegativeBinomial
 from tests.factorizations import CASES, model_of
 from tests.joint import (
     SERIAL,
@@ -141,6 +142,8 @@ def test_models_that_moves_know():
     model = small_model((6, 5), 3)
     assert movable(model)
     assert not movable(small_model((6, 5), 1))
+    for dispersion, wanted in (("global", True), (0.5, True), ("column", False), ("row", False)):
+        assert movable(model._replace(likelihood=NegativeBinomial(dispersion))) is wanted
     assert not movable(with_priors(model, lambda prior: prior._replace(shape=np.ones((1, 3)))))
     known = {name for name, case in CASES.items() if movable(model_of(case))}
     assert all(len(model_of(CASES[name]).factors) == 2 for name in known)
