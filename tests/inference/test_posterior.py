@@ -140,7 +140,7 @@ def test_mean_rate_is_the_mean_over_draws_of_theta_phi():
 def test_top_words_against_a_slow_version():
     found, _ = tree()
     sizes = flat_draws(found, "theta").sum(axis=1, dtype=np.float64)
-    table = top_entries(found, "phi", "topic", 4, 0.8, sizes)
+    table = top_entries(found["posterior"]["phi"], "topic", 4, 0.8, sizes)
     assert table.columns.tolist() == ["topic", "prevalence", "rank", "word", "probability", "lower", "upper"]
     assert table["rank"].tolist() == [1, 2, 3, 4] * K
     phi = found["posterior"]["phi"].values.reshape(-1, K, V)
@@ -155,7 +155,7 @@ def test_top_words_against_a_slow_version():
     prevalence = table.groupby("topic")["prevalence"].first()
     assert prevalence.is_monotonic_decreasing
     assert prevalence.sum() == pytest.approx(1.0)
-    assert len(top_entries(found, "phi", "topic", 100, 0.8, sizes)) == K * V
+    assert len(top_entries(found["posterior"]["phi"], "topic", 100, 0.8, sizes)) == K * V
 
 
 def test_label_free_quantities_do_not_depend_on_the_order_of_topics():

@@ -16,6 +16,7 @@ from countveil.models.layout import Layout, Part, default_part, latent_groups, l
 
 UNDETERMINED = 0.5
 """Spread of a component that the data do not determine: half of it differs from draw to draw."""
+DRAWS_AT_ONCE = 64  # whose components are weighted together
 COLUMNS = ["component", "prevalence", "rank", "member", "probability", "lower", "upper"]
 
 
@@ -25,6 +26,7 @@ class Listed(NamedTuple):
     factor: Factor
     component: str  # dimension of the components in the factor
     group: str  # latent axis by which ``latent_groups`` names them
+    axes: str  # the axis and the latent axis of the components, as the model has them
 
 
 class HasParts(Readable):
@@ -61,14 +63,9 @@ class HasParts(Readable):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        tree, each = self.posterior, self._listed_along(axis)
-        name = each.factor.name
-        if not self._sums_to_one(each.factor):
-            draws = tree["posterior"][name]
-            shares = draws / draws.sum(axis).clip(min=np.finfo(np.float32).tiny)
-            tree = xr.DataTree.from_dict({"posterior": xr.Dataset({name: shares})})
+        each = self._listed_along(axis)
         sizes = self._sizes(each.group)
-        found = posteriors.top_entries(tree, name, each.component, n, interval, sizes)
+        found = posteriors.top_entries(self._shares(axis), each.component, n, interval, sizes)
         return as_calibrated(found.set_axis(COLUMNS, axis=1), self.why_no_intervals, uncalibrated)
 
     def prevalence(
@@ -109,8 +106,7 @@ class HasParts(Readable):
         Raises:
             ValueError: an axis along which nothing can be listed.
         """
-        each = self._listed_along(axis)
-        draws = self.posterior["posterior"][each.factor.name].transpose("chain", "draw", each.component, axis)
+        draws = self._shares(axis).transpose("chain", "draw", self._listed_along(axis).component, axis)
         return posteriors.spread(draws.isel(draw=posteriors.evenly(draws.sizes["draw"])).to_numpy())
 
     def undetermined(self) -> dict[Part, tuple[int, int]]:
@@ -130,10 +126,9 @@ class HasParts(Readable):
         Raises:
             ValueError: an axis along which nothing can be listed.
         """
-        each = self._listed_along(axis)
-        draws = self.posterior["posterior"][each.factor.name]
-        mean = draws.mean(("chain", "draw"), dtype=np.float64).transpose(each.component, axis).to_numpy()
-        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+        draws = self._shares(axis).transpose("chain", "draw", self._listed_along(axis).component, axis)
+        mean = draws.mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        return np.asarray(mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300))
 
     @property
     def network(self) -> Network | None:
@@ -166,7 +161,7 @@ class HasParts(Readable):
         for axis, factor in listable(model).items():
             latent = factor.axes.replace(axis, "")
             (dim,) = layout.dims_of_factor(factor.name, axis, factor is model.shared_factor)
-            found[dim] = Listed(factor, layout.dims[latent], groups[latent])
+            found[dim] = Listed(factor, layout.dims[latent], groups[latent], axis + latent)
         return found
 
     def _listed_along(self, axis: str) -> Listed:
@@ -176,13 +171,44 @@ class HasParts(Readable):
             raise ValueError(f"axis must be one of {list(found)}, got {axis!r}")
         return found[axis]
 
-    def _sums_to_one(self, factor: Factor) -> bool:
-        """Whether each component sums to one over the factor's observed axes, in every draw."""
-        return any(factor is self.model_.factors[f] for f in normalised(self.model_))
+    def _shares(self, axis: str) -> xr.DataArray:
+        """Every draw's shares of the components' expected counts along an axis; they sum to one over it."""
+        each = self._listed_along(axis)
+        draws = self._in_counts(each)
+        if not self._varies(each) and any(
+            each.factor is self.model_.factors[f] for f in normalised(self.model_)
+        ):
+            return draws
+        return draws / draws.sum(axis).clip(min=np.finfo(np.float32).tiny)
+
+    def _varies(self, each: Listed) -> bool:
+        """Whether the mean size of the parts that counts come in varies along a listed axis.
+
+        For a factor that is used twice it does not: only one of its uses would be weighted by it.
+        """
+        uses = sum(self.model_.factors[f] is each.factor for f in self.model_.spec.factor_of_term)
+        return each.axes[0] in posteriors.axes_of_parts(self.model_) and uses == 1
+
+    def _in_counts(self, each: Listed) -> xr.DataArray:
+        """Every draw's components along an axis, proportional to their expected counts."""
+        tree, model, layout = self._fitted()
+        draws = tree["posterior"].dataset[each.factor.name]
+        if not self._varies(each):
+            return draws
+        order = [1 + each.axes.index(a) for a in layout.axes[each.factor.name]]
+        found = draws.copy(data=np.empty_like(draws))
+        for chain in range(draws.sizes["chain"]):
+            for first in range(0, draws.sizes["draw"], DRAWS_AT_ONCE):
+                some = {"chain": [chain], "draw": slice(first, first + DRAWS_AT_ONCE)}
+                part = xr.DataTree.from_dict({"posterior": tree["posterior"].dataset.isel(some)})
+                found[some] = component_counts(part, model, layout, each.axes).transpose(0, *order)[None]
+        return found
 
     def _sizes(self, group: str) -> np.ndarray:
-        """(C S, K) expected counts of each component of a group of latent axes."""
-        return component_sizes(*self._fitted(), group)
+        """(C S, K) expected counts of each component of a group of latent axes, summed over the uses of a factor."""
+        tree, model, layout = self._fitted()
+        tied = [a for a, first in latent_groups(model).items() if first == group]
+        return np.asarray(sum(component_counts(tree, model, layout, a) for a in tied))
 
 
 def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
@@ -193,23 +219,23 @@ def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
     return "component" if len(set(groups.values())) == 1 else f"component {dim}"
 
 
-def component_sizes(tree: xr.DataTree, model: Factorization, layout: Layout, group: str) -> np.ndarray:
-    """(C S, K) expected counts that each component takes part in, summed over the uses of a factor that is used twice.
+def component_counts(tree: xr.DataTree, model: Factorization, layout: Layout, axes: str) -> np.ndarray:
+    """(C S, *sizes of the axes) expected counts of components, along observed axes if there are some among ``axes``.
 
-    This is the einsum with the components' axis as its output. A factor whose components sum to one over observed axes
-    of its own drops out.
+    This is the einsum with these axes as its output, and with the mean size of the parts that counts come in, where it
+    varies, as another factor. A factor whose components sum to one over observed axes of its own drops out.
     """
     spec, ones = model.spec, normalised(model)
-    terms, operands = [], []
+    varies = posteriors.axes_of_parts(model)
+    terms, operands = (["..." + varies], [posteriors.sizes_of_parts(tree, model)]) if varies else ([], [])
     for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
         factor, order = model.factors[f], layout.axes[model.factors[f].name]
-        axes = [term[factor.axes.index(a)] for a in order]
-        own = [a for a in axes if a in spec.output and sum(a in other for other in spec.terms) == 1]
-        if f in ones and own == [a for a in axes if a in spec.output]:
+        each = [term[factor.axes.index(a)] for a in order]
+        free = [a for a in each if a in spec.output and a not in axes + varies]
+        own = [a for a in free if sum(a in other for other in spec.terms) == 1]
+        if f in ones and own == [a for a in each if a in spec.output]:
             continue
-        summed = tuple(1 + axes.index(a) for a in own)
+        summed = tuple(1 + each.index(a) for a in own)
         operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
-        terms.append("..." + "".join(a for a in axes if a not in own))
-    tied = [a for a, first in latent_groups(model).items() if first == group]
-    sizes = [np.einsum(f"{','.join(terms)}->...{a}", *operands, optimize="greedy") for a in tied]
-    return np.asarray(sum(sizes))
+        terms.append("..." + "".join(a for a in each if a not in own))
+    return np.asarray(np.einsum(f"{','.join(terms)}->...{axes}", *operands, optimize="greedy"))

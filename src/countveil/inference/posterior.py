@@ -106,6 +106,20 @@ def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Paramet
     return zip(*(flat_draws(tree, name).reshape(n_draws(tree), -1) for name in names), strict=True)
 
 
+def axes_of_parts(model: Factorization) -> str:
+    """Observed axes along which the mean size of the parts of counts varies (see ``likelihoods.protocol``)."""
+    kinds = set(model.likelihood.parameter_axes.values()) - {"all"}
+    return "".join(getattr(model, f"{kind}s").observed for kind in kinds)
+
+
+def sizes_of_parts(tree: xr.DataTree, model: Factorization) -> np.ndarray:
+    """(C S, *sizes of ``axes_of_parts``) the mean count of one part in every draw, where it varies."""
+    found = [flat_draws(tree, name) for name in model.likelihood.parameter_axes]
+    most = max(values.ndim for values in found)
+    own = tuple(values.reshape(*values.shape, *[1] * (most - values.ndim)) for values in found)
+    return np.asarray(model.likelihood.mean(1.0, own))
+
+
 def n_draws(tree: xr.DataTree) -> int:
     """How many draws all chains have together."""
     sizes = tree["posterior"].sizes
@@ -209,13 +223,13 @@ def rate_array(
 
 
 def top_entries(
-    tree: xr.DataTree, variable: str, component: str, n: int, interval: float, sizes: np.ndarray
+    draws: xr.DataArray, component: str, n: int, interval: float, sizes: np.ndarray
 ) -> pd.DataFrame:
-    """The n largest entries of each component of a variable with dims (component, member), with intervals.
+    """The n largest entries of each component, with intervals; draws has dims chain, draw, component and member.
 
     sizes is (C S, K): a component's prevalence is its share of their sum.
     """
-    draws = tree["posterior"][variable].transpose("chain", "draw", component, ...)
+    draws = draws.transpose("chain", "draw", component, ...)
     member = str(draws.dims[-1])
     values = draws.to_numpy().reshape(-1, *draws.shape[2:])
     names = draws[member].to_numpy()
