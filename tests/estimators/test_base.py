@@ -99,6 +99,12 @@ def test_fit_returns_itself_and_leaves_its_parameters_alone():
     assert model.fit_seconds_ > 0.0
 
 
+def mean_burst(draws):
+    """The mean count of a burst, from every draw of p."""
+    p = draws["p"].astype(float)
+    return p / (-np.log1p(-p) * (1.0 - p))
+
+
 def test_the_posterior_has_named_dims_and_the_labels_of_the_data(fit):
     draws = fit.posterior["posterior"]
     assert draws["theta"].dims == ("chain", "draw", "doc", "topic")
@@ -109,7 +115,10 @@ def test_the_posterior_has_named_dims_and_the_labels_of_the_data(fit):
     assert draws["word"].values.tolist() == WORDS
     assert fit.feature_names_in_.tolist() == WORDS
     assert fit.n_features_in_ == 8
-    np.testing.assert_allclose(fit.components_, draws["phi"].mean(("chain", "draw")), rtol=1e-5)
+    words = draws["phi"].astype(float) * mean_burst(draws)
+    np.testing.assert_allclose(
+        fit.components_, (words / words.sum("word")).mean(("chain", "draw")), rtol=1e-5
+    )
     assert fit.posterior.attrs["seed"] == 1
     assert fit.posterior.attrs["observations"] == "private"
 
@@ -123,9 +132,8 @@ def test_words_without_labels_are_numbered():
 
 def test_rate_is_the_mean_of_theta_phi(fit):
     draws = fit.posterior["posterior"]
-    slow = xr.dot(draws["theta"].astype(float), draws["phi"].astype(float), dim="topic").mean(
-        ("chain", "draw")
-    )
+    words = draws["phi"].astype(float) * mean_burst(draws)
+    slow = xr.dot(draws["theta"].astype(float), words, dim="topic").mean(("chain", "draw"))
     np.testing.assert_allclose(fit.rate(), slow.transpose("doc", "word"), rtol=1e-5)
     assert fit.rate().sel(doc="Döküment 3", word="水").ndim == 0
 
@@ -299,12 +307,18 @@ def test_transform_refuses_other_words(fit):
     assert fit.transform(PrivatizedCounts(np.ones((2, 8), dtype=int), 0.5)).shape == (2, 3)
 
 
-def test_fit_transform_is_the_mean_of_theta():
-    model = TopicModel(3, **SHORT)
+@pytest.mark.parametrize(
+    "options", [{}, {"dispersion": "global"}, {"dispersion": "row"}, {"likelihood": "poisson"}]
+)
+def test_fit_transform_is_the_mean_of_expected_counts(options):
+    model = TopicModel(3, **SHORT, **options)
     found = model.fit_transform(small_data())
-    np.testing.assert_allclose(
-        found, model.posterior["posterior"]["theta"].mean(("chain", "draw")), rtol=1e-5
-    )
+    draws = model.posterior["posterior"]
+    counts = draws["theta"].astype(float) * draws["phi"].astype(float)
+    if "likelihood" not in options:
+        counts = counts * mean_burst(draws)
+    slow = counts.sum("word").mean(("chain", "draw"))
+    np.testing.assert_allclose(found, slow.transpose("doc", "topic"), rtol=1e-5)
     assert model.get_feature_names_out().tolist() == ["topic0", "topic1", "topic2"]
 
 
@@ -328,7 +342,7 @@ def test_transform_can_put_out_a_data_frame(fit):
 def test_diagnostics_cover_label_free_quantities(fit):
     found = fit.diagnostics()
     assert found.table.index.tolist() == [
-        "log-likelihood", "total rate", "rate of each doc", "rate of each word",
+        "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p", "p_mean", "p_concentration",
     ]  # fmt: skip
     assert np.isfinite(found.table.to_numpy()).all()
 

@@ -14,6 +14,7 @@ from tests.joint import two_sided_geometric
 
 SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 BURSTY = SHORT | {"likelihood": "negative-binomial"}
+POISSON = SHORT | {"likelihood": "poisson"}
 SIZE = (80, 30)
 WORDS = [f"w{v}" for v in range(SIZE[1])]
 
@@ -142,7 +143,7 @@ def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
             .log_predictive(cv.PrivatizedCounts(reports, 0.5), hidden)
             .sum()
         )
-        for options in (BURSTY, SHORT)
+        for options in (BURSTY, POISSON)
     )
     assert bursty > poisson + 20.0
 
@@ -228,7 +229,7 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
     with pytest.raises(
         ValueError, match=r"dispersion goes with likelihood 'negative-binomial', got .* 'poisson'"
     ):
-        cv.TopicModel(2, dispersion="column").fit(data)
+        cv.TopicModel(2, likelihood="poisson", dispersion="column").fit(data)
     with pytest.raises(ValueError, match=r"likelihood must be one of .* got 'normal'"):
         cv.TopicModel(2, likelihood="normal").fit(data)
     with pytest.raises(ValueError, match=r"dispersion must be one of .* got 'word'"):
@@ -236,9 +237,38 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
     with pytest.raises(
         ValueError, match=r"dispersions go with likelihood 'negative-binomial', got .* 'poisson'"
     ):
-        fitted(cv.TopicModel(2, **SHORT | {"draws": 2, "tune": 1}), data).dispersions()
+        fitted(cv.TopicModel(2, **POISSON | {"draws": 2, "tune": 1}), data).dispersions()
     with pytest.raises(ValueError, match="interval must"):
         by_column.dispersions(1.5)
     rows = fitted(cv.TopicModel(2, dispersion="row", **BURSTY | {"draws": 2, "tune": 1}), data)
     with pytest.raises(ValueError, match="transform needs a dispersion that new rows have too"):
         rows.transform(data)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (cv.TopicModel(2), {"dispersion": "column"}),
+        (cv.TopicModel(2, dispersion="row"), {"dispersion": "row"}),
+        (cv.BlockModel(2), {"dispersion": "global"}),
+        (cv.TensorModel(2), {"dispersion": "global"}),
+        (cv.TopicModel(2, method="em"), None),
+        (cv.TopicModel(2, method="augmented-gibbs"), None),
+        (cv.TopicModel(2, likelihood="poisson"), None),
+        (cv.PoissonFactorization("dk,vk->dv", {"k": 2}), None),
+    ],
+)
+def test_the_likelihood_is_bursty_unless_the_method_or_the_model_says_otherwise(model, settings):
+    square = cv.PrivatizedCounts(np.random.default_rng(7).poisson(3.0, (6, 6)), 0.3)
+    model.set_params(draws=2, tune=1, chains=1, seed=1, threads=1, progress=False)
+    likelihood = model.fit(square).model_.likelihood
+    assert likelihood.name == ("poisson" if settings is None else "negative-binomial")
+    assert dict(likelihood.settings) == (settings or {})
+
+
+def test_a_fit_goes_on_from_one_with_another_likelihood(data):
+    few = {"draws": 2, "tune": 1}
+    bursty = fitted(cv.TopicModel(2, **BURSTY | few), data)
+    later = fitted(cv.TopicModel(2, start=bursty, **POISSON | few), data)
+    assert "p" not in later.posterior["posterior"]
+    assert "p" in fitted(cv.TopicModel(2, start=later, **BURSTY | few), data).posterior["posterior"]

@@ -24,7 +24,7 @@ def einsum(spec, ranks, data, **options):
 
 @pytest.fixture(scope="module")
 def topics():
-    return cv.TopicModel(3, alpha=0.3, **QUICK).fit(TENSOR[:, :, 0])
+    return cv.TopicModel(3, alpha=0.3, likelihood="poisson", **QUICK).fit(TENSOR[:, :, 0])
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +286,7 @@ def planted(level, tokens, seed=1):
     noise = rng.geometric(1.0 - alpha, (2, *counts.shape))
     data = cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha)
     options = {"draws": 60, "tune": 100, "chains": 1, "seed": 1, "threads": 1, "progress": False}
-    return cv.TopicModel(4, **options).fit(data), truth
+    return cv.TopicModel(4, likelihood="poisson", **options).fit(data), truth
 
 
 def test_topics_under_the_noise_are_said_not_to_be_found():

@@ -45,13 +45,17 @@ class Sampling(NamedTuple):
 
     method: Annotated[str, typer.Option(help=METHODS)] = "gibbs"
     likelihood: Annotated[
-        str, typer.Option(help='"poisson", or "negative-binomial" for counts that come in bursts.')
-    ] = "poisson"
+        str | None,
+        typer.Option(
+            help='"poisson", or "negative-binomial" for counts that come in bursts '
+            "[default: the latter with method gibbs, the former with others]."
+        ),
+    ] = None
     dispersion: Annotated[
         str | None,
         typer.Option(
             help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row" '
-            "[default: global]."
+            "[default: column for topics, global for others]."
         ),
     ] = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500

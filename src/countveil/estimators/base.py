@@ -68,6 +68,8 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     """
 
     rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
+    usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
+    usual_dispersion: ClassVar[str] = "global"  # of bursty counts
 
     def _spec(self, n_modes: int) -> Spec:
         """The einsum of data with this many axes."""
@@ -102,13 +104,14 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
-        if self.likelihood == POISSON.name:
+        name = self.likelihood or self.usual_likelihood or METHODS[self.method].likelihoods[0]
+        if name == POISSON.name:
             if self.dispersion is not None:
                 raise ValueError(
-                    f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {self.likelihood!r}"
+                    f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
-        return NegativeBinomial("global" if self.dispersion is None else self.dispersion)
+        return NegativeBinomial(self.usual_dispersion if self.dispersion is None else self.dispersion)
 
     def fit(
         self,

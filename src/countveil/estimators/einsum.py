@@ -1,7 +1,7 @@
 """PoissonFactorization: any einsum of gamma factors."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,8 @@ class PoissonFactorization(FactorizationEstimator):
     Raises (from ``fit``):
         ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.
     """
+
+    usual_likelihood: ClassVar[str | None] = "poisson"
 
     def __init__(
         self,

@@ -39,12 +39,13 @@ class Options(TypedDict, total=False):
         '"arithmetic" (does not starve components where counts are sparse and noise strong), or, for "svi" alone, '
         '"trimmed" (means with half the prior\'s share left out; between the two). None is "geometric" for "cavi", '
         '"trimmed" for "svi".')]
-    likelihood: Annotated[str, Option("poisson", OneOf(("poisson", "negative-binomial")),
+    likelihood: Annotated[str | None, Option(None, OneOf((None, "poisson", "negative-binomial")),
         'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
-        "words and messages do; factors are then about bursts, and ``rate`` about counts.")]
+        "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the one that the "
+        'method takes first: "negative-binomial" for "gibbs", "poisson" for others and for ``PoissonFactorization``.')]
     dispersion: Annotated[str | float | None, Option(None, None,
         'what has a burstiness p of its own in "negative-binomial": "global" (one for all cells), "column" or "row"; '
-        'or the number p itself, if it is known. None is "global".')]
+        'or the number p itself, if it is known. None is "column" for topics, "global" for other models.')]
     center: Annotated[str, Option("mode", None, 'the Bessel\'s "mode", as published, or its "mean" ("bessel-cavi").')]
     prior_shape: Annotated[float, Option(0.1, Positive(),
         "gamma shape of the factors; below 1 favours few components for each entry.")]

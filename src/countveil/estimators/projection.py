@@ -12,7 +12,9 @@ from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
+from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import in_counts
 from countveil.models.priors import RowPrior
 
 
@@ -22,8 +24,7 @@ class RowProjection(TransformerMixin):
     def transform(self: Any, X: Any) -> np.ndarray:
         """(D, K) expected counts from each component, for new rows given the fitted columns.
 
-        The new rows have reports of their own and, if their release says so, noise levels of their own. Negative
-        binomial counts are expected numbers of bursts.
+        The new rows have reports of their own and, if their release says so, noise levels of their own.
 
         Raises:
             NotFittedError: before ``fit``.
@@ -48,11 +49,12 @@ class RowProjection(TransformerMixin):
         rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
-        phi = [pair[1] for s, pair in enumerate(self.matrix_draws()) if s in wanted]
-        laws = [
-            law_of(observations.noise, model.likelihood, parameters)
-            for s, parameters in zip(range(len(rates)), self.parameter_draws(), strict=False)
-            if s in wanted
+        draws = zip(range(len(rates)), self.matrix_draws(), self.parameter_draws(), strict=False)
+        phi, parameters = zip(*((pair[1], own) for s, pair, own in draws if s in wanted), strict=True)
+        laws = [law_of(observations.noise, model.likelihood, own) for own in parameters]
+        sizes = [
+            growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
+            for each, own in zip(phi, parameters, strict=True)
         ]
         threads = available_threads() if self.threads is None else self.threads
         with (
@@ -60,7 +62,9 @@ class RowProjection(TransformerMixin):
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            return project_rows(observations, phi, rates[chosen], prior, laws, self.seed_, engine)
+            return project_rows(
+                observations, list(phi), rates[chosen], prior, laws, sizes, self.seed_, engine
+            )
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
@@ -81,8 +85,15 @@ class RowProjection(TransformerMixin):
         return layout.dims_of(model.spec.output[1:])
 
     def fit_transform(self: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
-        """Fit, and return the posterior mean of the rows' factor (D, K) for the rows of the fit."""
+        """Fit, and return the posterior mean of expected counts from each component (D, K) for the rows of the fit."""
         self.fit(X)
-        tree, model, _ = self._fitted()
-        draws = tree["posterior"][model.factors[model.row_factor].name]
-        return draws.mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        likelihood, total, n = self.model_.likelihood, 0.0, 0
+        for (theta, phi), parameters in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
+            theta, scaled = in_counts(likelihood, theta, phi, parameters)
+            total, n = total + theta * growth(scaled, phi), n + 1
+        return np.asarray(total / n)
+
+
+def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """(K,) by how much the sums of components (V, K) have grown."""
+    return np.asarray(scaled.sum(axis=0) / np.maximum(phi.sum(axis=0), SMALLEST))

@@ -23,6 +23,7 @@ from countveil.inference.diagnostics import (
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.likelihoods import POISSON
 from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.models.factorization import Factorization
 from countveil.models.portable import model_of
@@ -222,7 +223,10 @@ class Results(HasParts):
     def _from_tree(cls, tree: xr.DataTree) -> Self:
         """The fit that a file holds; raises ValueError for facts that make no sense, alone or together."""
         facts = tree.attrs
-        fit = cls(**json.loads(facts["parameters"]))
+        parameters = json.loads(facts["parameters"])
+        fit = cls(**parameters)
+        if "likelihood" not in parameters and hasattr(fit, "likelihood"):
+            fit.likelihood = POISSON.name  # files of versions that had no other
         fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
         fit.interrupted_ = bool(facts["interrupted"])
         fit._check_parameters()

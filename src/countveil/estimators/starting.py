@@ -59,13 +59,14 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
     if isinstance(value, str):
         return STARTS[value]
     sets: Sequence[Mapping[str, Any]]
-    sets = [value] if isinstance(value, Mapping) else sets_of(value.posterior)
+    sets = [value] if isinstance(value, Mapping) else sets_of(value)
     return Given(tuple(arranged(values, model, layout, labels) for values in sets))
 
 
-def sets_of(tree: xr.DataTree) -> list[Mapping[str, xr.DataArray]]:
-    """Sets of factors that a fit's chains begin at."""
-    draws = tree["posterior"].dataset
+def sets_of(fit: Any) -> list[Mapping[str, xr.DataArray]]:
+    """Sets of factors that a fit's chains begin at; parameters of its likelihood are left out."""
+    tree = fit.posterior
+    draws = tree["posterior"].dataset.drop_vars(list(fit.model_.likelihood.parameter_axes))
     if "optimisation" in tree.children:
         means = draws.mean(("chain", "draw"))
         return [{str(name): means[name] for name in means.data_vars}]

@@ -38,10 +38,11 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     Attributes (after ``fit``), besides those of every model:
         posterior: dims (chain, draw, doc, topic, word).
-        components_: (K, V) posterior mean topics.
+        components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
     rows_are_new_data: ClassVar[bool] = True
+    usual_dispersion: ClassVar[str] = "column"
 
     def __init__(
         self,
@@ -63,8 +64,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
-        draws = tree["posterior"].dataset
-        self.components_ = draws["phi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        self.components_ = self.member_means("word")
 
     def top_words(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n most probable words of each topic, most prevalent topic first, with equal-tailed intervals.

@@ -105,7 +105,7 @@ class Method(NamedTuple):
             stands for, all of which are now ``total_rows``.
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``VariationalPrior``.
-        likelihoods: names of those that it accepts.
+        likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
     """

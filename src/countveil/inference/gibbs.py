@@ -198,5 +198,5 @@ METHOD = Method(
     options={"moves": None},
     self_loops=True,
     any_prior=True,
-    likelihoods=("poisson", "negative-binomial"),
+    likelihoods=("negative-binomial", "poisson"),
 )

@@ -25,14 +25,15 @@ def project_rows(
     rate_draws: np.ndarray,
     prior: RowPrior,
     laws: Sequence[tuple[Any, ...]],
+    sizes: Sequence[Any],
     seed: int,
     engine: Engine,
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
-    ``laws`` has the law of reports in each draw. For each of up to 100 evenly spread draws, the rows' own Gibbs chain
-    continues for ten sweeps given phi, and the last five are averaged. A row's result does not depend on the rows after
-    it.
+    ``laws`` has the law of reports in each draw, ``sizes`` what theta is multiplied by in each. For each of up to 100
+    evenly spread draws, the rows' own Gibbs chain continues for ten sweeps given phi, and the last five are averaged. A
+    row's result does not depend on the rows after it.
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
@@ -46,7 +47,7 @@ def project_rows(
         shape, rate = (filled(theta.shape, x) for x in prior.gamma_of_new_rows(rate_draws[s], scale))
         shared = (laws[s], phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
         (theta, mean), _ = engine.over_rows(project_block, observations, shared, (theta, shape, rate), blocks)
-        total += mean
+        total += mean * sizes[s]
     return total / (len(chosen) * (SWEEPS_PER_DRAW - SWEEPS_PER_DRAW // 2))
 
 

@@ -34,7 +34,7 @@ CELLS_SEEN = 10_000  # in which intervals are measured: more are steadier and ta
 NO_NOISE = "no noise"
 FLOOR = 1e-3
 """Rates of zero are raised to this before they are scored: else a positive count would have probability zero."""
-SETTINGS: dict[str, Any] = {"method": "gibbs", "chains": 2, "tune": 40, "draws": 40}
+SETTINGS: dict[str, Any] = {"method": "gibbs", "likelihood": "poisson", "chains": 2, "tune": 40, "draws": 40}
 """Short chains, since a plan makes many fits; quantiles of their draws are no calibrated intervals."""
 MEASURES = {
     "mae": False,

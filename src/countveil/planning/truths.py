@@ -14,7 +14,7 @@ from countveil.estimators.base import check_whole
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics per row, few words per topic."""
 MAX_CELLS = 20_000_000  # of a simulated study, which is held dense
-PILOT_FIT: dict[str, Any] = {"chains": 2, "tune": 150, "draws": 50}
+PILOT_FIT: dict[str, Any] = {"likelihood": "poisson", "chains": 2, "tune": 150, "draws": 50}
 """Short chains: a truth needs one plausible draw, not a settled posterior."""
 
 

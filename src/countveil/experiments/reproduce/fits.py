@@ -87,7 +87,9 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are
-        model = model.set_params(threads=1, progress=False, **options).fit(observed(method, data))
+        model = model.set_params(likelihood="poisson", threads=1, progress=False, **options).fit(
+            observed(method, data)
+        )
     check_whole(model)
     return model, time.perf_counter() - started
 

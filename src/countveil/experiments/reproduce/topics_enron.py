@@ -137,7 +137,9 @@ def fit(
     worked = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
+        model = TopicModel(
+            plan.n_topics, likelihood="poisson", seed=seed, threads=plan.threads, progress=False, **options
+        )
         resumed = checkpoint is not None and checkpoint.exists()
         model.fit(data, checkpoint=checkpoint, resume=True)
     check_whole(model)
