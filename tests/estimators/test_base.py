@@ -308,7 +308,7 @@ def test_transform_refuses_other_words(fit):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"dispersion": "global"}, {"dispersion": "row"}, {"likelihood": "poisson"}]
+    "options", [{}, {"dispersion": "column"}, {"dispersion": "row"}, {"likelihood": "poisson"}]
 )
 def test_fit_transform_is_the_mean_of_expected_counts(options):
     model = TopicModel(3, **SHORT, **options)
@@ -342,7 +342,7 @@ def test_transform_can_put_out_a_data_frame(fit):
 def test_diagnostics_cover_label_free_quantities(fit):
     found = fit.diagnostics()
     assert found.table.index.tolist() == [
-        "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p", "p_mean", "p_concentration",
+        "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p",
     ]  # fmt: skip
     assert np.isfinite(found.table.to_numpy()).all()
 

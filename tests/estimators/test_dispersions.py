@@ -248,7 +248,7 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
-        (cv.TopicModel(2), {"dispersion": "column"}),
+        (cv.TopicModel(2), {"dispersion": "global"}),
         (cv.TopicModel(2, dispersion="row"), {"dispersion": "row"}),
         (cv.BlockModel(2), {"dispersion": "global"}),
         (cv.TensorModel(2), {"dispersion": "global"}),

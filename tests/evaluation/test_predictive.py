@@ -16,7 +16,11 @@ HIDDEN = np.random.default_rng(2).random((12, 7)) < 0.3
 
 
 def fitted(dispersion):
-    options = {} if dispersion is None else {"likelihood": "negative-binomial", "dispersion": dispersion}
+    options = (
+        {"likelihood": "poisson"}
+        if dispersion is None
+        else {"likelihood": "negative-binomial", "dispersion": dispersion}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return cv.TopicModel(2, **options, **SHORT).fit(cv.ExactCounts(COUNTS))

@@ -61,7 +61,7 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
     offset, mask = np.array([1.0, 1.0, 1.0, 100.0]), np.zeros((3, 4), dtype=bool)
     mask[:, 2] = True
     options = {"prior_shape": 5.0, "prior_rate": 20.0, "draws": 3000, "tune": 200, "chains": 1, "seed": 1}
-    model = cv.TopicModel(1, method=method, **options)
+    model = cv.TopicModel(1, method=method, likelihood="poisson", **options)
     upright = model.fit(cv.PrivatizedCounts(counts, 0.5, mask, column_offset=offset)).rate().mean("doc")
     turned = model.fit(cv.PrivatizedCounts(counts.T, 0.5, mask.T, row_offset=offset)).rate().mean("word")
     np.testing.assert_allclose(upright, turned, rtol=0.1)

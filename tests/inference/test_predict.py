@@ -14,7 +14,7 @@ QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1}
 
 def test_log_likelihood_is_that_of_each_draw():
     _, _, observations, reports = planted(12, 10, 2, 0.5, seed=1, tokens=30.0)
-    fit = cv.TopicModel(2, **QUICK).fit(observations)
+    fit = cv.TopicModel(2, likelihood="poisson", **QUICK).fit(observations)
     scores = fit.log_likelihood(observations)
     assert scores.dims == ("chain", "draw", "cell")
     draws = fit.posterior["posterior"].isel(chain=1, draw=7)

@@ -27,7 +27,7 @@ def release():
 
 @pytest.fixture(scope="session")
 def topic_fit(release):
-    return cv.TopicModel(3, **QUICK).fit(release)
+    return cv.TopicModel(3, likelihood="poisson", **QUICK).fit(release)
 
 
 @pytest.fixture(scope="session")

@@ -310,7 +310,7 @@ def test_new_rows_are_projected_with_each_draws_parameter(topics):
     means = []
     for rate, (_, phi), own in zip(rates, fit.matrix_draws(), fit.parameter_draws(), strict=False):
         exposure = fit.model_.likelihood.exposure(0.5, own) * phi.sum(axis=0)
-        means.append(fit.prior_shape / (rate + exposure))
+        means.append(fit.model_.likelihood.mean(1.0, own) * fit.prior_shape / (rate + exposure))
     found, expected = fit.transform(empty).mean(axis=0), np.mean(means, axis=0)
     error = np.sqrt(np.square(means).mean(axis=0) / fit.prior_shape / (40 * 5 * len(means)))
     assert np.abs((found - expected) / error).max() < stats.norm.isf(FALSE_ALARM / 4)

@@ -39,8 +39,11 @@ def test_noise_alone_against_its_law():
 def test_the_fit_s_share_of_positive_reports_is_that_of_the_law(topic_fit, release):
     found = noise_of(topic_fit, observed(topic_fit, release))
     rate = topic_fit.rate().to_numpy()
-    law = cv.distributions.PrivatizedPoisson(rate, release.alpha)
-    assert found.share_by_fit == pytest.approx(law.sf(0).mean(), rel=1e-6)
+    shares = []
+    for (theta, phi), (p,) in zip(topic_fit.matrix_draws(), topic_fit.parameter_draws(), strict=True):
+        exposure = 1.0 - np.log1p(-p * release.alpha) / np.log1p(-p)  # mathematics, 13.2
+        shares.append(1.0 - (np.exp(-exposure * (theta @ phi.T)) / (1.0 + release.alpha)).mean())
+    assert found.share_by_fit == pytest.approx(np.mean(shares), rel=1e-6)
     assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
 
 

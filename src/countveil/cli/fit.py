@@ -55,7 +55,7 @@ class Sampling(NamedTuple):
         str | None,
         typer.Option(
             help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row" '
-            "[default: column for topics, global for others]."
+            "[default: global]."
         ),
     ] = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500

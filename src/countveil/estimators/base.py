@@ -69,7 +69,6 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
     usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
-    usual_dispersion: ClassVar[str] = "global"  # of bursty counts
 
     def _spec(self, n_modes: int) -> Spec:
         """The einsum of data with this many axes."""
@@ -111,7 +110,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
                     f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
-        return NegativeBinomial(self.usual_dispersion if self.dispersion is None else self.dispersion)
+        return NegativeBinomial("global" if self.dispersion is None else self.dispersion)
 
     def fit(
         self,

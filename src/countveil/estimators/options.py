@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
         'method takes first: "negative-binomial" for "gibbs", "poisson" for others and for ``PoissonFactorization``.')]
     dispersion: Annotated[str | float | None, Option(None, None,
         'what has a burstiness p of its own in "negative-binomial": "global" (one for all cells), "column" or "row"; '
-        'or the number p itself, if it is known. None is "column" for topics, "global" for other models.')]
+        'or the number p itself, if it is known. None is "global".')]
     center: Annotated[str, Option("mode", None, 'the Bessel\'s "mode", as published, or its "mean" ("bessel-cavi").')]
     prior_shape: Annotated[float, Option(0.1, Positive(),
         "gamma shape of the factors; below 1 favours few components for each entry.")]

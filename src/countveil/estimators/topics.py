@@ -42,7 +42,6 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
     """
 
     rows_are_new_data: ClassVar[bool] = True
-    usual_dispersion: ClassVar[str] = "column"
 
     def __init__(
         self,
