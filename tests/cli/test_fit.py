@@ -11,6 +11,7 @@ import pytest
 import countveil as cv
 from countveil.cli import fit as fits
 from countveil.data.networks import above_diagonal
+from countveil.estimators.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
 
@@ -132,6 +133,46 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
         *(part for name, value in named.items() for part in (f"--{name}", value)),
     )
     assert seen == expected
+
+
+def test_totals_are_said_by_the_fit_and_by_the_reports(here):
+    privatized()
+    said = " ".join(run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT).stdout.split())
+    fit, release = cv.TopicModel.load("f.nc"), cv.Release.load("r.npz")
+    found = totals_of(fit, fit.observe(release))
+    assert (
+        f"Sum of the true counts: {found.fitted:,.0f} by this fit (90% interval {found.lower:,.0f} to" in said
+    )
+    assert (
+        f"{found.reported:,.0f} by the reports alone, without a model (standard error {found.error:,.0f})"
+        in said
+    )
+    assert "Try" not in said
+    assert "dispersion" not in said
+
+
+def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
+    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, (150, 8))
+    cv.simulate_release(counts, cv.PrivacyLevel("0.3", 1), np.random.default_rng(2)).save(here / "b.npz")
+    asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "40", "--tune", "80", "-o"]
+    assert "Try --likelihood negative-binomial." in " ".join(run(*asked, "f.nc").stdout.split())
+    said = " ".join(run(*asked, "g.nc", "--likelihood", "negative-binomial").stdout.split())
+    assert "The dispersion p is 0." in said
+    assert "Try" not in said
+
+
+def test_a_dispersion_may_be_a_number(here):
+    privatized()
+    bursty = ["--likelihood", "negative-binomial", "--dispersion"]
+    said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, *bursty, "0.75").stdout
+    assert "The dispersion p is 0.75, which was given: the variance of a count is 4 times" in " ".join(
+        said.split()
+    )
+    assert cv.TopicModel.load("f.nc").dispersion == 0.75
+    run("fit", "topics", "r.npz", "-o", "g.nc", *SHORT, *bursty, "column")
+    for wrong in ("word", "1.5", "nan"):
+        message = fails("fit", "topics", "r.npz", "-o", "h.nc", *SHORT, *bursty, wrong)
+        assert "dispersion must be one of ['global', 'column', 'row'] or a number" in message
 
 
 def test_a_simulated_release_is_called_so(here):

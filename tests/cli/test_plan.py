@@ -50,6 +50,31 @@ def test_a_pilot_by_its_model_or_its_own_rows(here):
     assert pd.read_csv("out/plan.csv")["mae_of_rates"].isna().all()
 
 
+def test_counts_may_come_in_bursts(here):
+    bursty = ["--likelihood", "negative-binomial"]
+    said = run(
+        "plan", "--words", "5", "--rows", "8", "--level", "1:2", *bursty, "--dispersion", "0.7", *SMALL
+    ).stdout
+    assert "rows of 100 on average, in bursts with p = 0.7" in " ".join(said.split())
+    for more in ([], ["--dispersion", "column"], ["--truth", "pilot", "--dispersion", "0.5"]):
+        said = run("plan", "pilot.npz", "--rows", "8", "--level", "1:2", *bursty, *more, *SMALL).stdout
+        dispersion = more[-1] if more else "global"
+        assert f"in bursts (negative-binomial, dispersion {dispersion})" in " ".join(said.split())
+        assert pd.read_csv("out/plan.csv")["coverage"].notna().any() == ("pilot" not in more)
+    asked = ["plan", "--words", "5", *SMALL]
+    assert "dispersion must be a number without a pilot, got None" in fails(*asked, *bursty)
+    assert "dispersion must be a number without a pilot, got 'row'" in fails(
+        *asked, *bursty, "--dispersion", "row"
+    )
+    assert "dispersion goes with likelihood 'negative-binomial', got 'poisson'" in fails(
+        *asked, "--dispersion", "1"
+    )
+    assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)
+    assert "likelihood must be one of ['poisson'] for method 'em'" in fails(
+        "plan", "pilot.npz", "--method", "em", *bursty, *SMALL
+    )
+
+
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
     assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 import countveil as cv
+from countveil.estimators.totals import error_of
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares
@@ -233,3 +234,19 @@ def held_total():
     state, _ = held.step(em.State((d.theta, d.phi), 0), observations, model, STREAMS, SERIAL)
     assert state.penalty > 0
     same((state.factors[0] @ state.factors[1].T).sum(), max(facts_of(observations).total_count, 3e-3), 1e-9)
+
+
+@formula("12.5")
+def variance_of_the_estimate():
+    """v(r) = 2 alpha / (1 - alpha)^2 if r > 0,   alpha / (1 - alpha)^2 if r <= 0,   E[v(r) | y] = Var[u(r) | y]"""
+    for alpha, y in product(ALPHAS, (0, 1, 5, 40)):
+
+        def squared(r, alpha=alpha, y=y):
+            return (np.where(r > 0, r, -alpha / (1 - alpha)) - y) ** 2
+
+        def estimate(r, alpha=alpha):
+            return np.where(r > 0, 2.0, 1.0) * alpha / (1 - alpha) ** 2
+
+        same(mean_given(y, alpha, estimate), mean_given(y, alpha, squared), 1e-7, 1e-9)
+        reports = np.array([[3, -2, 0, 7]])
+        same(error_of(cv.PrivatizedCounts(reports, alpha)) ** 2, estimate(reports).sum(), 1e-12)

@@ -130,3 +130,34 @@ def test_offsets_are_checked():
         cv.PrivatizedCounts([[1], [2]], 0.5, row_offset=[1, 2, 3])
     with pytest.raises(ValueError, match=r"column_offset must be positive and finite, got 0\.0 at index 0"):
         cv.ExactCounts([[1], [2]], column_offset=[0.0])
+
+
+@pytest.mark.filterwarnings("ignore:The chains:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dispersion", ["global", "row", 0.8])
+def test_offsets_multiply_the_bursts_of_bursty_counts(dispersion):
+    """Rows that differ by their offsets alone: with these, theta / offset is even, and p is that of the counts."""
+    rng, p = np.random.default_rng(6), 0.8
+    offset = np.exp(rng.normal(0.0, 1.0, 200))
+    rate = 2.0 * offset[:, None] * rng.dirichlet(np.full(20, 5.0))[None, :] * 20.0
+    counts = rng.negative_binomial(rate / -np.log1p(-p), 1.0 - p)
+    noise = rng.geometric(0.5, rate.shape) - rng.geometric(0.5, rate.shape)
+    options = {
+        "draws": 60,
+        "tune": 60,
+        "chains": 2,
+        "seed": 1,
+        "threads": 1,
+        "prior_shape": 5.0,
+        "progress": False,
+    }
+    model = cv.TopicModel(1, likelihood="negative-binomial", dispersion=dispersion, **options)
+    spread = {}
+    for name, given in (("with", {"row_offset": offset}), ("without", {})):
+        fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5, **given))
+        theta = fit.posterior["posterior"]["theta"].mean(("chain", "draw")).to_numpy()[:, 0]
+        spread[name] = np.abs(np.log(theta / theta.mean() / (offset / offset.mean()))).max()
+        expected = rate.sum() * p / (-np.log1p(-p) * (1.0 - p))
+        assert float(fit.rate().sum()) == pytest.approx(expected, rel=0.1)
+        found = fit.dispersions()["p"].to_numpy()
+        assert found.mean() == pytest.approx(p, abs=0.03)
+    assert spread["with"] < 0.7 * spread["without"]

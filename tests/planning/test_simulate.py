@@ -58,6 +58,18 @@ def test_the_noise_is_simulated_and_never_real(monkeypatch):
     simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), **FAST)
 
 
+def test_bursty_fits_of_bursty_counts_hold_the_rates_more_often():
+    source, grid = FromPrior(2, 15, 60.0, 0.9), Grid(LEVELS[1:], [60], 2)
+    found = {}
+    for likelihood in ("poisson", "negative-binomial"):
+        fits = simulate(grid, source, Silent(), tune=60, draws=40, likelihood=likelihood)
+        found[likelihood] = fits.groupby("method")[["coverage", "total"]].mean()
+    assert (
+        found["negative-binomial"]["coverage"]["countveil"] > found["poisson"]["coverage"]["countveil"] + 0.1
+    )
+    assert found["negative-binomial"]["total"]["countveil"] == pytest.approx(1.0, abs=0.15)
+
+
 def test_em_has_no_intervals_and_a_pilot_no_rates():
     counts = np.random.default_rng(1).poisson(2.0, (10, 6))
     source = FromPilot(counts, 2, chains=1, tune=2, draws=2)

@@ -43,6 +43,36 @@ def test_a_model_of_the_pilot_draws_as_many_rows_as_wanted(sparse):
     assert np.allclose(np.sort(repeated), np.sort(truth.rates[30:60].sum(axis=1)))
 
 
+def test_counts_of_the_prior_may_come_in_bursts():
+    source = FromPrior(5, 40, 30.0, 0.8)
+    assert source.about.endswith("rows of 30 on average, in bursts with p = 0.8")
+    drawn = [source.draw(200, np.random.default_rng(seed)) for seed in range(20)]
+    totals = [truth.rates.sum(axis=1).mean() for truth in drawn]
+    assert abs(np.mean(totals) - 30.0) < 5 * 30.0 / np.sqrt(4000 * SHAPE * 5)
+    left = np.concatenate([(truth.counts - truth.rates).ravel() for truth in drawn])
+    rates = np.concatenate([truth.rates.ravel() for truth in drawn])
+    assert abs(left.sum()) < 5 * np.sqrt(5.0 * rates.sum())
+    assert (left**2).sum() / rates.sum() == pytest.approx(5.0, rel=0.1)  # 1 / (1 - p)
+
+
+@pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.8])
+def test_a_model_of_a_bursty_pilot_draws_bursty_counts(dispersion):
+    rng = np.random.default_rng(3)
+    rate = rng.gamma(0.5, 8.0, (30, 2)) @ rng.dirichlet(np.full(12, 0.3), 2) + 1e-6
+    pilot = rng.negative_binomial(rate, 0.2)  # p is 0.8
+    source = FromModel(
+        pilot, 2, likelihood="negative-binomial", dispersion=dispersion, **FAST | {"tune": 100}
+    )
+    assert source.about.endswith(f"and counts in bursts (negative-binomial, dispersion {dispersion})")
+    truths = [source.draw(75, np.random.default_rng(seed)) for seed in range(30)]
+    totals = [truth.rates.sum() / 75 for truth in truths]
+    assert abs(np.mean(totals) - pilot.sum() / 30) < 0.2 * pilot.sum() / 30
+    left = np.concatenate([(truth.counts - truth.rates).ravel() for truth in truths])
+    rates = np.concatenate([truth.rates.ravel() for truth in truths])
+    assert abs(left.mean()) < 5 * left.std() / np.sqrt(left.size)
+    assert (left**2).sum() / rates.sum() > 2.0
+
+
 def test_an_interrupted_fit_of_the_pilot_is_no_truth(monkeypatch):
     monkeypatch.setattr(TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -65,7 +95,8 @@ def test_the_pilot_itself_comes_in_its_own_rows(sparse):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [((0, 5, 1.0), "got 0 and 5"), ((2, 1, 1.0), "got 2 and 1"), ((2, 5, 0.0), "total must be positive"),
-     ((2, 5, float("nan")), "total must be positive")],
+     ((2, 5, float("nan")), "total must be positive"), ((2, 5, 1.0, 1.5), "dispersion must be one of"),
+     ((2, 5, 1.0, "row"), "dispersion must be a number where counts are drawn from the prior, got 'row'")],
 )  # fmt: skip
 def test_a_prior_that_is_none_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):

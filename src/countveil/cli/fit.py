@@ -8,7 +8,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Force, Threads
+from countveil.cli.options import Force, Threads, read_dispersion
 from countveil.cli.outputs import check_free
 from countveil.cli.say import say
 from countveil.privacy import Release
@@ -54,8 +54,8 @@ class Sampling(NamedTuple):
     dispersion: Annotated[
         str | None,
         typer.Option(
-            help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row" '
-            "[default: global]."
+            help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
+            "such as 0.6 [default: global]."
         ),
     ] = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
@@ -79,7 +79,7 @@ class Sampling(NamedTuple):
         Raises:
             ValueError: the scheduler is not an address.
         """
-        named = self._asdict()
+        named = self._asdict() | {"dispersion": read_dispersion(self.dispersion)}
         scheduler = named.pop("scheduler")
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
@@ -122,6 +122,7 @@ def fit_topics(
     model = TopicModel(topics, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, words)
+    print_totals(model, data)
     finish(model, output)
 
 
@@ -157,6 +158,7 @@ def fit_blocks(
     model = BlockModel(communities, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, actors)
+    print_totals(model, data)
     finish(model, output)
 
 
@@ -200,6 +202,7 @@ def fit_tensor(
     model = TensorModel(components, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
     print_parts(model, entries)
+    print_totals(model, tensor)
     finish(model, output)
 
 
@@ -261,6 +264,30 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
             print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
     if model.parts and model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
+
+
+def print_totals(model: "FactorizationEstimator", data: Any) -> None:
+    """How bursty the counts are, if they are; and their sum by the fit and by the reports, if these are in memory."""
+    from countveil.data.release_files import ReleaseFiles
+    from countveil.estimators.totals import advice_on, totals_of
+    from countveil.report.bursts import bursts_of
+
+    bursts = bursts_of(model)
+    if bursts is not None:
+        say(bursts.said)
+        for name, p, ratio in bursts.rows:
+            say(f"  {plain(name)}: p {p}, variance over mean {ratio}")
+    if isinstance(data, ReleaseFiles):
+        return
+    found = totals_of(model, model.data_matrix(model.observe(data)))
+    interval = "" if found.lower is None else f" (90% interval {found.lower:,.0f} to {found.upper:,.0f})"
+    say(
+        f"Sum of the true counts: {found.fitted:,.0f} by this fit{interval}; {found.reported:,.0f} by the reports "
+        f"alone, without a model (standard error {found.error:,.0f})."
+    )
+    advice = advice_on(found, model, "--likelihood negative-binomial")
+    if advice:
+        say(advice)
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:

@@ -18,3 +18,11 @@ def read_level(text: str) -> PrivacyLevel:
     if not separator:
         raise ValueError(f"level must be N:EPSILON, such as 10:1, got {text!r}")
     return PrivacyLevel(epsilon, precision)
+
+
+def read_dispersion(text: str | None) -> str | float | None:
+    """A dispersion as the models take it: a number where the text is one."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text

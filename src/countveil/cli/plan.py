@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Threads, read_level
+from countveil.cli.options import Threads, read_dispersion, read_level
 from countveil.cli.outputs import check_folder
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel
@@ -61,6 +61,20 @@ def plan_study(
         typer.Option(help="True counts from a model of the pilot, or the pilot's own rows: model or pilot."),
     ] = "model",
     method: Annotated[str, typer.Option(help="gibbs, or em: faster, without intervals.")] = "gibbs",
+    likelihood: Annotated[
+        str,
+        typer.Option(
+            help='"poisson", or "negative-binomial" for counts that come in bursts, as those of real text do: of the '
+            "fits, and of the true counts where these are drawn from a model."
+        ),
+    ] = "poisson",
+    dispersion: Annotated[
+        str | None,
+        typer.Option(
+            help='In "negative-binomial" with a pilot: what has a burstiness of its own, "global" [default], "column" '
+            'or "row", or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits learn.'
+        ),
+    ] = None,
     replicates: Annotated[int, typer.Option(min=2, help="Simulated studies of each size.")] = 3,
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
         "countveil-plan"
@@ -88,12 +102,16 @@ def plan_study(
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
     levels = read_levels(level, asked)
-    settings = fit_settings(method)
+    p = read_dispersion(dispersion)
+    settings = fit_settings(method) | {"likelihood": likelihood}
     check_source(pilot, asked, words, total, truth)
+    check_bursts(method, likelihood, p, pilot is not None)
     if pilot is None:
-        source, sizes = source_without_pilot(topics, asked, words, total)
+        source, sizes = source_without_pilot(topics, asked, words, total, p)
     else:
-        source, sizes = source_of_pilot(read_pilot(pilot, asked), topics, truth, seed)
+        settings["dispersion"] = p
+        counted: dict[str, Any] = {"likelihood": likelihood, "dispersion": p}
+        source, sizes = source_of_pilot(read_pilot(pilot, asked), topics, truth, seed, **counted)
     grid = Grid(levels, rows or sizes, replicates, seed, threads or available_threads())
     present(grid, source, targets, output, **settings)
 
@@ -128,8 +146,26 @@ def check_source(
         raise ValueError("words and total must be left to the pilot, got one of them as well")
 
 
+def check_bursts(method: str, likelihood: str, dispersion: str | float | None, pilot: bool) -> None:
+    """Refuse bursts that the method does not take, a dispersion without them, and a prior's without a number."""
+    from countveil.inference.methods import METHODS, check_likelihood
+    from countveil.likelihoods import NegativeBinomial
+
+    bursty = likelihood == NegativeBinomial.name
+    if dispersion is not None and not bursty:
+        raise ValueError(f"dispersion goes with likelihood {NegativeBinomial.name!r}, got {likelihood!r}")
+    if bursty:
+        check_likelihood(METHODS[method], NegativeBinomial())
+    if bursty and not pilot and not isinstance(dispersion, float):
+        raise ValueError(f"dispersion must be a number without a pilot, got {dispersion!r}")
+
+
 def source_without_pilot(
-    topics: int, asked: Study | None, words: int | None, total: float | None
+    topics: int,
+    asked: Study | None,
+    words: int | None,
+    total: float | None,
+    dispersion: str | float | None = None,
 ) -> "tuple[Source, list[int]]":
     """True counts from the prior, and the numbers of rows to try by default."""
     from countveil.planning import FromPrior
@@ -137,17 +173,20 @@ def source_without_pilot(
     n_words = words if asked is None else asked.cells
     if n_words is None or (words is not None and words != n_words):
         raise ValueError(f"words must be given once, by a pilot, --study or --words, got {words}")
-    return FromPrior(topics, n_words, 100.0 if total is None else total), [100, 300, 1000]
+    p = None if dispersion is None else float(dispersion)
+    return FromPrior(topics, n_words, 100.0 if total is None else total, p), [100, 300, 1000]
 
 
-def source_of_pilot(counts: Any, topics: int, truth: str, seed: int) -> "tuple[Source, list[int]]":
+def source_of_pilot(
+    counts: Any, topics: int, truth: str, seed: int, **settings: Any
+) -> "tuple[Source, list[int]]":
     """True counts from a pilot or a model of it, and the numbers of rows to try by default."""
     from countveil.planning import FromModel, FromPilot
 
     n = int(counts.shape[0])
     if truth == "pilot":
-        return FromPilot(counts, topics, seed), sorted({max(2, n // 4), max(2, n // 2), n})
-    return FromModel(counts, topics, seed), sorted({max(2, n // 2), n, 2 * n})
+        return FromPilot(counts, topics, seed, **settings), sorted({max(2, n // 4), max(2, n // 2), n})
+    return FromModel(counts, topics, seed, **settings), sorted({max(2, n // 2), n, 2 * n})
 
 
 def read_pilot(path: Path, asked: Study | None) -> Any:

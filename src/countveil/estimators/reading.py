@@ -97,6 +97,12 @@ class Readable:
         tree, model, _ = self._fitted()
         return posteriors.parameter_draws(tree, model)
 
+    def even_draws(self, most: int) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], Parameters]]:
+        """``matrix_draws`` beside ``parameter_draws``, at most this many of them, evenly spread."""
+        kept = set(posteriors.evenly(posteriors.n_draws(self.posterior), most).tolist())
+        draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
+        return (draw for s, draw in enumerate(draws) if s in kept)
+
     @property
     def matrix_shape(self) -> tuple[int, int]:
         """(rows, columns) of the rates in ``matrix_draws``."""

@@ -10,8 +10,8 @@ import xarray as xr
 from countveil import fit_files
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
-from countveil.estimators.checks import check_integer
 from countveil.estimators.parts import HasParts
+from countveil.estimators.predicting import Predicts
 from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
@@ -22,9 +22,8 @@ from countveil.inference.diagnostics import (
 )
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.methods import METHODS
-from countveil.inference.predict import log_predictive, pointwise_log_likelihood, simulated_reports
+from countveil.inference.predict import log_predictive, pointwise_log_likelihood
 from countveil.likelihoods import POISSON
-from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.models.factorization import Factorization
 from countveil.models.portable import model_of
 from countveil.models.spec import Spec, axis_sizes
@@ -32,7 +31,7 @@ from countveil.models.spec import Spec, axis_sizes
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(HasParts):
+class Results(HasParts, Predicts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
@@ -127,51 +126,6 @@ class Results(HasParts):
             coordinates[dim] = ("cell", draws[dim].to_numpy()[places[:, a]])
         values = scores.reshape(draws.sizes["chain"], draws.sizes["draw"], -1)
         return xr.DataArray(values, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
-
-    def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
-        """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
-
-        For posterior predictive checks. The noise is seeded, and protects nobody.
-        """
-        laws = self._drawn_laws(n, rng)
-        tree, model, layout = self._fitted()
-        noise, level = posteriors.noise_of(tree)
-        per_row = level.size == model.rows.shape[0]
-        level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
-        reports = simulated_reports(laws, noise, level, model.likelihood, rng)
-        arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
-        return xr.concat(arrays, dim="release")
-
-    def predict_counts(self, n: int, rng: np.random.Generator) -> xr.DataArray:
-        """n simulated tables of true counts, (table, and the data's axes), each at another draw of the posterior.
-
-        These are counts like those behind the reports, in cells that were masked too: what the fit expects before it
-        looks at a cell's own report. Medians and quantiles of them predict counts that were hidden from the fit.
-        """
-        laws = self._drawn_laws(n, rng)
-        tree, model, layout = self._fitted()
-        counts = (
-            model.likelihood.sample(theta @ phi.T, rng, parameters) for (theta, phi), parameters in laws
-        )
-        arrays = [posteriors.rate_array(each, tree, model, layout, "counts") for each in counts]
-        return xr.concat(arrays, dim="table")
-
-    def _drawn_laws(self, n: int, rng: np.random.Generator) -> list[Any]:
-        """((theta, phi), parameters of the cells) of n draws; all before one is used twice."""
-        check_integer("n", n, 1)
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
-        tree, model, _ = self._fitted()
-        size = posteriors.n_draws(tree)
-        chosen = rng.choice(size, size=n, replace=n > size)
-        draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
-        every = np.arange(model.rows.shape[0])
-        laws = {
-            s: (matrices, parameters_of_rows(model.likelihood, parameters, every))
-            for s, (matrices, parameters) in enumerate(draws)
-            if s in set(chosen.tolist())
-        }
-        return [laws[int(s)] for s in chosen]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count.

@@ -1,6 +1,6 @@
 """Predictions of a fit: how likely reports are, cell by cell, simulated releases, and true counts given reports."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -9,14 +9,16 @@ from scipy.special import logsumexp
 
 from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
+from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
 from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Likelihood, Parameters
+from countveil.likelihoods.protocol import Likelihood, Parameters, parameters_at, parameters_of_rows
 from countveil.noise.protocol import Noise
 
-# ((theta (D, K), phi (V, K)), the likelihood's own parameters) of each draw
-Laws = Iterable[tuple[tuple[np.ndarray, np.ndarray], Parameters]]
+Laws = Iterable[Draw]
 
 NEGLIGIBLE = 1e-10  # probability of the last count of a law that is cut off there
+PROBABILITIES_AT_ONCE = 2**21  # of counts of cells, held together
+FEWEST_COUNTS = 16  # of a law; those that need more are computed again with twice as many
 
 
 def pointwise_log_likelihood(
@@ -70,6 +72,29 @@ def simulated_reports(
     return np.stack([noise.sample(each, level, rng) for each in counts])
 
 
+def simulated_counts(
+    draw: Draw, given: CountsGivenReports, parts: Sequence[Cells], rng: np.random.Generator
+) -> np.ndarray:
+    """(D, V) true counts at one draw: given the reports of all cells in ``parts``, or from the model if there are none.
+
+    Cells without a report, -1, are drawn from the model too.
+    """
+    (theta, phi), parameters = draw
+    counts, likelihood = np.empty((len(theta), len(phi)), dtype=np.int64), given.likelihood
+    for cells in parts:
+        hidden = cells.reports < 0
+        seen = cells.take(~hidden)
+        counts[seen.rows, seen.columns] = given.draw(draw, seen, rng)
+        row, column = cells.rows[hidden], cells.columns[hidden]
+        own = parameters_at(likelihood, parameters, row, column)
+        rates = np.einsum("ek,ek->e", theta[row], phi[column])
+        counts[row, column] = likelihood.sample(rates, rng, own)
+    if not parts:
+        every = parameters_of_rows(likelihood, parameters, np.arange(len(theta)))
+        counts[:] = likelihood.sample(theta @ phi.T, rng, every)
+    return counts
+
+
 def count_laws(
     reports: np.ndarray,
     rates: np.ndarray,
@@ -97,3 +122,25 @@ def count_laws(
         if total[:, -1].max() < NEGLIGIBLE * len(rates):
             return total / len(rates)
         size *= 2
+
+
+def laws_of_counts(
+    draws: Callable[[], Laws], given: CountsGivenReports, cells: Cells
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(numbers of some of the cells (m,), P(true count = y | report) (m, Y)), until each cell has come once.
+
+    Averages over all draws, of which ``draws`` starts anew. Cells whose laws are about equally long come together, so
+    that memory is bounded: no array has an axis for draws.
+    """
+    lengths = np.maximum(2 * cells.reports, FEWEST_COUNTS)
+    waiting = 2 ** np.ceil(np.log2(lengths)).astype(np.int64)
+    while (waiting > 0).any():
+        size = int(waiting[waiting > 0].min())
+        numbers = np.flatnonzero(waiting == size)[: max(1, PROBABILITIES_AT_ONCE // size)]
+        total, cut, n_draws = np.zeros((len(numbers), size)), np.zeros(len(numbers), dtype=bool), 0
+        for draw in draws():
+            given.add_laws(draw, cells.take(numbers), total, cut)
+            n_draws += 1
+        waiting[numbers] = np.where(cut, 2 * size, 0)
+        if not cut.all():
+            yield numbers[~cut], total[~cut] / n_draws

@@ -27,12 +27,17 @@ CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
     """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own."""
-    counts: Any = likelihood.counts
-    if parameters:
-        counts = counts._replace(parameters=parameters)
     closed = CLOSED.get((noise.mechanism, likelihood.name))
-    law: tuple[Any, ...] = GeneralLaw(noise.kernel, counts) if closed is None else closed(counts)
+    if closed is None:
+        return general_law(noise, likelihood, parameters)
+    law: tuple[Any, ...] = closed(general_law(noise, likelihood, parameters).likelihood)
     return law
+
+
+def general_law(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> GeneralLaw:
+    """The same law as a noise and a likelihood side by side, also where there are closed forms."""
+    counts: Any = likelihood.counts
+    return GeneralLaw(noise.kernel, counts._replace(parameters=parameters) if parameters else counts)
 
 
 def counts_of(law: tuple[Any, ...]) -> Any:

@@ -24,6 +24,7 @@ from countveil.engines.blas import one_blas_thread
 from countveil.estimators import TopicModel
 from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.inference.diagnostics import FitWarning
+from countveil.likelihoods.protocol import in_counts
 from countveil.planning.truths import MAX_CELLS, Source, Truth
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.level import short
@@ -66,7 +67,7 @@ class Estimate(NamedTuple):
 
     rate: np.ndarray  # (D, V)
     topics: np.ndarray | None  # (K, V)
-    theta: np.ndarray | None = None  # (S, D, K) posterior draws
+    theta: np.ndarray | None = None  # (S, D, K) posterior draws, whose products with phi are expected counts
     phi: np.ndarray | None = None  # (S, K, V)
 
 
@@ -148,12 +149,13 @@ def fit(contender: str, data: Any, n_topics: int, seed: int, **settings: Any) ->
         data if contender == OURS.name else (ExactCounts if contender == TRUE_COUNTS else NaiveCounts)(data)
     )
     model = TopicModel(n_topics, seed=seed, threads=1, progress=False, **SETTINGS | settings).fit(seen)
-    draws = model.posterior["posterior"]
-    theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
-    if theta.shape[0] * theta.shape[1] == 1:
+    draws = zip(model.matrix_draws(), model.parameter_draws(), strict=False)
+    scaled = [in_counts(model.model_.likelihood, *factors, own) for factors, own in draws]
+    if len(scaled) == 1:
         return Estimate(model.rate().to_numpy(), model.components_)
-    flat = (values.reshape(-1, *values.shape[2:]) for values in (theta, phi))
-    return Estimate(model.rate().to_numpy(), model.components_, *flat)
+    theta = np.stack([theta.astype(np.float32) for theta, _ in scaled])
+    phi = np.stack([phi.T.astype(np.float32) for _, phi in scaled])
+    return Estimate(model.rate().to_numpy(), model.components_, theta, phi)
 
 
 def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Where the true counts of a simulation come from: a prior, a model of a pilot corpus, or the pilot itself."""
 
 import warnings
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.data.observations import ExactCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
+from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial, Parameters
+from countveil.likelihoods.protocol import parameters_of_rows
 
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics per row, few words per topic."""
@@ -22,8 +25,10 @@ class Truth(NamedTuple):
     """The true counts of a simulated study, and what they were drawn from."""
 
     counts: np.ndarray  # (D, V)
-    rates: np.ndarray | None  # (D, V); None: nobody knows the rates of real counts
-    topics: np.ndarray  # (K, V) distributions over words
+    rates: np.ndarray | None  # (D, V) expected counts; None: nobody knows those behind real counts
+    topics: (
+        np.ndarray
+    )  # (K, V) distributions over words; over the words of bursts where counts come in bursts
 
 
 class Source(Protocol):
@@ -52,26 +57,38 @@ class FromPrior:
 
     Args:
         n_topics: K; n_words: V; total: expected sum of a row's counts.
+        dispersion: p of negative binomial counts, whose variance is 1 / (1 - p) times their mean; Poisson counts where
+            it is None.
+
+    Raises:
+        ValueError: an argument out of range.
     """
 
     most_rows = None
 
-    def __init__(self, n_topics: int, n_words: int, total: float) -> None:
+    def __init__(self, n_topics: int, n_words: int, total: float, dispersion: float | None = None) -> None:
         if n_topics < 1 or n_words < 2:
             raise ValueError(f"a plan needs a topic and two words or more, got {n_topics} and {n_words}")
         if not 0.0 < total < 1e9:
             raise ValueError(f"total must be positive and below 1e9, got {total}")
+        if isinstance(dispersion, str):
+            raise ValueError(
+                f"dispersion must be a number where counts are drawn from the prior, got {dispersion!r}"
+            )
+        self._likelihood: Likelihood = POISSON if dispersion is None else NegativeBinomial(dispersion)
         self.n_topics, self.n_words, self.total = n_topics, n_words, float(total)
+        bursty = "" if dispersion is None else f", in bursts with p = {dispersion:g}"
         self.about = (
             f"true counts drawn from the model's prior: {n_topics} topics over {n_words} words, rows of "
-            f"{total:g} on average"
+            f"{total:g} on average{bursty}"
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
         """True counts of this many rows, with topics of their own."""
         theta = rng.gamma(SHAPE, self.total / (SHAPE * self.n_topics), (rows, self.n_topics))
         topics = rng.dirichlet(np.full(self.n_words, SHAPE), self.n_topics)
-        return _from_factors(theta, topics, rng)
+        theta /= self._likelihood.mean(1.0)
+        return _from_factors(theta, topics, self._likelihood, (), rng)
 
 
 class FromModel:
@@ -82,7 +99,7 @@ class FromModel:
 
     Args:
         counts: (D, V) true counts of the pilot, dense or sparse; n_topics: K.
-        seed: of the fit; settings: further arguments of TopicModel.
+        seed: of the fit; settings: further arguments of TopicModel, such as its likelihood, which counts are drawn by.
     """
 
     most_rows = None
@@ -93,10 +110,11 @@ class FromModel:
         theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
         self._theta = theta.reshape(-1, *theta.shape[2:])
         self._topics = phi.reshape(-1, *phi.shape[2:])
+        self._parameters = list(islice(self._fit.parameter_draws(), len(self._theta)))
         self.n_topics, self.n_words = n_topics, int(self._topics.shape[2])
         self.about = (
             f"true counts drawn from a model with {n_topics} topics of the pilot's {theta.shape[2]} rows x "
-            f"{self.n_words} words"
+            f"{self.n_words} words{_in_words(self._fit)}"
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
@@ -104,8 +122,9 @@ class FromModel:
         one = int(rng.integers(len(self._theta)))
         pilot_rows = self._theta.shape[1]
         order = np.concatenate([rng.permutation(pilot_rows) for _ in range(-(-rows // pilot_rows))])
-        topics = self._topics[one].astype(np.float64)
-        return _from_factors(self._theta[one, order[:rows]].astype(np.float64), topics, rng)
+        topics, likelihood = self._topics[one].astype(np.float64), self._fit.model_.likelihood
+        own = parameters_of_rows(likelihood, self._parameters[one], order[:rows])
+        return _from_factors(self._theta[one, order[:rows]].astype(np.float64), topics, likelihood, own, rng)
 
 
 class FromPilot:
@@ -124,7 +143,7 @@ class FromPilot:
         self.n_words, self.most_rows = int(self._counts.shape[1]), int(self._counts.shape[0])
         self.about = (
             f"the pilot's own {self.most_rows} rows x {self.n_words} words under simulated noise, against a "
-            f"fit of them with {n_topics} topics"
+            f"fit of them with {n_topics} topics{_in_words(fit)}"
         )
 
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
@@ -151,6 +170,14 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
     return model
 
 
-def _from_factors(theta: np.ndarray, topics: np.ndarray, rng: np.random.Generator) -> Truth:
+def _in_words(fit: TopicModel) -> str:
+    """That a fit is of bursty counts."""
+    return "" if fit.likelihood == POISSON.name else f" and counts in bursts ({fit.model_.likelihood})"
+
+
+def _from_factors(
+    theta: np.ndarray, topics: np.ndarray, likelihood: Likelihood, own: Parameters, rng: np.random.Generator
+) -> Truth:
+    """Counts with the rates theta topics, whose likelihood has these parameters, and the expected counts."""
     rates = theta @ topics
-    return Truth(rng.poisson(rates), rates, topics)
+    return Truth(likelihood.sample(rates, rng, own), likelihood.mean(rates, own), topics)

@@ -164,14 +164,12 @@ def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
     n_rows, n_columns = fit.matrix_shape
     if len(rows) == n_rows:
         return fit.as_matrix(fit.rate())
-    kept = set(evenly(fit.posterior["sample_stats"]["total_rate"].size, DRAWS_FOR_MEANS).tolist())
-    total = np.zeros((len(rows), n_columns))
-    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
-    for s, ((theta, phi), parameters) in enumerate(draws):
-        if s in kept:
-            theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
-            total += theta[rows] @ phi.T
-    return total / len(kept)
+    total, n = np.zeros((len(rows), n_columns)), 0
+    for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
+        theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
+        total += theta[rows] @ phi.T
+        n += 1
+    return total / n
 
 
 def mean_beyond_noise(
@@ -182,11 +180,9 @@ def mean_beyond_noise(
     if not likelihood.parameter_axes:
         rate = expected / likelihood.mean(1.0)
         return np.asarray(positive_beyond_noise(data.noise, likelihood, rate, level))
-    kept = set(evenly(fit.posterior["sample_stats"]["total_rate"].size, DRAWS_FOR_MEANS).tolist())
-    total = np.zeros(expected.shape)
-    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
-    for s, ((theta, phi), parameters) in enumerate(draws):
-        if s in kept:
-            own = parameters_of_rows(likelihood, parameters, rows)
-            total += positive_beyond_noise(data.noise, likelihood, theta[rows] @ phi.T, level, own)
-    return total / len(kept)
+    total, n = np.zeros(expected.shape), 0
+    for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
+        own = parameters_of_rows(likelihood, parameters, rows)
+        total += positive_beyond_noise(data.noise, likelihood, theta[rows] @ phi.T, level, own)
+        n += 1
+    return total / n

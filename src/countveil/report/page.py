@@ -13,6 +13,7 @@ from countveil import __version__
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
+from countveil.estimators.totals import advice_on, totals_of
 from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
@@ -20,6 +21,7 @@ from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
+from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, trace_picture
@@ -116,9 +118,12 @@ def gathered(
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
+        "bursts": bursts_of(fit),
         "facts": facts_table(fit),
         "parameters": parameters(fit),
         "noise": None,
+        "totals": None,
+        "advice": "",
         "check": None,
         "naive": None,
     }
@@ -129,10 +134,12 @@ def gathered(
 
 def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     """What the template shows of a release beside its fit; no check where the fit's draws are not calibrated."""
-    noise = checks.noise_of(fit, data)
+    noise, totals = checks.noise_of(fit, data), totals_of(fit, data)
     n_rows = data.shape[0]
     found: dict[str, Any] = {
         "noise": noise,
+        "totals": totals,
+        "advice": advice_on(totals, fit),
         "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
         "doubt": "",
     }

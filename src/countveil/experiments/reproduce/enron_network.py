@@ -8,13 +8,23 @@ import pandas as pd
 
 from countveil.contenders import rate_scores
 from countveil.estimators import BlockModel
+from countveil.evaluation import predictive_log_score
 from countveil.experiments.reproduce import style
 from countveil.experiments.reproduce.bench import Bench, Task, digest
-from countveil.experiments.reproduce.fits import Noisy, Sampling, result, with_noise
-from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
+from countveil.experiments.reproduce.fits import Noisy, Sampling, fitted, result, with_noise
+from countveil.experiments.reproduce.style import (
+    BURSTY,
+    EXACT_VI,
+    LEAST_SQUARES,
+    NAIVE,
+    OURS,
+    TRUE_COUNTS,
+    ZERO,
+)
 
 LEVELS = (3.0, 2.0, 1.0)  # epsilon/N; the text of the paper names three levels without their values
-METHODS = (OURS, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
+METHODS = (OURS, BURSTY, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
+TABLES = 200  # simulated, whose median predicts
 
 
 class Plan(NamedTuple):
@@ -30,7 +40,10 @@ QUICK = Plan((5, 20), 1, Sampling(1, 150, 100))
 
 
 def fits(bench: Bench, plan: Plan, counts: np.ndarray, held_out: np.ndarray | None) -> pd.DataFrame:
-    """One row per fit: scores on the held-out cells, or on all but the diagonal. Zero is a method too."""
+    """One row per fit: scores on the held-out cells, or on all but the diagonal. Zero is a method too.
+
+    Held-out cells are also predicted: see ``predictions``.
+    """
     diagonal = np.eye(len(counts), dtype=bool)
     mask = diagonal if held_out is None else diagonal | held_out
     cells = ~diagonal if held_out is None else held_out & ~diagonal
@@ -44,11 +57,15 @@ def fits(bench: Bench, plan: Plan, counts: np.ndarray, held_out: np.ndarray | No
                         continue
                     key = {"method": method, "C": n, "level": level, "draw": draw, "data": digest(counts),
                            "cells": int(cells.sum()), **plan.sampling._asdict()}  # fmt: skip
-                    tasks.append(Task(key, partial(fit, method, n, data, cells, plan, draw)))
+                    scored = fit if held_out is None else predictions
+                    tasks.append(Task(key | {"scores": scored.__name__},
+                                      partial(scored, method, n, data, cells, plan, draw)))  # fmt: skip
                     labels.append({"C": n, "level": np.nan if method == TRUE_COUNTS else level, "draw": draw,
                                    "method": method})  # fmt: skip
     rows = [label | _scores(each) for label, each in zip(labels, bench.results(tasks), strict=True)]
-    zero = {"mae": float(counts[cells].mean()), "log_score": -np.inf, "seconds": 0.0}
+    error = float(counts[cells].mean())
+    zero = {"mae": error, "log_score": -np.inf, "seconds": 0.0}
+    zero |= {} if held_out is None else {"median_mae": error, "log_predictive": -np.inf}
     rows += [{"C": n, "level": np.nan, "draw": 0, "method": ZERO, **zero} for n in plan.communities]
     return pd.DataFrame(rows)
 
@@ -60,8 +77,28 @@ def fit(method: str, n: int, data: Noisy, cells: np.ndarray, plan: Plan, seed: i
     return {**rate_scores(data.counts[cells], rate, method == LEAST_SQUARES), "seconds": found["seconds"]}
 
 
+def predictions(method: str, n: int, data: Noisy, cells: np.ndarray, plan: Plan, seed: int) -> dict[str, Any]:
+    """Scores of one fit in cells that it has not seen, and of what it predicts there, if it has draws.
+
+    median_mae: mean absolute error of the median of 200 simulated tables, each at another draw. log_predictive: log of
+    the posterior average of the true count's probability, a mean over cells.
+    """
+    if method == LEAST_SQUARES:
+        return fit(method, n, data, cells, plan, seed)
+    model, seconds = fitted(method, BlockModel(n, seed=seed), data, plan.sampling)
+    rate, true = model.rate().to_numpy()[cells], data.counts[cells]
+    tables = model.predict_counts(TABLES, np.random.default_rng(seed)).to_numpy()[:, cells]
+    score = predictive_log_score(data.counts, model, cells)  # per token
+    return {
+        **rate_scores(true, rate, False),
+        "seconds": seconds,
+        "median_mae": np.abs(np.median(tables, axis=0) - true).mean(),
+        "log_predictive": score * true.sum() / true.size,
+    }
+
+
 def _scores(arrays: dict[str, np.ndarray]) -> dict[str, float]:
-    return {name: float(arrays[name]) for name in ("mae", "log_score", "seconds")}
+    return {name: float(value) for name, value in arrays.items()}
 
 
 def draw(table: pd.DataFrame, title: str) -> Any:

@@ -10,6 +10,7 @@ from countveil.contenders import LEAST_SQUARES_ITERATIONS, distributions
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.estimators.base import FactorizationEstimator, check_whole
 from countveil.experiments.reproduce.style import (
+    BURSTY,
     EXACT_VI,
     KNOWN_PRIOR,
     LEAST_SQUARES,
@@ -23,11 +24,12 @@ from countveil.inference.starts.alternating import least_squares
 
 REFILLS = 10  # of hidden cells by fitted values, for least squares
 OPTIONS: dict[str, dict[str, Any]] = {
+    BURSTY: {"likelihood": "negative-binomial", "dispersion": "column"},
     EXACT_VI: {"method": "cavi", "draws": 20},
     PUBLISHED_VI: {"method": "bessel-cavi", "draws": 20},
     PUBLISHED_MCMC: {"method": "augmented-gibbs"},
 }
-SAMPLED = (OURS, KNOWN_PRIOR, NAIVE, TRUE_COUNTS, PUBLISHED_MCMC)
+SAMPLED = (OURS, BURSTY, KNOWN_PRIOR, NAIVE, TRUE_COUNTS, PUBLISHED_MCMC)
 
 
 class Sampling(NamedTuple):

@@ -12,10 +12,12 @@ from countveil.plotting.style import new_figure
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 KNOWN_PRIOR = "countveil, true prior"
+BURSTY = "countveil, bursty"
 EXACT_VI, PUBLISHED_VI, PUBLISHED_MCMC, ZERO = "cavi", "published VI", "published MCMC", "zero"
 STYLES: dict[str, tuple[str, str, str]] = {
     OURS: ("#0072B2", "o", "-"),
     KNOWN_PRIOR: ("#56B4E9", "X", "-"),
+    BURSTY: ("#CC79A7", "X", "-."),
     NAIVE: ("#D55E00", "^", "-"),
     LEAST_SQUARES: ("#E69F00", "s", "-"),
     EXACT_VI: ("#009E73", "D", "-"),

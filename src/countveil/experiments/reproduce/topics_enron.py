@@ -21,15 +21,24 @@ from countveil.experiments.reproduce import real_counts, style
 from countveil.experiments.reproduce.bench import Bench, Study, Task, digest
 from countveil.experiments.reproduce.claims import Comparison, Verdict, compared, untested
 from countveil.experiments.reproduce.fits import OPTIONS, SAMPLED, Sampling
-from countveil.experiments.reproduce.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
+from countveil.experiments.reproduce.style import (
+    BURSTY,
+    EXACT_VI,
+    LEAST_SQUARES,
+    NAIVE,
+    OURS,
+    TRUE_COUNTS,
+    ZERO,
+)
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.starts.alternating import least_squares
+from countveil.likelihoods.protocol import in_counts
 from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "topics of Enron's e-mails from noisy counts"
 NEEDS = "Enron's texts"
 LEVELS = (3.0, 2.0, 1.0)  # epsilon/N; the text of the paper names three levels without their values
-METHODS = (OURS, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
+METHODS = (OURS, BURSTY, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
 TOP = 10  # words of a topic whose coherence is measured
 ROWS_AT_ONCE = 500  # held dense: fewer save memory
 
@@ -37,7 +46,8 @@ ROWS_AT_ONCE = 500  # held dense: fewer save memory
 class Plan(NamedTuple):
     """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that are available).
 
-    Naive chains may be shorter: they give all the noise to topics too, and a sweep costs ten times as much.
+    Naive chains may be shorter: they give all the noise to topics too, and a sweep costs ten times as much. The full
+    plan leaves out bursty counts, whose sweeps take two to three times as long.
     """
 
     names: tuple[str, ...]
@@ -56,7 +66,7 @@ class Plan(NamedTuple):
 
 FULL = Plan(
     real_counts.TEXT_LARGE, (10000, 10000), 50, 5, Sampling(1, 2500, 50, 100), threads=None,
-    naive=Sampling(1, 100, 50),
+    naive=Sampling(1, 100, 50), methods=tuple(each for each in METHODS if each != BURSTY),
 )  # fmt: skip
 QUICK = Plan(real_counts.TEXT_SMALL, (1000, 1400), 20, 2, Sampling(1, 40, 30))
 
@@ -146,9 +156,9 @@ def fit(
     cost = {"seconds": model.fit_seconds_,
             "processor_seconds": np.nan if resumed else time.process_time() - worked,
             "gigabytes": peak_gigabytes()}  # fmt: skip
-    draws = model.posterior["posterior"]
-    theta, phi = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]) for name in ("theta", "phi"))
-    found = scores(counts, list(zip(theta, phi, strict=True)), model.components_, (0.0,)) | cost
+    draws = zip(model.matrix_draws(), model.parameter_draws(), strict=False)
+    scaled = (in_counts(model.model_.likelihood, *factors, own) for factors, own in draws)
+    found = scores(counts, [(theta, phi.T) for theta, phi in scaled], model.components_, (0.0,)) | cost
     return found | (settled(model) if method in SAMPLED else {})
 
 
@@ -220,9 +230,20 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         ("Topics have a higher NPMI than those of least squares (not claimed)", "npmi", LEAST_SQUARES),
         ("The log score is higher than the exact variational method's (not claimed)", "log_score", EXACT_VI),
     ]
-    return [nearly_clean(table)] + [
-        compared(claim, table, ["level"], Comparison(metric, OURS, other, higher=metric != "mae"))
-        for claim, metric, other in claims
+    bursty = [
+        ("With bursty counts the log score is higher than with Poisson counts (not claimed)", "log_score"),
+        ("With bursty counts topics have a higher NPMI than with Poisson counts (not claimed)", "npmi"),
+    ]
+    return [
+        nearly_clean(table),
+        *(
+            compared(claim, table, ["level"], Comparison(metric, OURS, other, higher=metric != "mae"))
+            for claim, metric, other in claims
+        ),
+        *(
+            compared(claim, table, ["level"], Comparison(metric, BURSTY, OURS, higher=True))
+            for claim, metric in bursty
+        ),
     ]
 
 

@@ -1,0 +1,208 @@
+"""What a fit predicts: releases like the one fitted, true counts, and how probable counts and reports are."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from countveil.data.beside import Axis, in_order
+from countveil.data.matrices import check_mask
+from countveil.data.observations import Observations
+from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.intervals import ENDS
+from countveil.estimators.reading import Readable
+from countveil.inference import posterior as posteriors
+from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports
+from countveil.likelihoods.given_reports import Cells, CountsGivenReports
+from countveil.likelihoods.protocol import parameters_of_rows
+from countveil.noise import TWO_SIDED_GEOMETRIC
+
+DRAWS_FOR_LAWS = 200  # of the posterior, evenly spread, that laws of counts and reports are averaged over
+CELLS_AT_ONCE = 2**20
+QUANTILE_ROUNDING = 1e-12  # of a sum of probabilities
+
+
+class Predicts(Readable):
+    """Adds predictions, for the estimator that sets ``posterior_`` and ``model_``."""
+
+    def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
+        """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
+
+        For posterior predictive checks. The noise is seeded, and protects nobody.
+        """
+        draws = self._drawn(n, rng)
+        tree, model, layout = self._fitted()
+        every = np.arange(model.rows.shape[0])
+        laws = [(rates, parameters_of_rows(model.likelihood, own, every)) for rates, own in draws]
+        noise, level = posteriors.noise_of(tree)
+        per_row = level.size == model.rows.shape[0]
+        level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
+        reports = simulated_reports(laws, noise, level, model.likelihood, rng)
+        arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
+        return xr.concat(arrays, dim="release")
+
+    def predict_counts(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
+        """n simulated tables of true counts, (table, and the data's axes), each at another draw of the posterior.
+
+        With X, the reports of the fit's own cells, these are draws of the counts behind them: a cell's count given its
+        report, and where it is masked in X given the model alone. Without X they are new counts like those, from the
+        model in every cell.
+
+        Raises:
+            TypeError, ValueError: as ``log_predictive``; n below one, or rng not a Generator.
+        """
+        draws, given, data = self._drawn(n, rng), self._given_reports(X), self._data(X)
+        parts = [] if data is None else list(self._cells_of(data, None))
+        tables = (simulated_counts(draw, given, parts, rng) for draw in draws)
+        arrays = [posteriors.rate_array(each, *self._fitted(), "counts") for each in tables]
+        return xr.concat(arrays, dim="table")
+
+    def count_intervals(
+        self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> xr.Dataset:
+        """The mean and the median of every cell's true count, and an interval that holds it with this probability.
+
+        The four variables, mean, median, lower and upper, are over the data's axes. They belong to the law that
+        ``predict_counts`` draws from, given the reports in X or the model alone, averaged over up to 200 draws of the
+        posterior. Quantiles are the least counts at which the law reaches their probability, so that the interval
+        holds at least what it says. Where intervals are not calibrated: as in ``members``.
+
+        Raises:
+            TypeError, ValueError: as ``log_predictive``; an interval that is not between 0 and 1.
+        """
+        check_interval(interval)
+        levels = 0.5, (1.0 - interval) / 2.0, (1.0 + interval) / 2.0
+        found = np.zeros((4, *self.matrix_shape))
+        for cells, laws in self._laws_of_counts(X, None):
+            found[0, cells.rows, cells.columns] = laws @ np.arange(laws.shape[1])
+            reached = np.cumsum(laws, axis=1) + QUANTILE_ROUNDING
+            for q, level in enumerate(levels, start=1):
+                found[q, cells.rows, cells.columns] = np.argmax(reached >= level, axis=1)
+        names = "mean", "median", "lower", "upper"
+        fitted = self._fitted()
+        table = xr.Dataset(
+            {
+                name: posteriors.rate_array(values if name == "mean" else values.astype(np.int64), *fitted)
+                for name, values in zip(names, found, strict=True)
+            }
+        )
+        if not self.why_no_intervals:
+            return table
+        return table.rename(ENDS) if uncalibrated else table.drop_vars(list(ENDS))
+
+    def count_probabilities(
+        self, counts: Any, X: Any = None, cells: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(P(count < the true one), P(count = the true one)) in each cell, two arrays (cells,) in the data's order.
+
+        The law is that of ``count_intervals``; counts are true counts over the data's axes, and cells is a mask of
+        those to look at, all by default. ``evaluation.coverage`` is made of these.
+
+        Raises:
+            TypeError, ValueError: as ``log_predictive``; counts of another shape.
+        """
+        true, chosen = self._true("counts", counts), self._mask_of(cells)
+        below, at = np.zeros(self.matrix_shape), np.zeros(self.matrix_shape)
+        for found, laws in self._laws_of_counts(X, chosen):
+            place, each = np.arange(len(laws)), true[found.rows, found.columns]
+            passed = np.cumsum(laws, axis=1)
+            last = laws.shape[1] - 1  # beyond it there is next to nothing
+            below[found.rows, found.columns] = np.where(
+                each > 0, passed[place, np.clip(each - 1, 0, last)], 0.0
+            )
+            at[found.rows, found.columns] = np.where(each <= last, laws[place, np.minimum(each, last)], 0.0)
+        return self._in_data_order(below, chosen), self._in_data_order(at, chosen)
+
+    def report_probabilities(self, X: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """(P(report < the one in X), P(report = it)) in each cell, two arrays (cells,) in the data's order.
+
+        Reports are truncated at zero. Nothing is conditioned on: for reports that were hidden from the fit. cells is a
+        mask of those to look at; all that are seen in X by default.
+
+        Raises:
+            TypeError, ValueError: as ``log_predictive``.
+        """
+        data, chosen, given = self._data(X), self._mask_of(cells), self._given_reports(X)
+        below, at = np.zeros(self.matrix_shape), np.zeros(self.matrix_shape)
+        seen = np.zeros(self.matrix_shape, dtype=bool)
+        for found in self._cells_of(data, chosen):
+            if chosen is not None and (found.reports < 0).any():
+                raise ValueError("cells must be seen in X, got one that is masked")
+            found = found.take(found.reports >= 0)
+            sums, n_draws = np.zeros((2, len(found.rows))), 0
+            for draw in self.even_draws(DRAWS_FOR_LAWS):
+                given.add_report_probabilities(draw, found, *sums)
+                n_draws += 1
+            below[found.rows, found.columns], at[found.rows, found.columns] = sums / n_draws
+            seen[found.rows, found.columns] = True
+        return self._in_data_order(below, seen), self._in_data_order(at, seen)
+
+    def _data(self, X: Any) -> Observations | None:
+        """The reports of the fit's own cells, over the rows and columns of ``matrix_draws``; None without any."""
+        return None if X is None else self.data_matrix(self.own_data("X", X))
+
+    def _named(self) -> tuple[list[Axis], tuple[int, ...]]:
+        """The axes of the data with their labels, if they have any, and their lengths."""
+        axes = self.axes
+        named = [Axis(dim, [names] if names.dtype.kind in "OUT" else []) for dim, names in axes.items()]
+        return named, tuple(len(names) for names in axes.values())
+
+    def _true(self, name: str, counts: Any) -> np.ndarray:
+        """True counts over the rows and columns of ``matrix_draws``; raises ValueError."""
+        named, shape = self._named()
+        found = in_order(name, counts.toarray() if hasattr(counts, "toarray") else counts, named)
+        values = np.asarray(found)
+        if values.shape != shape:
+            raise ValueError(f"{name} must have the shape of the fit's data {shape}, got {values.shape}")
+        return self.as_matrix(values)
+
+    def _mask_of(self, cells: Any) -> np.ndarray | None:
+        """A mask of cells over the rows and columns of ``matrix_draws``; None for all."""
+        named, shape = self._named()
+        wanted = check_mask(in_order("cells", cells, named), shape)
+        if cells is not None and wanted is None:
+            return np.zeros(self.matrix_shape, dtype=bool)
+        return None if wanted is None else self.as_matrix(wanted)
+
+    def _cells_of(self, data: Observations | None, chosen: np.ndarray | None) -> Iterator[Cells]:
+        """The chosen cells of each run of rows of about a million cells, with their reports."""
+        n_rows, n_columns = self.matrix_shape
+        step = max(1, CELLS_AT_ONCE // n_columns)
+        for first in range(0, n_rows, step):
+            size = min(step, n_rows - first), n_columns
+            row, column = np.nonzero(np.ones(size, bool) if chosen is None else chosen[first : first + step])
+            row += first
+            unknown = np.full(row.size, -1), np.zeros(row.size)
+            yield Cells(row, column, *(unknown if data is None else data.cells(row, column)))
+
+    def _laws_of_counts(self, X: Any, chosen: np.ndarray | None) -> Iterator[tuple[Cells, np.ndarray]]:
+        """(some of the chosen cells, P(count = y | report) of each (m, Y)), until each has come once."""
+        given, draws = self._given_reports(X), partial(self.even_draws, DRAWS_FOR_LAWS)
+        for cells in self._cells_of(self._data(X), chosen):
+            for numbers, laws in laws_of_counts(draws, given, cells):
+                yield cells.take(numbers), laws
+
+    def _given_reports(self, X: Any) -> CountsGivenReports:
+        """The noise on the reports in X, or any where there are none, and the likelihood."""
+        noise = TWO_SIDED_GEOMETRIC if X is None else self.observe(X).noise
+        return CountsGivenReports(noise, self.model_.likelihood)
+
+    def _in_data_order(self, matrix: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
+        """The chosen entries of an array over ``matrix_draws``'s rows and columns, in the order of the data."""
+        mask = np.ones(self.matrix_shape, dtype=bool) if chosen is None else chosen
+        kept, values = (posteriors.rate_array(each, *self._fitted()).to_numpy() for each in (mask, matrix))
+        return np.asarray(values[kept])
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> list[Any]:
+        """n draws, each with the likelihood's parameters; all before one is used twice."""
+        check_integer("n", n, 1)
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        size = posteriors.n_draws(self.posterior)
+        chosen = rng.choice(size, size=n, replace=n > size)
+        draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
+        wanted = set(chosen.tolist())
+        found = {s: draw for s, draw in enumerate(draws) if s in wanted}
+        return [found[int(s)] for s in chosen]

@@ -1,0 +1,91 @@
+"""Totals by the reports and by a fit, against simulated noise; and the advice where a Poisson fit leaves counts out."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.data.observations import Observations
+from countveil.estimators.totals import Totals, advice_on, error_of, totals_of
+from tests.joint import two_sided_geometric
+from tests.recipes.thinning import ThinningNoise
+
+SIZE = (60, 40)
+SHORT = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+HIDDEN = np.random.default_rng(5).random(SIZE) < 0.1
+LEVELS = {"all": 0.6, "row": np.linspace(0.3, 0.8, 60), "cell": np.linspace(0.1, 0.8, 2400).reshape(SIZE)}
+
+
+def bursty(seed=1):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(0.3, 1.0, (SIZE[0], 2)) @ rng.dirichlet(np.full(SIZE[1], 0.2), 2)
+    return rng.negative_binomial(rate + 1e-6, 0.05)
+
+
+def fitted(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("truncated", [True, False])
+def test_the_reports_total_is_unbiased_with_the_error_that_it_states(levels, truncated):
+    counts, rng = bursty(), np.random.default_rng(2)
+    level = LEVELS[levels][:, None] if levels == "row" else np.broadcast_to(LEVELS[levels], SIZE)
+    level = np.broadcast_to(level, SIZE)
+    fit = fitted(cv.TopicModel(1, **SHORT | {"draws": 2, "tune": 0}), cv.PrivatizedCounts(counts, 0.5))
+    found = []
+    for _ in range(200):
+        reports = counts + two_sided_geometric(level, rng)
+        reports = np.maximum(reports, 0) if truncated else reports
+        found.append(totals_of(fit, cv.PrivatizedCounts(reports, LEVELS[levels], HIDDEN)))
+    missed = np.array([each.reported for each in found]) - counts[~HIDDEN].sum()
+    error = missed.std() / np.sqrt(200)
+    assert abs(missed.mean()) < 4.5 * error
+    stated = np.sqrt(np.mean([each.error**2 for each in found]))
+    assert stated == pytest.approx(missed.std(), rel=0.25)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
+    data = cv.PrivatizedCounts(bursty(), 0.3, HIDDEN)
+    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT), data)
+    found = totals_of(fit, data)
+    assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~HIDDEN].sum()), rel=1e-9)
+    assert found.lower < found.fitted < found.upper
+    point = fitted(cv.TopicModel(2, method="em", seed=1, threads=1, max_iter=5), data)
+    assert totals_of(point, data)[3:] == (None, None)
+
+
+def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
+    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
+    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
+    data = cv.PrivatizedCounts(counts + noise, 0.75)
+    poisson = fitted(cv.TopicModel(2, **SHORT), data)
+    found = totals_of(poisson, data)
+    assert found.falls_short
+    assert 'Try likelihood="negative-binomial".' in advice_on(found, poisson)
+    right = fitted(cv.TopicModel(2, likelihood="negative-binomial", **SHORT), data)
+    assert not totals_of(right, data).falls_short
+    assert advice_on(found, right) == ""
+    assert advice_on(totals_of(right, data), poisson) == ""
+
+
+@pytest.mark.parametrize(
+    ("totals", "short"),
+    [
+        (Totals(100.0, 5.0, 80.0, 75.0, 89.0), True),
+        (Totals(100.0, 5.0, 80.0, 75.0, 91.0), False),
+        (Totals(100.0, 5.0, 89.0, None, None), True),
+        (Totals(100.0, 5.0, 120.0, 115.0, 125.0), False),
+    ],
+)
+def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
+    assert totals.falls_short == short
+
+
+def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
+    data = Observations(np.array([[3, 0, 2]]), 0.5, np.array([[False, False, True]]), noise=ThinningNoise())
+    assert error_of(data) == pytest.approx(1.0)
