@@ -35,7 +35,7 @@ SMALL = "the page's own command samples longer than a test should"
 INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
 OTHERS = {
     "bring-your-own.md": "tests/docs/test_bring_your_own.py",
-    "regression.md": "tests/test_numpyro.py, tests/test_pymc.py",
+    "regression.md": "tests/numpyro/test_poisson.py, tests/test_pymc.py",
 }
 """Pages whose Python is run by tests of their own."""
 

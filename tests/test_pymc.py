@@ -1,4 +1,6 @@
+import doctest
 import importlib
+import itertools
 import os
 import re
 import sys
@@ -17,7 +19,7 @@ from scipy import stats
 
 import countveil as cv
 import countveil.pymc
-from countveil.pymc import PrivatizedPoisson
+from countveil.pymc import PrivatizedNegativeBinomial, PrivatizedPoisson
 from tests import reference
 from tests.strangers import ROOT, open_folder, run
 
@@ -171,3 +173,108 @@ def test_without_a_home_directory_the_remedy_is_named():
     assert found.returncode == 1
     last = found.stderr.strip().splitlines()[-1]
     assert "PyMC keeps files in the home directory: set HOME to a folder that you can write to" in last
+
+
+MEANS, CONCENTRATIONS = np.array([1e-6, 0.3, 4.0, 90.0]), np.array([1e-3, 0.7, 20.0, 1e6])
+
+
+def bursty(reports, alpha, mode=None, truncated=False):
+    """(mean, concentration) -> (log-probability of each report, derivatives of their sum in both)."""
+    mean, concentration = (
+        pt.tensor(name, dtype="float64", shape=(None,)) for name in ("mean", "concentration")
+    )
+    law = PrivatizedNegativeBinomial.dist(mean, concentration, alpha, truncated=truncated)
+    score = pm.logp(law, reports)
+    slopes = pytensor.grad(score.sum(), [mean, concentration])
+    return pytensor.function([mean, concentration], [score, *slopes], mode=mode)
+
+
+def exactly(reports, mean, concentration, alpha, truncated=False):
+    """The same scores by ``countveil.log_likelihood``."""
+    rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
+    return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "NUMBA"])
+@pytest.mark.parametrize("truncated", [False, True])
+def test_bursty_scores_and_gradients_are_exact_in_every_mode(mode, truncated):
+    cases = itertools.product([0, 1, 3, 30, 400] if truncated else REPORTS[:-1], MEANS, CONCENTRATIONS)
+    reports, mean, concentration = (np.array(x) for x in zip(*cases, strict=True))
+    reports = reports.astype(int)
+    alpha = np.where(np.arange(reports.size) % 2, 0.3, 0.9)
+    score, in_mean, in_concentration = bursty(reports, alpha, mode, truncated)(mean, concentration)
+    np.testing.assert_allclose(
+        score, exactly(reports, mean, concentration, alpha, truncated), rtol=1e-9, atol=1e-9
+    )
+    h = 1e-5
+    for slope, up, down in (
+        (in_mean * mean, (mean * (1 + h), concentration), (mean * (1 - h), concentration)),
+        (in_concentration * concentration, (mean, concentration * (1 + h)), (mean, concentration * (1 - h))),
+    ):
+        found = (exactly(reports, *up, alpha, truncated) - exactly(reports, *down, alpha, truncated)) / (
+            2 * h
+        )
+        np.testing.assert_allclose(slope, found, rtol=1e-5, atol=1e-6)
+
+
+def test_bursty_scores_at_the_ends():
+    score, mean_slope, slope = (
+        op.impl for op in (countveil.pymc.BURSTY_SCORE, *countveil.pymc.BURSTY_SCORE.slopes)
+    )
+    assert score(3, np.inf, 1.0, 0.5) == -np.inf
+    for values in ((3, np.nan, 1.0, 0.5), (3, 1.0, 0.0, 0.5), (3, -1.0, 1.0, 0.5), (3, 1.0, 1.0, 1.0)):
+        assert np.isnan([score(*values), mean_slope(*values), slope(*values)]).all()
+    assert score(3, 2.0, 1e300, 0.5) == pytest.approx(cv.log_likelihood(3, 2.0, 0.5), rel=1e-12)
+    assert np.isfinite([score(3, 1e9, 1e-300, 0.5), mean_slope(3, 1e-300, 1.0, 0.5)]).all()
+    without = pm.logp(PrivatizedNegativeBinomial.dist(4.0, 1.5, 0.0), np.arange(-1, 20)).eval()
+    np.testing.assert_allclose(without, stats.nbinom.logpmf(np.arange(-1, 20), 1.5, 1.5 / 5.5), rtol=1e-12)
+
+
+def test_bursty_draws_follow_the_law():
+    mean, concentration, alpha = 3.0, 0.6, 0.7
+    p = mean / (mean + concentration)
+    law = cv.distributions.PrivatizedNegativeBinomial(
+        concentration * np.log1p(mean / concentration), p, alpha
+    )
+    draws = pm.draw(PrivatizedNegativeBinomial.dist(mean, concentration, alpha, shape=40_000), random_seed=3)
+    support = np.arange(draws.min() - 50, draws.max() + 50)
+    assert reference.chi_square_p_value(draws, support[0], law.pmf(support)) > 1e-3
+    other = cv.distributions.PrivatizedPoisson(mean, alpha).pmf(support)  # the negative control
+    assert reference.chi_square_p_value(draws, support[0], other) < 1e-4
+    truncated = PrivatizedNegativeBinomial.dist(mean, concentration, alpha, truncated=True, shape=40_000)
+    assert (pm.draw(truncated, random_seed=3) == np.maximum(draws, 0)).all()
+    truncated = PrivatizedNegativeBinomial.dist(mean, concentration, alpha, truncated=True)
+    mass = np.exp(pm.logp(truncated, np.arange(-3, 1000)).eval())
+    assert mass.sum() == pytest.approx(1.0, rel=1e-9)
+
+
+def test_bursty_parameters_out_of_range_are_refused():
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 1\), got 1.0"):
+        PrivatizedNegativeBinomial.dist(1.0, 1.0, 1.0)
+    with pytest.raises(pm.logprob.utils.ParameterValueError, match="concentration must be positive"):
+        pm.logp(PrivatizedNegativeBinomial.dist(1.0, 0.0, 0.5), 3).eval()
+    alpha = pt.dscalar("alpha")
+    score = pm.logp(PrivatizedNegativeBinomial.dist(1.0, 1.0, alpha), 3)
+    with pytest.raises(pytensor.gradient.NullTypeGradError, match="noise level are known"):
+        pytensor.grad(score, alpha)
+
+
+def test_a_regression_on_private_bursty_counts_covers_the_truth():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1.0, 1.0, 400)
+    mean, concentration = np.exp(1.0 + 1.0 * x), 0.8
+    counts = rng.negative_binomial(concentration, concentration / (mean + concentration))
+    reports = counts + cv.distributions.TwoSidedGeometric(0.6).rvs(400, rng)
+    with pm.Model():
+        intercept, slope = pm.Normal("intercept", 0.0, 2.0), pm.Normal("slope", 0.0, 2.0)
+        size = pm.LogNormal("concentration", 0.0, 1.5)
+        PrivatizedNegativeBinomial("r", pm.math.exp(intercept + slope * x), size, 0.6, observed=reports)
+        found = pm.sample(draws=400, tune=400, chains=2, cores=1, random_seed=1, progressbar=False)
+    for name, truth in {"intercept": 1.0, "slope": 1.0, "concentration": 0.8}.items():
+        low, high = np.quantile(found.posterior[name].to_numpy(), [0.01, 0.99])
+        assert low < truth < high, name
+    assert found.posterior["slope"].std() < 0.4
+
+
+def test_examples_run():
+    assert doctest.testmod(countveil.pymc).failed == 0

@@ -1,16 +1,19 @@
 import doctest
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from scipy.special import logsumexp
 
 import countveil as cv
 import countveil.true_counts
-from countveil.distributions import Skellam
+from countveil.distributions import Skellam, TwoSidedGeometric
 from countveil.noise.two_sided_geometric import poisson as laws
 from tests import reference
+from tests.bursts import PS, SHAPES, masses, rate_of
 
 REPORTS = np.array([[-2, 0, 3, 7], [1, 40, -(10**7), 300]])
 RATES = np.array([[0.5, 1e-300, 2.0, 1e4], [9.0, 33.0, 1e7, 250.0]])
@@ -285,3 +288,139 @@ def test_labels_of_vectors_are_those_of_the_reports():
         ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"
     ):
         cv.sample_true_counts(reports, rate[::-1], rng=np.random.default_rng(1), noise=Skellam(1.0, 1.0))
+
+
+BURSTY = {"likelihood": "negative-binomial"}
+BURSTY_REPORTS = np.array([-20, -1, 0, 1, 3, 17, 400])
+
+
+@pytest.mark.parametrize(("p", "s"), [case for case in itertools.product(PS, SHAPES) if case[1] < 1e5])
+def test_bursty_counts_are_sums_over_all_counts(p, s):
+    counts, logs, bursts = masses(s, p)
+    rate, alphas = rate_of(s, p), np.array([1e-6, 0.4, 0.9])
+    got = [
+        cv.log_likelihood(BURSTY_REPORTS, rate, alphas[:, None], dispersion=p, **BURSTY),
+        cv.expected_true_counts(BURSTY_REPORTS, rate, alphas[:, None], dispersion=p, **BURSTY),
+        cv.expected_bursts(BURSTY_REPORTS, rate, alphas[:, None], p),
+    ]
+    for (a, alpha), (i, r) in itertools.product(enumerate(alphas), enumerate(BURSTY_REPORTS)):
+        both = logs + TwoSidedGeometric(alpha).logpmf(r - counts)
+        total = logsumexp(both)
+        law = np.exp(both - total)
+        expected = total, law @ counts, law @ bursts
+        assert [found[a, i] for found in got] == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_bursty_gradients_are_those_of_the_log_likelihood():
+    rate, p, h = np.array([0.1, 2.0, 30.0])[:, None], np.array([0.05, 0.6, 0.97]), 1e-5
+    for r, truncated in itertools.product((0, 1, 4, 60), (False, True)):
+        bursts = cv.expected_bursts(r, rate, 0.6, p)
+        counts = cv.expected_true_counts(r, rate, 0.6, dispersion=p, **BURSTY)
+
+        def score(rate, p, r=r, truncated=truncated):
+            return cv.log_likelihood(r, rate, 0.6, truncated, dispersion=p, **BURSTY)
+
+        slope = (score(rate * (1 + h), p) - score(rate * (1 - h), p)) / (2 * h * rate)
+        np.testing.assert_allclose(bursts / rate - 1.0, slope, rtol=1e-5, atol=1e-7)
+        slope = (score(rate, p + h * (1 - p)) - score(rate, p - h * (1 - p))) / (2 * h * (1 - p))
+        np.testing.assert_allclose(
+            counts / p + bursts / ((1 - p) * np.log1p(-p)), slope, rtol=1e-5, atol=1e-6
+        )
+
+
+def test_truncated_bursty_reports_score_as_not_positive():
+    total = np.exp(cv.log_likelihood(np.arange(-300, 1), 2.0, 0.7, dispersion=0.6, **BURSTY)).sum()
+    truncated = cv.log_likelihood([0, 0, 4], 2.0, 0.7, True, dispersion=0.6, **BURSTY)
+    np.testing.assert_allclose(truncated[:2], math.log(total), rtol=1e-12)
+    assert truncated[2] == cv.log_likelihood(4, 2.0, 0.7, dispersion=0.6, **BURSTY)
+    assert cv.log_likelihood(0, 2.0, 0.0, dispersion=0.6, **BURSTY) == pytest.approx(-2.0)
+    assert cv.log_likelihood(0, 2.0, 0.7, dispersion=1e-10, **BURSTY) == pytest.approx(
+        cv.log_likelihood(0, 2.0, 0.7)
+    )
+
+
+@pytest.mark.parametrize(
+    ("r", "rate", "p", "alpha"),
+    [
+        (-4, 3.0, 0.8, 0.6),
+        (0, 0.05, 0.9, 0.9),
+        (2, 1.0, 0.5, 0.3),
+        (30, 0.02, 0.9, 0.7),
+        (60, 40.0, 0.4, 0.9),
+    ],
+)
+def test_draws_of_bursty_counts_and_their_bursts(r, rate, p, alpha):
+    rng, s = np.random.default_rng(4), rate / -math.log1p(-p)
+    draws = cv.sample_true_counts(np.full(40_000, r), rate, alpha, rng, dispersion=p, **BURSTY)
+    counts, logs, _ = masses(s, p)
+    both = logs + TwoSidedGeometric(alpha).logpmf(r - counts)
+    law = np.exp(both - logsumexp(both))
+    assert draws.dtype == np.int64
+    assert reference.chi_square_p_value(draws, 0, law) > 1e-4
+    wrong = cv.sample_true_counts(np.full(400_000, r), rate, alpha, rng, dispersion=0.8 * p, **BURSTY)
+    assert reference.chi_square_p_value(wrong, 0, law) < 1e-4
+    bursts = cv.sample_bursts(draws, rate, p, rng)
+    assert bursts.dtype == np.int64
+    expected = cv.expected_bursts(r, rate, alpha, p)
+    assert bursts.mean() == pytest.approx(expected, abs=4.0 * bursts.std() / 200.0 + 1e-12)
+    assert ((bursts > 0) == (draws > 0)).all()
+
+
+def test_bursts_of_private_counts_mix_back_to_the_poisson_law():
+    rng, n, rate, p = np.random.default_rng(8), 100_000, 3.0, 0.7
+    counts = rng.negative_binomial(rate / -math.log1p(-p), 1.0 - p, n)
+    reports = counts + TwoSidedGeometric(0.6).rvs(n, rng)
+    drawn = cv.sample_true_counts(reports, rate, 0.6, rng, dispersion=p, **BURSTY)
+    bursts = cv.sample_bursts(drawn, rate, p, rng)
+    assert reference.chi_square_p_value(bursts, 0, stats.poisson.pmf(np.arange(60), rate)) > 1e-4
+    plain = cv.sample_true_counts(reports, rate, 0.6, rng)  # the negative control
+    wrong = cv.sample_bursts(plain, rate, p, rng)
+    assert reference.chi_square_p_value(wrong, 0, stats.poisson.pmf(np.arange(60), rate)) < 1e-4
+
+
+def test_dispersions_broadcast_and_have_the_labels_of_the_reports():
+    rng = np.random.default_rng(1)
+    reports, p = pd.DataFrame(REPORTS[:, :3], ROWS, COLUMNS[:3]), pd.Series([0.2, 0.5, 0.9], COLUMNS[:3])
+    calls = [
+        lambda p: cv.expected_true_counts(reports, 1.0, 0.5, dispersion=p, **BURSTY),
+        lambda p: cv.log_likelihood(reports, 1.0, 0.5, dispersion=p, **BURSTY),
+        lambda p: cv.expected_bursts(reports, 1.0, 0.5, p),
+        lambda p: cv.sample_true_counts(reports, 1.0, 0.5, rng, dispersion=p, **BURSTY),
+        lambda p: cv.sample_bursts(reports.clip(lower=0), 1.0, p, rng),
+    ]
+    for call in calls:
+        assert call(p).shape == (2, 3)
+        with pytest.raises(
+            ValueError, match="dispersion must have the column labels of reports in their order"
+        ):
+            call(p[::-1])
+    each = [cv.log_likelihood(REPORTS[:, i], 1.0, 0.5, dispersion=p.iloc[i], **BURSTY) for i in range(3)]
+    np.testing.assert_array_equal(calls[1](p), np.transpose(each))
+    assert isinstance(cv.sample_bursts(3, 1.0, 0.5, rng), np.int64)
+
+
+def test_likelihoods_and_dispersions_that_are_refused():
+    rng = np.random.default_rng(1)
+    for call in (cv.expected_true_counts, cv.log_likelihood, cv.sample_true_counts):
+        with pytest.raises(ValueError, match=r"likelihood must be one of .*, got 'gaussian'$"):
+            call(1, 1.0, 0.5, likelihood="gaussian")
+        with pytest.raises(
+            ValueError, match=r"dispersion goes with likelihood 'negative-binomial', got dispersion=0.5"
+        ):
+            call(1, 1.0, 0.5, dispersion=0.5)
+        with pytest.raises(
+            ValueError, match=r"'negative-binomial', got dispersion=None with 'negative-binomial'$"
+        ):
+            call(1, 1.0, 0.5, **BURSTY)
+        with pytest.raises(ValueError, match=r"dispersion must be in \(0, 1\), got 1.0$"):
+            call(1, 1.0, 0.5, dispersion=1.0, **BURSTY)
+    with pytest.raises(ValueError, match=r"likelihood must be 'poisson' with noise, got 'negative-binomial'"):
+        cv.sample_true_counts(1, 1.0, noise=Skellam(1.0, 1.0), rng=rng, dispersion=0.5, **BURSTY)
+    with pytest.raises(ValueError, match=r"counts must be non-negative, got -2 at index \(1,\)$"):
+        cv.sample_bursts([1, -2], 1.0, 0.5, rng)
+    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got NoneType$"):
+        cv.sample_bursts(1, 1.0, 0.5)
+    with pytest.raises(
+        ValueError, match=r"reports must be non-negative where alpha is 0, got -2 at index \(1,\)$"
+    ):
+        cv.expected_bursts([1, -2], 1.0, 0.0, 0.5)

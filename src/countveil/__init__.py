@@ -30,7 +30,9 @@ _HOME_OF = {
     "TensorModel": "countveil.estimators",
     "PoissonFactorization": "countveil.estimators",
     "sample_true_counts": "countveil.true_counts",
+    "sample_bursts": "countveil.true_counts",
     "expected_true_counts": "countveil.true_counts",
+    "expected_bursts": "countveil.true_counts",
     "log_likelihood": "countveil.true_counts",
 }
 _MODULES = {

@@ -1,11 +1,11 @@
-"""The law of a report for PyMC: a Poisson count plus two-sided geometric noise, differentiable in the rate.
+"""The laws of reports for PyMC: a Poisson or negative binomial count plus two-sided geometric noise, differentiable.
 
-    P(r | rate) = (1 - alpha) / (1 + alpha) * sum_y rate^y e^(-rate) / y! * alpha^|r - y|
-    d log P(r | rate) / d rate = E[y | r, rate] / rate - 1
+    P(r | rate) = (1 - alpha) / (1 + alpha) * sum_y P(y | rate) alpha^|r - y|
+    d log P(r | rate) / d rate = E[y | r, rate] / rate - 1,   y Poisson
 
-Two elementwise PyTensor operations hold the compiled functions behind ``countveil.log_likelihood``: one the
-score, the other its derivative. They run in PyTensor's C and Python modes as NumPy calls and in its Numba mode
-natively. Its JAX mode does not know them: for NumPyro's samplers write the model with ``countveil.numpyro``.
+Elementwise PyTensor operations hold the compiled functions behind ``countveil.log_likelihood``: for each law one for
+the score, and one for each of its derivatives. They run in PyTensor's C and Python modes as NumPy calls and in its
+Numba mode natively. Its JAX mode does not know them: for NumPyro's samplers write the model with ``countveil.numpyro``.
 """
 
 import functools
@@ -15,6 +15,7 @@ from typing import Any
 from countveil.distributions._checks import check_alpha
 from countveil.extras import install
 from countveil.kernels.compiled import elementwise, kernel
+from countveil.noise.two_sided_geometric import negative_binomial_means as bursty_laws
 from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.noise.two_sided_geometric.formulas import censored_log_probability, exposure
 
@@ -33,7 +34,9 @@ except (OSError, RuntimeError) as error:
         f"PyMC keeps files in the home directory: set HOME to a folder that you can write to ({error})"
     ) from error
 
-__all__ = ["PrivatizedPoisson"]
+__all__ = ["PrivatizedNegativeBinomial", "PrivatizedPoisson"]
+
+KNOWN = "the reports and their noise level are known"
 
 
 @kernel
@@ -68,8 +71,53 @@ def _slope_each(r: Any, rate: Any, alpha: Any) -> Any:
     return _slope(r, rate, alpha)
 
 
+@kernel
+def _possible(mean: Any, concentration: Any, alpha: Any) -> bool:
+    """Whether a sampler proposes possible values, whose sums end."""
+    return 0.0 <= mean < math.inf and concentration > 0.0 and 0.0 <= alpha < 1.0
+
+
+@kernel
+def _bursty_score(r: Any, mean: Any, concentration: Any, alpha: Any) -> float:
+    """log P(r | mean, concentration, alpha); NaN at impossible values."""
+    if not _possible(mean, concentration, alpha):
+        return -math.inf if mean == math.inf else math.nan
+    return bursty_laws.score(r, mean, concentration, alpha)
+
+
+@kernel
+def _mean_slope(r: Any, mean: Any, concentration: Any, alpha: Any) -> float:
+    """Its derivative in the mean."""
+    if not _possible(mean, concentration, alpha):
+        return math.nan
+    return bursty_laws.slopes(r, mean, concentration, alpha)[0]
+
+
+@kernel
+def _concentration_slope(r: Any, mean: Any, concentration: Any, alpha: Any) -> float:
+    """Its derivative in the concentration."""
+    if not _possible(mean, concentration, alpha):
+        return math.nan
+    return bursty_laws.slopes(r, mean, concentration, alpha)[1]
+
+
+@elementwise
+def _bursty_score_each(r: Any, mean: Any, concentration: Any, alpha: Any) -> Any:
+    return _bursty_score(r, mean, concentration, alpha)
+
+
+@elementwise
+def _mean_slope_each(r: Any, mean: Any, concentration: Any, alpha: Any) -> Any:
+    return _mean_slope(r, mean, concentration, alpha)
+
+
+@elementwise
+def _concentration_slope_each(r: Any, mean: Any, concentration: Any, alpha: Any) -> Any:
+    return _concentration_slope(r, mean, concentration, alpha)
+
+
 class _ReportOp(ScalarOp):
-    """A compiled function of one (report, rate, alpha); ``nfunc_spec`` names the same for whole arrays."""
+    """A compiled function of a report, its law's parameters and alpha; ``nfunc_spec`` names the same for arrays."""
 
     nin = 3
     compiled: Any
@@ -77,8 +125,8 @@ class _ReportOp(ScalarOp):
     def __init__(self) -> None:
         super().__init__(upgrade_to_float, name=type(self).__name__.strip("_"))
 
-    def impl(self, r: Any, rate: Any, alpha: Any) -> Any:
-        return self.compiled(r, rate, alpha)
+    def impl(self, *values: Any) -> Any:
+        return self.compiled(*values)
 
     def c_code(self, *_: Any) -> str:
         raise NotImplementedError
@@ -89,22 +137,48 @@ class _Slope(_ReportOp):
     compiled = staticmethod(_slope)
 
 
+SLOPE = _Slope()
+
+
 class _Score(_ReportOp):
     nfunc_spec = ("countveil.pymc._score_each", 3, 1)
     compiled = staticmethod(_score)
+    slopes: tuple[_ReportOp, ...] = (SLOPE,)
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-        r, _, alpha = inputs
-        in_rate = cotangents[0] * SLOPE(*inputs)
-        known = "the reports and their noise level are known"
-        return [grad_undefined(self, 0, r, known), in_rate, grad_undefined(self, 2, alpha, known)]
+        slopes = [cotangents[0] * slope(*inputs) for slope in self.slopes]
+        last = len(inputs) - 1
+        return [
+            grad_undefined(self, 0, inputs[0], KNOWN),
+            *slopes,
+            grad_undefined(self, last, inputs[last], KNOWN),
+        ]
 
     def L_op(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:  # noqa: N802
         return self.pullback(inputs, outputs, output_grads)  # the name before PyTensor 3
 
 
-SLOPE, SCORE = _Slope(), _Score()
-score_reports = Elemwise(SCORE)
+class _MeanSlope(_ReportOp):
+    nin = 4
+    nfunc_spec = ("countveil.pymc._mean_slope_each", 4, 1)
+    compiled = staticmethod(_mean_slope)
+
+
+class _ConcentrationSlope(_ReportOp):
+    nin = 4
+    nfunc_spec = ("countveil.pymc._concentration_slope_each", 4, 1)
+    compiled = staticmethod(_concentration_slope)
+
+
+class _BurstyScore(_Score):
+    nin = 4
+    nfunc_spec = ("countveil.pymc._bursty_score_each", 4, 1)
+    compiled = staticmethod(_bursty_score)
+    slopes = (_MeanSlope(), _ConcentrationSlope())
+
+
+SCORE, BURSTY_SCORE = _Score(), _BurstyScore()
+score_reports, score_bursty_reports = Elemwise(SCORE), Elemwise(BURSTY_SCORE)
 
 
 def _compile_for_numba(op: _ReportOp, node: Any = None, **_: Any) -> Any:
@@ -128,22 +202,42 @@ def _logp(value: Any, rate: Any, alpha: Any, truncated: bool) -> Any:
     return check_parameters(score, rate >= 0, alpha >= 0, alpha < 1, msg=rule)
 
 
+def _bursty_logp(value: Any, mean: Any, concentration: Any, alpha: Any, truncated: bool) -> Any:
+    score = score_bursty_reports(value, mean, concentration, alpha)
+    if truncated:
+        none = -concentration * pt.log1p(exposure(alpha) * mean / concentration)  # log E[alpha^count]
+        score = pt.switch(value > 0, score, none + censored_log_probability(0.0, alpha, pt.log1p))
+        score = pt.switch(value < 0, -math.inf, score)
+    rule = "mean must be non-negative, concentration must be positive, alpha must be in [0, 1)"
+    return check_parameters(score, mean >= 0, concentration > 0, alpha >= 0, alpha < 1, msg=rule)
+
+
 def _draw(rate: Any, alpha: Any, size: Any, truncated: bool) -> Any:
-    counts = pymc.Poisson.dist(rate, size=size)
+    return _noisy(pymc.Poisson.dist(rate, size=size), alpha, size, truncated)
+
+
+def _bursty_draw(mean: Any, concentration: Any, alpha: Any, size: Any, truncated: bool) -> Any:
+    counts = pymc.NegativeBinomial.dist(mu=mean, alpha=concentration, size=size)
+    return _noisy(counts, alpha, size, truncated)
+
+
+def _noisy(counts: Any, alpha: Any, size: Any, truncated: bool) -> Any:
     there = pymc.Geometric.dist(exposure(alpha), size=size)
     back = pymc.Geometric.dist(exposure(alpha), size=size)
     reports = counts + there - back
     return pt.maximum(reports, 0) if truncated else reports
 
 
-def _parts(rate: Any, alpha: Any, truncated: bool) -> tuple[tuple[Any, Any], dict[str, Any]]:
-    rate, alpha = pt.as_tensor_variable(rate), pt.as_tensor_variable(alpha)
-    if isinstance(alpha, Constant):
-        check_alpha(alpha.data)
-    rate, alpha = (x if x.dtype.startswith("float") else x.astype("floatX") for x in (rate, alpha))
-    functions = {"logp": _logp, "dist": _draw}
-    both = {name: functools.partial(f, truncated=truncated) for name, f in functions.items()}
-    return (rate, alpha), {**both, "class_name": "PrivatizedPoisson"}
+def _parts(name: str, values: tuple[Any, ...], truncated: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The parameters of a law, alpha last, and what makes it a custom distribution."""
+    tensors = tuple(pt.as_tensor_variable(value) for value in values)
+    if isinstance(tensors[-1], Constant):
+        check_alpha(tensors[-1].data)
+    tensors = tuple(x if x.dtype.startswith("float") else x.astype("floatX") for x in tensors)
+    logp, draw = (_logp, _draw) if len(tensors) == 2 else (_bursty_logp, _bursty_draw)
+    functions = {"logp": logp, "dist": draw}
+    both = {key: functools.partial(f, truncated=truncated) for key, f in functions.items()}
+    return tensors, {**both, "class_name": name}
 
 
 class PrivatizedPoisson:
@@ -172,11 +266,53 @@ class PrivatizedPoisson:
 
     def __new__(cls, name: str, rate: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any) -> Any:
         """The variable of this name, in the model around it."""
-        parameters, parts = _parts(rate, alpha, truncated)
+        parameters, parts = _parts("PrivatizedPoisson", (rate, alpha), truncated)
         return pymc.CustomDist(name, *parameters, **parts, **kwargs)
 
     @classmethod
     def dist(cls, rate: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any) -> Any:
         """The same without a name, for ``pymc.draw`` and ``pymc.logp``."""
-        parameters, parts = _parts(rate, alpha, truncated)
+        parameters, parts = _parts("PrivatizedPoisson", (rate, alpha), truncated)
+        return pymc.CustomDist.dist(*parameters, **parts, **kwargs)
+
+
+class PrivatizedNegativeBinomial:
+    """A report: a negative binomial count plus two-sided geometric noise of level alpha.
+
+    P(r) = (1 - alpha) / (1 + alpha) * sum_y NB(y | mean, concentration) alpha^|r - y|
+    Var[y] = mean + mean^2 / concentration
+
+    Put it where a model of exact counts has ``pymc.NegativeBinomial(mu=mean, alpha=concentration)``. Its
+    log-probability is differentiable in both. One concentration for all counts is the usual regression. Where it is p
+    that all counts share, so that their variance is 1 / (1 - p) times their mean, concentration = mean (1 - p) / p (p
+    is the dispersion of ``countveil.distributions.PrivatizedNegativeBinomial``). Otherwise as ``PrivatizedPoisson``.
+
+    Args:
+        name: of the variable in the model around it; ``PrivatizedNegativeBinomial.dist`` has none, and needs no model.
+        mean: of the count; non-negative.
+        concentration: positive; the larger, the closer the count is to a Poisson count.
+        alpha: noise level in [0, 1); 0 makes it a negative binomial distribution.
+        truncated: reports were released as max(r, 0).
+        kwargs: ``observed``, ``shape``, ``dims`` and whatever else a PyMC distribution takes.
+
+    Raises ValueError: alpha outside [0, 1).
+
+    >>> law = PrivatizedNegativeBinomial.dist(1.0, 2.0, 0.5)
+    >>> pymc.logp(law, [-2, 0, 3]).eval().round(4).tolist()
+    [-2.9312, -1.5449, -2.348]
+    """
+
+    def __new__(
+        cls, name: str, mean: Any, concentration: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any
+    ) -> Any:
+        """The variable of this name, in the model around it."""
+        parameters, parts = _parts("PrivatizedNegativeBinomial", (mean, concentration, alpha), truncated)
+        return pymc.CustomDist(name, *parameters, **parts, **kwargs)
+
+    @classmethod
+    def dist(
+        cls, mean: Any, concentration: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any
+    ) -> Any:
+        """The same without a name, for ``pymc.draw`` and ``pymc.logp``."""
+        parameters, parts = _parts("PrivatizedNegativeBinomial", (mean, concentration, alpha), truncated)
         return pymc.CustomDist.dist(*parameters, **parts, **kwargs)

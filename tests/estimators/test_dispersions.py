@@ -218,11 +218,39 @@ def test_a_checkpoint_of_another_dispersion_is_refused(data, tmp_path):
         cv.TopicModel(2, dispersion=0.7, **options).fit(data, checkpoint=path, resume=True)
 
 
-@pytest.mark.parametrize("method", ["augmented-gibbs", "cavi", "bessel-cavi", "em", "svi"])
+@pytest.mark.parametrize("method", ["augmented-gibbs", "bessel-cavi", "svi"])
 def test_methods_that_do_not_fit_bursts_say_so(data, method):
     message = rf"likelihood must be one of \['poisson'\] for method '{method}', got 'negative-binomial'"
     with pytest.raises(ValueError, match=message):
         cv.TopicModel(2, method=method, **BURSTY).fit(data)
+
+
+@pytest.mark.parametrize("method", ["em", "cavi"])
+@pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.6])
+def test_methods_that_maximise_find_dispersions_without_intervals(data, method, dispersion):
+    """With a p for each row or column, small data say little of each: but together."""
+    _, p, expected = planted()
+    fit = fitted(cv.TopicModel(2, method=method, dispersion=dispersion, **BURSTY), data)
+    assert fit.rate().shape == SIZE
+    assert fit.posterior["sample_stats"]["total_rate"].mean() == pytest.approx(expected.sum(), rel=0.15)
+    table = fit.dispersions()
+    if dispersion == 0.6:
+        return
+    assert not {"lower", "upper"} & set(table)
+    assert table["p"].mean() == pytest.approx(p.mean(), abs=0.15)
+    if dispersion == "column":
+        assert np.corrcoef(table["p"], p)[0, 1] > 0.3
+    assert fit.predict_counts(3, np.random.default_rng(1)).shape[-2:] == SIZE
+
+
+@pytest.mark.parametrize("method", ["em", "cavi"])
+def test_a_fit_by_a_method_that_maximises_comes_back_from_its_file(data, method, tmp_path):
+    fit = fitted(cv.TopicModel(2, method=method, dispersion="column", **BURSTY), data)
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.dispersions().equals(fit.dispersions())
+    np.testing.assert_array_equal(again.rate(), fit.rate())
+    assert fit.transform(data).shape == (SIZE[0], 2)
 
 
 def test_what_makes_no_sense_is_refused_in_words(data, by_column):

@@ -12,6 +12,7 @@ from countveil.evaluation import predictive_log_score
 from countveil.likelihoods import NegativeBinomial, Unseen
 from countveil.likelihoods.negative_binomial import log_density
 from countveil.noise.two_sided_geometric.negative_binomial import score_and_bursts
+from countveil.noise.two_sided_geometric.negative_binomial_sums import expectations
 from tests.formulas.brute import formula, same
 
 PS, RATES, ALPHAS = (0.05, 0.5, 0.9), (1e-3, 0.4, 6.0), (0.1, 0.5, 0.9)
@@ -170,3 +171,36 @@ def predictive():
         for (_, phi), (p,) in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True)
     ]
     same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())
+
+
+@formula("13.8")
+def gradient_in_p():
+    """d log P(r | mu) / d p = E[y | r, mu] / p - E[l | r, mu] / ((1 - p) q)"""
+    for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-3, 0, 1, 9)):
+        q, h = -log1p(-p), 1e-5 * (1 - p)
+        s = mu / q
+        weights = negative_binomial(Y, s, p) * kernel(r, alpha)
+        weights /= weights.sum()
+        counts, number = weights @ Y, weights @ (s * (digamma(s + Y) - digamma(s)))
+        low, high = (log(report(r, mu, alpha, p + step)) for step in (-h, h))
+        same(counts / p - number / ((1 - p) * q), (high - low) / (2 * h), 1e-5, 1e-5)
+        if r > 0:
+            same(expectations(r, s, p, alpha)[1], counts)
+
+
+@formula("13.9")
+def dispersion():
+    """p <- argmax of Y log p - L log q - sum over alpha of (1 - h(p, alpha)) M(alpha)"""
+    p = np.linspace(0.0005, 0.9995, 1999)
+    q = -np.log1p(-p)
+    for total, number, (first, second) in (
+        (14.0, 8.0, (1.4, 0.4)),
+        (30.0, 2.5, (2.0, 9.0)),
+        (3.0, 2.9, (4.0, 1.0)),
+    ):
+        exposed = sum((1 - np.log1p(-p * x) / np.log1p(-p)) * m for x, m in ((0.5, first), (0.8, second)))
+        best = p[np.argmax(total * np.log(p) - number * np.log(q) - exposed)]
+        unseen = Unseen(np.array([0.5, 0.8]), np.array([[first], [second]]))
+        start = (np.array([0.5]),)
+        found = NegativeBinomial("global").maximised(start, np.array([total, number]), unseen, np.zeros(1))
+        same(found[0][0], best, 0.0, 0.0006)

@@ -47,11 +47,11 @@ class Still:
 
     def init(self, observations, model, streams, engine, start):
         assert observations is self.training
-        return SimpleNamespace(factors=self.factors, sweep=0)
+        return SimpleNamespace(factors=self.factors, parameters=(), sweep=0)
 
     def step(self, state, observations, model, streams, engine):
         assert observations is self.training
-        return SimpleNamespace(factors=self.factors, sweep=state.sweep + 1), None
+        return SimpleNamespace(factors=self.factors, parameters=(), sweep=state.sweep + 1), None
 
 
 def test_the_objective_is_the_score_of_all_held_out_cells(monkeypatch):

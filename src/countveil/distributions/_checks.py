@@ -48,6 +48,13 @@ def check_alpha(value: ArrayLike) -> FloatArray:
     return array
 
 
+def check_dispersion(value: ArrayLike) -> FloatArray:
+    """The dispersion of bursty counts as doubles, all of them in (0, 1)."""
+    array = as_floats("dispersion", value)
+    refuse("dispersion must be in (0, 1)", ~((array > 0.0) & (array < 1.0)), array)
+    return array
+
+
 def check_whole(name: str, value: ArrayLike) -> NDArray[np.int64]:
     """The value as 64-bit integers; fractions, NaN, infinities and numbers from 2^63 on are refused."""
     array = np.asarray(value)

@@ -190,7 +190,8 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         if found.means is not None:
             theta, phi = self.model_.matrices(found.means)
             rows = theta[: first.shape[0]]
-            facts["signal_share"] = signal_share(first, rows, phi, self.model_.likelihood)
+            parameters = tuple(values[0, 0] for values in found.draws.parameters)  # the same in all draws
+            facts["signal_share"] = signal_share(first, rows, phi, self.model_.likelihood, parameters)
         layout = self._layout(self.model_.spec)
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:

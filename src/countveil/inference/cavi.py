@@ -2,7 +2,8 @@
 
 Q of every factor is gamma. Q of the counts and their split is unrestricted: its optimum is the distribution of the
 true count at the rate of the factors' geometric means G = exp E log, with a multinomial split (mathematics, section 5).
-Learned prior rates have gamma Qs of their own. The evidence lower bound is exact and never decreases.
+Learned prior rates have gamma Qs of their own. The evidence lower bound is exact and never decreases. Where counts come
+in bursts, Q is of the bursts, and their dispersions are point estimates at which the bound is greatest (13.9).
 
 Where counts are sparse and noise is strong, G is so far below the mean that Q starves its components. The
 "arithmetic" expectation splits counts by means instead, as in zeroth-order collapsed inference for topic
@@ -21,10 +22,12 @@ from countveil.inference import optimising
 from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
+from countveil.inference.parameters import moved
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.priors import VariationalPrior
 
@@ -41,6 +44,7 @@ class State(NamedTuple):
     rates: Arrays
     hypers: Arrays  # (2, ...) shape and rate of Q of each prior's hyperparameters; their ratio is the value if fixed
     sweep: int
+    parameters: Parameters = ()  # of the likelihood itself: point estimates
 
     @property
     def means(self) -> Arrays:
@@ -68,7 +72,9 @@ def init(
 
 def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:
     """Q after one update from a point estimate of all factors."""
-    return update(factors, factors, initial_hypers(model), observations, model, engine, 0)[0]
+    ones = tuple(np.ones_like(factor) for factor in factors)
+    point = State(factors, ones, initial_hypers(model), -1, model.initial_parameters())
+    return update(point, factors, factors, observations, model, engine)[0]
 
 
 def step(
@@ -82,7 +88,7 @@ def step(
     """One iteration; draws nothing."""
     means = state.means
     split_by = geometric_means(state.shapes, state.rates, model) if expectation == "geometric" else means
-    new, objective = update(split_by, means, state.hypers, observations, model, engine, state.sweep + 1)
+    new, objective = update(state, split_by, means, observations, model, engine)
     scales = offset_scales(model, observations)
     for f in model.free:
         prior = priors_of(model)[f]
@@ -92,23 +98,26 @@ def step(
 
 
 def update(
+    state: State,
     split_by: Arrays,
     means: Arrays,
-    hypers: Arrays,
     observations: Observations,
     model: Factorization,
     engine: Engine,
-    sweep: int,
 ) -> tuple[State, float]:
-    """Q of counts, factors and hyperparameters, each replaced by its optimum in turn; the data's part of the bound."""
-    rule = MeanRule(model, expected_priors(model, observations, hypers))
-    law = law_of(observations.noise, model.likelihood)
+    """Q of counts, factors and hyperparameters, and the likelihood's parameters, each replaced by its optimum in turn.
+
+    Returns the data's part of the bound too. The state's factors enter by ``split_by`` and ``means``.
+    """
+    rule = MeanRule(model, expected_priors(model, observations, state.hypers))
+    law = law_of(observations.noise, model.likelihood, state.parameters)
     new_means, data_bound = update_all(observations, model, law, split_by, means, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
-    new_hypers = update_hypers(model, observations, hypers, new_means)
-    return State(tuple(shapes), tuple(rates), new_hypers, sweep), data_bound
+    hypers = update_hypers(model, observations, state.hypers, new_means)
+    parameters = moved(state.parameters, observations, model, split_by, new_means, engine)
+    return State(tuple(shapes), tuple(rates), hypers, state.sweep + 1, parameters), data_bound
 
 
 def expected_priors(model: Factorization, observations: Observations, hypers: Arrays) -> Priors:
@@ -156,6 +165,7 @@ METHOD = Method(
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},
+    likelihoods=("poisson", "negative-binomial"),
     starved=(
         "It has starved its components, as cavi does where counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'

@@ -13,6 +13,7 @@ from countveil.data.observations import Observations
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, Likelihood
 from countveil.likelihoods.laws import positive_beyond_noise
+from countveil.likelihoods.protocol import Parameters, parameters_of_rows
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
@@ -106,12 +107,16 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
 
 
 def signal_share(
-    observations: Observations, theta: np.ndarray, phi: np.ndarray, likelihood: Likelihood = POISSON
+    observations: Observations,
+    theta: np.ndarray,
+    phi: np.ndarray,
+    likelihood: Likelihood = POISSON,
+    parameters: Parameters = (),
 ) -> float:
     """Positive reports beyond those made by noise alone: expected at the rates theta phi^T, over observed.
 
     The share is near one for a fit of the right size, and far below for one that starved its components. theta is
-    (D, K), phi (V, K). For very large data only evenly spread rows are used.
+    (D, K), phi (V, K), ``parameters`` are the likelihood's own. For very large data only evenly spread rows are used.
     """
     n_rows, n_columns = observations.shape
     rows = np.unique(np.linspace(0, n_rows - 1, max(1, min(n_rows, MAX_CELLS // n_columns))).astype(int))
@@ -119,7 +124,8 @@ def signal_share(
     for part in np.array_split(rows, max(1, rows.size * n_columns // CELLS_AT_ONCE)):
         taken = observations.take(part)
         noise, level = taken.noise, taken.cell_level
-        extra = positive_beyond_noise(noise, likelihood, theta[part] @ phi.T, level)
+        own = parameters_of_rows(likelihood, parameters, part)
+        extra = positive_beyond_noise(noise, likelihood, theta[part] @ phi.T, level, own)
         entry_rows = taken.row_numbers
         hidden = taken.reports == MASKED
         extra[entry_rows[hidden], taken.columns[hidden]] = 0.0

@@ -3,8 +3,9 @@
     theta_dk <- theta_dk (sum_v R_dv phi_vk) / (sum_v e_dv phi_vk),  R = E[y | r, mu] / mu;  other factors likewise
 
 (mathematics, section 12). It never decreases the likelihood. Without noise it is the multiplicative KL-NMF of Lee and
-Seung. Under strong noise it overfits if it runs long: ``HeldTotal`` keeps the rates at the right total, and
-``held_out`` stops it early.
+Seung. Where counts come in bursts, R = E[bursts | r, mu] / mu, and their dispersions follow the factors (13.9). Under
+strong noise it overfits if it runs long: ``HeldTotal`` keeps the counts at the right total, and ``held_out`` stops it
+early.
 """
 
 import sys
@@ -23,12 +24,14 @@ from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import MeanRule, offset_scales, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
+from countveil.inference.parameters import moved
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
 RELATIVE_ERROR = 1e-12  # of the sum of the rates
@@ -40,7 +43,8 @@ class State(NamedTuple):
 
     factors: tuple[np.ndarray, ...]
     sweep: int
-    penalty: float = 0.0  # on the sum of all rates
+    penalty: float = 0.0  # on the sum of all expected counts
+    parameters: Parameters = ()  # of the likelihood itself
 
 
 class Info(NamedTuple):
@@ -57,7 +61,8 @@ def init(
     start: Start = automatic,
 ) -> State:
     """The factors of a start."""
-    return State(start(observations, model, streams.generator(0, START), engine), 0)
+    factors = start(observations, model, streams.generator(0, START), engine)
+    return State(factors, 0, parameters=model.initial_parameters())
 
 
 def from_point(
@@ -67,10 +72,13 @@ def from_point(
     engine: Engine,
     iterations: int,
 ) -> State:
-    """The state after some iterations from a point estimate: a better place for a chain to begin."""
-    state = State(factors, 0)
+    """The state after some iterations from a point estimate: a better place for a chain to begin.
+
+    Parameters of the likelihood, if it has any, stay as they start.
+    """
+    state = State(factors, 0, parameters=model.initial_parameters())
     for _ in range(iterations):
-        state, _ = step(state, observations, model, None, engine)
+        state, _ = update_factors(state, observations, model, engine, None)
     return state
 
 
@@ -96,27 +104,34 @@ def step(
 def update(
     state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
-    """One iteration at the state's penalty; with ``total``, the last factor's penalty makes the rates add up to it.
+    """``update_factors``, and then the likelihood's own parameters, if it has any, at the new penalty."""
+    new, info = update_factors(state, observations, model, engine, total)
+    parameters = moved(state.parameters, observations, model, state.factors, new.factors, engine, new.penalty)
+    return new._replace(parameters=parameters), info
 
-    Parameters of the likelihood, if it has any, stay as they start.
-    """
+
+def update_factors(
+    state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
+) -> tuple[State, Info]:
+    """All factors at the state's penalty; with ``total``, the last one's penalty makes the counts add up to it."""
     row, least = model.row_factor, least_entry(model)
-    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    law = law_of(observations.noise, model.likelihood, state.parameters)
     if row is None:
         none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
         rule = MeanRule(model, none)
         found, bound = update_all(observations, model, law, state.factors, state.factors, rule, engine)
         for f in model.free:
             found[f] = np.maximum(found[f], least)
-        return State(tuple(found), state.sweep + 1), Info(bound)
+        return state._replace(factors=tuple(found), sweep=state.sweep + 1), Info(bound)
     factors, columns = list(state.factors), model.columns
     values = columns.forward(factors)
     theta, phi = model.as_row_matrix(factors[row]), columns.matrix(values)
-    prior = np.zeros_like(theta), np.broadcast_to(state.penalty * phi.sum(axis=0), theta.shape)
+    mean_d, mean_v = counts_per_burst(model, state.parameters)
+    prior = np.zeros_like(theta), state.penalty * mean_d * (mean_v * phi).sum(axis=0)
     passed = pass_over_rows(observations, law, (theta, theta), (phi, phi), prior, engine)
     theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), least)
     factors[row] = model.as_row_factor(theta)
-    everywhere, penalty = np.broadcast_to(theta.sum(axis=0), columns.shape), state.penalty
+    everywhere, penalty = mean_v * (mean_d * theta).sum(axis=0), state.penalty
     counts = expected_counts(columns, values, passed.ratio)
     free = [u for u, use in enumerate(columns.uses) if model.factors[use.factor].fixed is None]
     for u in free:
@@ -131,7 +146,13 @@ def update(
         if total is not None and u == free[-1]:
             penalty = solve_penalty(count, exposure, size, model.factors[f].weight, total)
         factors[f] = np.maximum(count / np.maximum(exposure + penalty * size, SMALLEST), least)
-    return State(tuple(factors), state.sweep + 1, penalty), Info(passed.data_bound)
+    return State(tuple(factors), state.sweep + 1, penalty, state.parameters), Info(passed.data_bound)
+
+
+def counts_per_burst(model: Factorization, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """(D, 1) and (V, 1) factors of the expected count of a cell over its rate."""
+    n_rows, n_columns = model.rows.shape[0], model.columns.shape[0]
+    return in_counts(model.likelihood, np.ones((n_rows, 1)), np.ones((n_columns, 1)), parameters)
 
 
 def least_entry(model: Factorization) -> float:
@@ -173,9 +194,10 @@ class HeldTotal:
         self.hidden = observations.row_numbers[hidden], observations.columns[hidden]
 
     def target(self, state: State) -> float:
-        """What all rates should add up to: the estimate, plus the current rates of the masked cells."""
+        """What all expected counts should add up to: the estimate, plus those of the masked cells now."""
         rows, columns = self.hidden
-        theta, phi = self.model.matrices(state.factors)
+        factors = self.model.matrices(state.factors)
+        theta, phi = in_counts(self.model.likelihood, *factors, state.parameters)
         return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
 
     def init(
@@ -190,7 +212,8 @@ class HeldTotal:
         state = init(observations, model, streams, engine, start)
         if not self.noisy:
             return state
-        excess, row = total_rate(model, state.factors) / self.target(state), model.row_factor
+        total, row = total_rate(model, state.factors, state.parameters), model.row_factor
+        excess = total / self.target(state)
         factors = (
             factor / max(excess, 1.0) if f == row else factor for f, factor in enumerate(state.factors)
         )
@@ -222,9 +245,11 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
         data, model, HeldTotal(data, model), settings, lambda *_: False, max(folds.best_iteration, 1)
     )
     draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
+    parameters = ascent.state.parameters
     triples = zip(model.factors, offset_scales(model, data), factors, strict=True)
     hypers = tuple(factor.prior.estimate(factor, scale, value) for factor, scale, value in triples)
-    draws.of_chain(0).keep(0, Point(factors, hypers), np.nan, total_rate(model, factors))
+    total = total_rate(model, factors, parameters)
+    draws.of_chain(0).keep(0, Point(factors, hypers, parameters), np.nan, total)
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
         ascent.objective, search.converged, factors,
@@ -238,5 +263,6 @@ METHOD = Method(
     sys.modules[__name__],
     options={"max_iter": None},
     any_prior=True,
+    likelihoods=("poisson", "negative-binomial"),
     starved='Use method="gibbs".',
 )

@@ -38,8 +38,8 @@ class Info(NamedTuple):
 class Folds:
     """An algorithm for ``run.ascend`` that runs another one on every fold, and a rule for when to stop.
 
-    ``algorithm`` makes the inner algorithm from a fold's observations and the model. Its states have ``factors`` and
-    ``sweep``.
+    ``algorithm`` makes the inner algorithm from a fold's observations and the model. Its states have ``factors``,
+    ``parameters`` and ``sweep``.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Folds:
         rng: np.random.Generator,
         algorithm: Callable[[Observations, Factorization], Any],
     ) -> None:
-        self.folds, self.law = hold_out(observations, rng), law_of(observations.noise, model.likelihood)
+        self.folds = hold_out(observations, rng)
         self.reported = [observations.cells(fold.rows, fold.columns) for fold in self.folds]
         self.algorithms = [algorithm(fold.training, model) for fold in self.folds]
         self.best_iteration, self.best = 0, -np.inf
@@ -84,7 +84,8 @@ class Folds:
             moved, _ = algorithm.step(state, fold.training, model, streams, engine)
             theta, phi = model.matrices(moved.factors)
             rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
-            score += float(report_scores(self.law, fold.rows, fold.columns, *reported, rate).sum())
+            law = law_of(observations.noise, model.likelihood, moved.parameters)
+            score += float(report_scores(law, fold.rows, fold.columns, *reported, rate).sum())
             new.append(moved)
         return tuple(new), Info(score)
 

@@ -68,11 +68,13 @@ def draws_from_gammas(q: Any, model: Factorization, settings: Settings, engine: 
     plan = settings.plan._replace(chains=1)
     draws = Draws.empty(plan, model)
     chain, hypers = draws.of_chain(0), tuple(hyper[0] / hyper[1] for hyper in q.hypers)
+    parameters = getattr(q, "parameters", ())  # of likelihoods that have any
 
     def draw(s: int) -> None:
         rng = streams.generator(s, START)
         factors = tuple(draw_factor(q, model, f, rng) for f in range(len(model.factors)))
-        chain.keep(s, Point(factors, hypers), np.nan, scoring.total_rate(model, factors))
+        total = scoring.total_rate(model, factors, parameters)
+        chain.keep(s, Point(factors, hypers, parameters), np.nan, total)
 
     list(engine.map(draw, range(plan.draws)))
     return draws

@@ -189,7 +189,8 @@ def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.Dat
     if "optimisation" in tree.children:
         found = tree["optimisation"]
         theta, phi = model.matrices([found[f"{factor.name}_mean"].to_numpy() for factor in model.factors])
-        theta, phi = in_counts(model.likelihood, theta, phi, ())
+        parameters = next(iter(parameter_draws(tree, model)))  # the same in all draws
+        theta, phi = in_counts(model.likelihood, theta, phi, parameters)
         total, n = theta @ phi.T, 1
     else:
         waiting: list[tuple[np.ndarray, np.ndarray]] = []

@@ -18,6 +18,7 @@ from countveil.kernels.law import (
     by_default,
     choice_of,
     draw_counts,
+    expect_both,
     expect_counts,
     expected_ratio,
     law_at,
@@ -220,6 +221,20 @@ def expected_ratio_generally(law, report, rate, level):
     """The moment divided by the sum and by the rate."""
     _, total, moment = summed(law, report, rate, level)
     return moment / total / max(rate, SMALLEST)
+
+
+@provides(expect_both, GeneralLaw)
+def expect_both_generally(law, report, rate, level):
+    """The moments divided by the sum."""
+    rate = rate if rate > SMALLEST else SMALLEST
+    first, last, top = counts_behind(law, report, rate, level)
+    total = counts = parts = 0.0
+    for count in range(first, last + 1):
+        weight = math.exp(log_weight(law, report, count, rate, level) - top)
+        total += weight
+        counts += weight * count
+        parts += weight * expected_parts(law.likelihood, count, rate)
+    return counts / total, parts / total
 
 
 @provides(report_score, GeneralLaw)

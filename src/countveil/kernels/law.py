@@ -52,6 +52,11 @@ def expected_ratio(law, report, rate, level):
     raise NotImplementedError
 
 
+def expect_both(law, report, rate, level):
+    """(E[count], E[what is allocated]) of one stored report, for likelihoods with parameters of their own."""
+    raise NotImplementedError
+
+
 def report_score(law, report, rate, level):
     """log P(report | rate) of one stored report."""
     raise NotImplementedError

@@ -8,7 +8,7 @@ import math
 
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import digamma
-from countveil.kernels.poisson import stirling_error
+from countveil.kernels.poisson import HALF_LOG_TWO_PI, poisson_deviance, stirling_error
 
 FEW = 16
 FIRST_JUMP = 64  # up to here every unit of a count is visited
@@ -32,7 +32,12 @@ def log_rising(s, n):
 
 @subroutine
 def negative_binomial_logpmf(n, s, p):
-    """log of Gamma(s + n) / (Gamma(s) n!) (1 - p)^s p^n (13.1)."""
+    """log of Gamma(s + n) / (Gamma(s) n!) (1 - p)^s p^n (13.1); if both are large by the saddle point (Loader 2000)."""
+    if n > FEW and s > FEW:
+        x, size = float(n), s + n
+        near = stirling_error(size) - stirling_error(s) - stirling_error(x)
+        far = poisson_deviance(s, size * (1.0 - p)) + poisson_deviance(x, size * p)
+        return 0.5 * math.log(s / (size * x)) - HALF_LOG_TWO_PI + near - far
     return log_rising(s, n) + s * math.log1p(-p) + n * math.log(p)
 
 

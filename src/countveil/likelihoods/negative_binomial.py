@@ -19,6 +19,7 @@ from countveil.kernels.compiled import elementwise
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import draw_bursts, expected_bursts, negative_binomial_logpmf
+from countveil.likelihoods.maxima import greatest_within
 from countveil.likelihoods.protocol import Parameters, Unseen
 from countveil.likelihoods.slices import draw_on_slices
 
@@ -171,6 +172,22 @@ class NegativeBinomial:
             return (expit(logits),)
         return (expit(logits), *draw_prior(logits, mean, concentration, rng))
 
+    def maximised(
+        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
+    ) -> Parameters:
+        """Where (13.6) without a prior is greatest; then the mean and concentration that describe all p."""
+        if not parameters:
+            return parameters
+        counts, bursts = tally.reshape(2, -1)
+
+        def expected(logits: np.ndarray) -> np.ndarray:
+            of_counts = penalised * np.exp(logits) / np.logaddexp(0.0, logits)
+            return log_density(logits, counts, bursts, unseen, 0.0, 0.0) - of_counts
+
+        logits = greatest_within(expected, np.clip(logit(parameters[0]), *LOGITS), LOGITS)
+        p = expit(logits)
+        return (p,) if len(parameters) == 1 else (p, *described(p))
+
 
 def log_density(
     logits: np.ndarray, counts: np.ndarray, bursts: np.ndarray, unseen: Unseen, a: Any, b: Any
@@ -199,6 +216,13 @@ def draw_prior(
     at = draw_on_slices(lambda x: density(x, size), logit(mean), LOGITS, rng)
     size = draw_on_slices(lambda x: density(at, x), size, LOG_CONCENTRATIONS, rng)
     return expit(at), np.exp(size)
+
+
+def described(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and concentration of the beta distribution with the mean and variance of all p, within their ranges."""
+    mean = np.clip(p.mean(), *expit(LOGITS))
+    size = mean * (1.0 - mean) / max(p.var(), 1e-300) - 1.0
+    return np.array([mean]), np.array([np.clip(size, *np.exp(LOG_CONCENTRATIONS))])
 
 
 def log_beta_within(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -71,6 +71,12 @@ class Poisson:
         """No parameters."""
         return parameters
 
+    def maximised(
+        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
+    ) -> Parameters:
+        """No parameters."""
+        return parameters
+
 
 @provides(general.log_mass, PoissonCounts)
 def log_mass(likelihood: Any, count: Any, rate: Any) -> Any:

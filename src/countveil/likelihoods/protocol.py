@@ -103,6 +103,16 @@ class Likelihood(Protocol):
         """
         ...
 
+    def maximised(
+        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
+    ) -> Parameters:
+        """The parameters, if there are any, at which the expected log-likelihood is greatest; for ``em`` and ``cavi``.
+
+        As in ``update``, but ``tally`` has expected counts and parts. The log-likelihood is less the expected counts of
+        cells whose rates add up to ``penalised``, (1,), (D,) or (V,).
+        """
+        ...
+
 
 def parameters_at(likelihood: Likelihood, parameters: Parameters, rows: Any, columns: Any) -> Parameters:
     """The parameters of cells, given numbers of their rows and columns that broadcast against each other."""

@@ -25,6 +25,7 @@ from countveil.kernels.negative_binomial import (
 )
 from countveil.noise.two_sided_geometric.formulas import log_normaliser
 from countveil.noise.two_sided_geometric.negative_binomial_draws import draw_few
+from countveil.noise.two_sided_geometric.negative_binomial_sums import expectations
 
 NEGLIGIBLE = 1e-16  # share of a sum
 FEW = 16  # up to such reports and shapes, weights are summed from 0 on
@@ -249,6 +250,14 @@ def expected_ratio(law, report, rate, level):
     cell = law.likelihood
     _, bursts = score_and_bursts(report, shape_of(cell, rate), cell.p, level)
     return bursts / max(rate, SMALLEST)
+
+
+@provides(law.expect_both, TwoSidedGeometricNegativeBinomial)
+def expect_both(law, report, rate, level):
+    """Both from the same sums."""
+    cell = law.likelihood
+    _, count, bursts = expectations(report, shape_of(cell, rate), cell.p, level)
+    return count, bursts
 
 
 @provides(law.report_score, TwoSidedGeometricNegativeBinomial)

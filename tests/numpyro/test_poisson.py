@@ -7,7 +7,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro.diagnostics import effective_sample_size
@@ -15,14 +14,16 @@ from numpyro.infer import MCMC, NUTS
 
 import countveil as cv
 import countveil.numpyro
+import numpyro
 from countveil.distributions import PrivatizedPoisson as Law
-from countveil.numpyro import PrivatizedPoisson, _log_prob, _rate_gradient
+from countveil.numpyro import PrivatizedPoisson
+from countveil.numpyro.poisson import _log_prob, _rate_gradient
 from tests import reference
 
 numpyro.enable_x64()
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
-PAGE = Path(__file__).parent.parent / "docs" / "regression.md"
+PAGE = Path(__file__).parents[2] / "docs" / "regression.md"
 
 
 draw = jax.jit(lambda law, key: law.sample(key, (40_000,)))
@@ -310,4 +311,4 @@ def test_nuts_and_collapsed_gibbs_have_the_same_posterior(alpha):
 
 def test_the_module_is_not_imported_by_countveil():
     assert "numpyro" not in cv.__all__
-    assert countveil.numpyro.__all__ == ["PrivatizedPoisson"]
+    assert countveil.numpyro.__all__ == ["PrivatizedNegativeBinomial", "PrivatizedPoisson"]

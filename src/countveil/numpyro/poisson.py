@@ -13,26 +13,19 @@ up to 1e-5 where reports are below 30, and up to 5e-4 beyond.
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax, random
+from jax.scipy.special import xlogy
+from jax.typing import ArrayLike
+from numpyro.distributions import Distribution, constraints
+from numpyro.distributions.util import promote_shapes, validate_sample
+from numpyro.util import is_prng_key
 
 from countveil.distributions._checks import check_alpha
-from countveil.extras import install
 from countveil.noise.two_sided_geometric import formulas
 from countveil.noise.two_sided_geometric.formulas import exposure
-
-try:
-    import jax
-    import jax.numpy as jnp
-    from jax import Array, lax, random
-    from jax.scipy.special import xlogy
-    from jax.typing import ArrayLike
-    from numpyro.distributions import Distribution, constraints
-    from numpyro.distributions.util import promote_shapes, validate_sample
-    from numpyro.util import is_prng_key
-except ImportError as missing:
-    raise ImportError(f"countveil.numpyro needs NumPyro: {install('numpyro')}") from missing
-
-__all__ = ["PrivatizedPoisson"]
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 EXACT_STIRLING_ERRORS = np.array(
@@ -181,6 +174,14 @@ class _WholeNumbers(constraints.Constraint[Any]):
 WHOLE_NUMBERS = _WholeNumbers()
 
 
+def reports_of(counts: Array, alpha: Any, key: Any, truncated: bool) -> Array:
+    """Counts with noise added to them: seeded, for simulation, not for privacy."""
+    waits = random.exponential(key, (2, *counts.shape), jnp.result_type(float))
+    there, back = jnp.floor(waits / -jnp.log(alpha)).astype(counts.dtype)
+    reports = counts + there - back
+    return jnp.maximum(reports, 0) if truncated else reports
+
+
 class PrivatizedPoisson(Distribution):
     """A report: a Poisson count of the given rate plus two-sided geometric noise of level alpha.
 
@@ -235,10 +236,7 @@ class PrivatizedPoisson(Distribution):
         count_key, noise_key = random.split(key)
         shape = tuple(sample_shape) + self.batch_shape
         counts = random.poisson(count_key, self.rate, shape)
-        waits = random.exponential(noise_key, (2, *shape), jnp.result_type(float))
-        there, back = jnp.floor(waits / -jnp.log(self.alpha)).astype(counts.dtype)
-        reports = counts + there - back
-        return jnp.maximum(reports, 0) if self.truncated else reports
+        return reports_of(counts, self.alpha, noise_key, self.truncated)
 
     @validate_sample
     def log_prob(self, value: ArrayLike) -> Array:
