@@ -29,7 +29,8 @@ def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) ->
     """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own."""
     counts: Any = likelihood.counts
     if parameters:
-        counts = counts._replace(parameters=parameters)
+        given = getattr(likelihood, "counts_given", lambda own: counts._replace(parameters=own))
+        counts = given(parameters)
     closed = CLOSED.get((noise.mechanism, likelihood.name))
     law: tuple[Any, ...] = GeneralLaw(noise.kernel, counts) if closed is None else closed(counts)
     return law
