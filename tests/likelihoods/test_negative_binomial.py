@@ -255,12 +255,12 @@ def prior_draw(likelihood, size, rng):
     return np.clip(p, *expit(module.LOGITS)), mean, concentration
 
 
-def joint_scores(likelihood, kind, level, sweeps=5000, seed=7):
+def joint_scores(likelihood, kind, level, sweeps=5000, seed=7, masked=True):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]
     mask = np.eye(4, dtype=bool) if kind == "blocks" else np.zeros(size, dtype=bool)
-    mask[0, 1] = True
+    mask[0, 1] = masked
     factors = tuple(rng.gamma(1.5, 1 / 1.5, factor.shape) for factor in model.factors)
     state = gibbs.State(factors, model.initial_hypers(), 0, prior_draw(likelihood, size, rng))
     streams, found = Streams.of_chain(1, 0), []
