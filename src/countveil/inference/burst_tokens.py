@@ -51,7 +51,7 @@ def sweep_rows(
 
 
 def masses(law: Any, levels: np.ndarray, most: int) -> np.ndarray:
-    """(levels, reports up to ``most``, p) c of the mathematics' equation 13.7."""
+    """(levels, reports up to ``most``, p) c of the mathematics' equation 13.8."""
     p = law.likelihood.parameters[0]
     found = np.empty((len(levels), most + 1, len(p)))
     with np.errstate(all="ignore"):

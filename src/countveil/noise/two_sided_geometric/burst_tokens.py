@@ -3,7 +3,7 @@
 Beside a report r > 0 a count y has the weight NB(y; s, p) alpha^-g(y), up to a constant, with g(y) = min(y, 2r - y).
 As g is concave and g(0) = 0, g of a sum is at most the sum of g: tokens drawn at rate mu c / q with sizes j in
 proportion to p^j / j alpha^-g(j), where c is the sum of these weights, have the right law up to a factor of alpha^(sum
-of g - g of the sum) for each cell (mathematics, equation 13.7). This also holds of r <= 0, with g(y) = -y and without
+of g - g of the sum) for each cell (mathematics, equation 13.8). This also holds of r <= 0, with g(y) = -y and without
 such a factor. Tokens are proposed at the rate of the report ``most``, and kept with the probability c(r) / c(most). A
 cell is kept with that factor as its probability. The cells that are not, and those with reports above ``most``, where c
 would be large, are drawn one by one by their own law.
