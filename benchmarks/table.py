@@ -2,6 +2,7 @@
 
 python benchmarks/table.py                   # 1000 x 1000, K = 50, one thread: all contenders, taking turns
 python benchmarks/table.py threads           # two threads against one
+python benchmarks/table.py bursts            # negative binomial counts against Poisson counts, one thread
 python benchmarks/table.py growth            # a sweep against positive entries (four decades) and against K
 
 The data are those of ``sweeps.py``. scikit-learn, tomotopy and hpfrec get the true counts, which is the easier problem;
@@ -16,13 +17,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sweeps import ALPHA, TOPICS, big_data, matrix_model
+from sweeps import ALPHA, SEED, TOPICS, big_data, matrix_model
 from threadpoolctl import threadpool_limits
 
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
 from countveil.inference.streams import Streams
+from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 
 ROUNDS, STEPS, BURN_IN = 5, 3, 20
 THEIR_ITERATIONS = 2
@@ -34,10 +36,18 @@ Contender = Callable[[], float]
 class Chain:
     """An algorithm that goes on from where it was; a call gives the seconds of a step, a mean of STEPS."""
 
-    def __init__(self, algorithm: Any, observations: Observations, n_topics: int, threads: int = 1) -> None:
+    def __init__(
+        self,
+        algorithm: Any,
+        observations: Observations,
+        n_topics: int,
+        threads: int = 1,
+        likelihood: Likelihood = POISSON,
+    ) -> None:
         self.algorithm, self.observations = algorithm, observations
         self.clock = seconds if threads == 1 else waiting
-        self.model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
+        model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
+        self.model = model._replace(likelihood=likelihood)
         self.streams, self.engine = Streams.of_chain(1, 0), ThreadEngine(threads)
         self.state = algorithm.init(observations, self.model, self.streams, self.engine)
         for _ in range(BURN_IN if algorithm is gibbs else 2):
@@ -177,6 +187,27 @@ def threads() -> None:
         )
 
 
+def bursts() -> None:
+    """Sweeps with each likelihood, of the data of ``sweeps.py`` and of bursty counts with the same means."""
+    mu, _, reports = big_data()
+    rng = np.random.default_rng(SEED)
+    noise = rng.geometric(1.0 - ALPHA, mu.shape) - rng.geometric(1.0 - ALPHA, mu.shape)
+    p = rng.beta(6.0, 3.0, mu.shape[1])
+    bursty = rng.negative_binomial(np.maximum(mu, 1e-12) * (1.0 - p) / p, 1.0 - p) + noise
+    print("| counts | likelihood | median, ms | least, ms | over Poisson |\n| --- | --- | --- | --- | --- |")
+    for name, given in (("Poisson", reports), ("bursty", bursty)):
+        private = PrivatizedCounts(given, ALPHA)
+        contenders: dict[str, Contender] = {"Poisson": Chain(gibbs, private, TOPICS)}
+        for dispersion in ("global", "column", "row"):
+            chain = Chain(gibbs, private, TOPICS, likelihood=NegativeBinomial(dispersion))
+            contenders[f"negative binomial, {dispersion}"] = chain
+        with threadpool_limits(limits=1):
+            found = medians(contenders, 11)
+        for likelihood, (median, least) in found.items():
+            over = median / found["Poisson"][0]
+            print(f"| {name} | {likelihood} | {1e3 * median:.1f} | {1e3 * least:.1f} | {over:.2f} |")
+
+
 def repeated(observations: Observations, times: int) -> Observations:
     """The same rows over and over, in the narrowest types."""
     found = observations._copy()
@@ -236,6 +267,6 @@ def growth(decades: int = 4) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    {"ratios": ratios, "threads": threads, "growth": growth}[(sys.argv[1:] or ["ratios"])[0]](
-        *map(int, sys.argv[2:])
-    )
+    {"ratios": ratios, "threads": threads, "bursts": bursts, "growth": growth}[
+        (sys.argv[1:] or ["ratios"])[0]
+    ](*map(int, sys.argv[2:]))

@@ -1,6 +1,7 @@
 """Sweeps by tokens against collapsed sweeps, taking turns: time, and effective samples per second.
 
     python benchmarks/tokens.py COUNTS.npz [topics [sweeps]]
+    python benchmarks/tokens.py COUNTS.npz bursts [topics [sweeps]]   # negative binomial against Poisson counts
 
 COUNTS.npz are true counts as scipy saves sparse matrices; noise is simulated at epsilon/N = 1, 2 and 3. Both chains go
 on from the same start for as many sweeps to settle as are then timed, by processor time on one thread. Effective sample
@@ -23,6 +24,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, scoring, tokens
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
+from countveil.likelihoods import NegativeBinomial
 from countveil.likelihoods.laws import law_of
 
 LEVELS, RATES, ROWS_AT_ONCE = (1.0, 2.0, 3.0), 300, 500
@@ -95,6 +97,41 @@ def main(path: str, n_topics: int = 20, sweeps: int = 1000) -> None:
         print(line, flush=True)
 
 
+def bursts(path: str, n_topics: int = 50, sweeps: int = 20) -> None:
+    """Sweeps with each likelihood, taking turns: as many to settle as are then timed."""
+    counts, rng = sp.csr_array(sp.load_npz(path)), np.random.default_rng(1)
+    print("| epsilon/N | likelihood | sweep | ms | over Poisson |\n| --- | --- | --- | --- | --- |")
+    for level in LEVELS:
+        observations = PrivatizedCounts(reports(counts, math.exp(-level), rng), math.exp(-level))
+        model = matrix_model(observations.shape, n_topics, 0.1, None, facts_of(observations).mean_count)
+        streams, engine = Streams.of_chain(3, 0), ThreadEngine(1)
+        models = {"Poisson": model}
+        for dispersion in ("global", "column"):
+            models[f"negative binomial, {dispersion}"] = model._replace(
+                likelihood=NegativeBinomial(dispersion)
+            )
+        first = gibbs.init(observations, model, streams, engine)
+        states = {name: first._replace(parameters=own.initial_parameters()) for name, own in models.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in models}
+        for sweep in range(2 * sweeps):
+            for name, own in models.items():
+                started = time.process_time()
+                states[name], _ = gibbs.step(states[name], observations, own, streams, engine)
+                if sweep >= sweeps:
+                    seconds[name].append(time.process_time() - started)
+        for name, own in models.items():
+            law = law_of(observations.noise, own.likelihood, states[name].parameters)
+            way = "by tokens" if tokens.pays(observations, law) else "collapsed"
+            ratio = np.median(np.array(seconds[name]) / seconds["Poisson"])
+            print(
+                f"| {level:g} | {name} | {way} | {1e3 * np.median(seconds[name]):.0f} | {ratio:.2f} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     with threadpool_limits(limits=1, user_api="blas"):
-        main(sys.argv[1], *(int(argument) for argument in sys.argv[2:]))
+        if sys.argv[2:3] == ["bursts"]:
+            bursts(sys.argv[1], *(int(argument) for argument in sys.argv[3:]))
+        else:
+            main(sys.argv[1], *(int(argument) for argument in sys.argv[2:]))

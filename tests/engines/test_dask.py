@@ -95,9 +95,10 @@ def test_communities_are_those_of_threads(method, client):
     )
 
 
-def test_sweeps_by_tokens_are_those_of_threads(client, monkeypatch):
+@pytest.mark.parametrize("counts", [{}, {"likelihood": "negative-binomial", "dispersion": "column"}], ids=str)
+def test_sweeps_by_tokens_are_those_of_threads(counts, client, monkeypatch):
     monkeypatch.setattr(tokens, "pays", lambda *_: True)
-    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF)
+    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **counts, **BRIEF)
     by_tokens = draws(model.fit(data))
     assert_same_fit(model, data, client)
     monkeypatch.undo()

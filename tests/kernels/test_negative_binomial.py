@@ -9,6 +9,8 @@ from mpmath import mp, mpf
 from numba import njit
 
 from countveil.kernels import negative_binomial as kernels
+from countveil.kernels.batches import BATCH
+from countveil.kernels.uniforms import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM
 
@@ -105,3 +107,33 @@ def test_where_the_next_burst_begins_is_exact():
     for uniform in np.linspace(0.003, 0.9999, 400):
         expected = n if chance[-1] > uniform else k + np.flatnonzero(chance > uniform)[-1]
         assert kernels.next_burst(k, n, s, uniform) == expected
+
+
+CELLS = [(0, 0.5), (1, 3.0), (2, 0.5), (3, 1e-150), (5, 4.0), (15, 0.1), (16, 2.0), (17, 2.0), (300, 0.02)]
+
+
+def bursts_of_cells(cells, repeats, seed=10):
+    """(repeats, n) bursts of cells drawn together."""
+    rng = np.random.default_rng(seed)
+    source, n, shape = new_source(rng), len(cells), np.empty(BATCH)
+    count, found = np.empty(BATCH, dtype=np.int64), np.empty((repeats, BATCH), dtype=np.int64)
+    count[:n], shape[:n] = zip(*cells, strict=True)
+    for row in found:
+        kernels.draw_bursts_of_all(n, count, shape, row, source, rng)
+    return found[:, :n]
+
+
+def test_bursts_of_a_batch_have_their_laws():
+    found = bursts_of_cells(CELLS, DRAWS)
+    for (n, s), own in zip(CELLS, found.T, strict=True):
+        assert reference.chi_square_p_value(own, 0, bursts_law(n, s)) > FALSE_ALARM / len(CELLS)
+    for n, s in [(5, 4.0), (15, 0.1), (16, 2.0)]:
+        own = found[:, CELLS.index((n, s))]
+        assert reference.chi_square_p_value(own, 0, bursts_law(n, 1.1 * s)) < FALSE_ALARM
+
+
+def test_a_full_batch_of_bursts_draws_each_by_itself():
+    assert (bursts_of_cells([(kernels.SEVERAL, 1e18)] * BATCH, 2) == kernels.SEVERAL).all()
+    found = bursts_of_cells([(kernels.SEVERAL, 2.0)] * BATCH, 2000)
+    between = np.corrcoef(found.T)[~np.eye(BATCH, dtype=bool)]
+    assert np.abs(between).max() < 6.0 / math.sqrt(2000)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy import stats
 from scipy.special import betaln, digamma, expit, logit, logsumexp
 
@@ -10,6 +11,7 @@ from countveil.inference import gibbs
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
+from countveil.kernels.general import likelihood_at
 from countveil.kernels.shared import update_actors
 from countveil.likelihoods import LIKELIHOODS, NegativeBinomial, Unseen, likelihood_called
 from countveil.likelihoods import negative_binomial as module
@@ -29,6 +31,12 @@ LEVELS = {
     "by cell": np.linspace(0.1, 0.8, 20).reshape(SIZE),
     "none": np.zeros((4, 1)),
 }
+
+
+@njit
+def p_and_q(likelihood, row, column):
+    cell = likelihood_at(likelihood, row, column)
+    return cell.p, cell.q
 
 
 def parameters(dispersion, rng=None):
@@ -101,6 +109,14 @@ def test_the_law_of_counts(p):
             exact = stats.nbinom.pmf(np.arange(40_000), s, 1.0 - p) @ ratio ** np.arange(40_000.0)
             if s * p / (1.0 - p) < 500.0:
                 assert np.exp(-likelihood.exposure(ratio) * rate) == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("dispersion", DISPERSIONS)
+def test_compiled_loops_get_the_p_and_q_of_each_cell(dispersion):
+    likelihood, own = NegativeBinomial(dispersion), parameters(dispersion)
+    law, p = law_of(TWO_SIDED_GEOMETRIC, likelihood, own), p_of_cells(dispersion, own)
+    for d, v in np.ndindex(SIZE):
+        assert p_and_q(law.likelihood, d, v) == (p[d, v], -np.log1p(-p[d, v]))
 
 
 def test_counts_are_drawn_from_their_law():
@@ -239,12 +255,12 @@ def prior_draw(likelihood, size, rng):
     return np.clip(p, *expit(module.LOGITS)), mean, concentration
 
 
-def joint_scores(likelihood, kind, level, sweeps=5000, seed=7):
+def joint_scores(likelihood, kind, level, sweeps=5000, seed=7, masked=True):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]
     mask = np.eye(4, dtype=bool) if kind == "blocks" else np.zeros(size, dtype=bool)
-    mask[0, 1] = True
+    mask[0, 1] = masked
     factors = tuple(rng.gamma(1.5, 1 / 1.5, factor.shape) for factor in model.factors)
     state = gibbs.State(factors, model.initial_hypers(), 0, prior_draw(likelihood, size, rng))
     streams, found = Streams.of_chain(1, 0), []

@@ -18,7 +18,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import chains, tokens
+from countveil.inference import burst_tokens, chains, tokens
 from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
@@ -36,6 +36,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
+from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
 class State(NamedTuple):
@@ -103,7 +104,9 @@ def step(
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
-        unseen = unseen_rates(model, factors, observations, engine)
+        unseen = burst_tokens.NONE_UNSEEN  # if the tally is of all cells
+        if row is None or not tokens.pays(observations, law):
+            unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors, parameters))
 
@@ -120,10 +123,14 @@ def sweep_rows(
     engine: Engine,
 ) -> Drawn:
     """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
-    if tokens.pays(observations, law):
-        found = tokens.sweep_rows(observations, theta, phi, prior, streams, sweep, engine)
-        return Drawn(*found, np.empty(0))
     size = model.likelihood.tally_size(observations.shape)
+    if tokens.pays(observations, law):
+        if isinstance(law, TwoSidedGeometricPoisson):
+            found = tokens.sweep_rows(observations, theta, phi, prior, streams, sweep, engine)
+            return Drawn(*found, np.empty(0))
+        return Drawn(
+            *burst_tokens.sweep_rows(observations, law, theta, phi, prior, size, streams, sweep, engine)
+        )
     (new,), (counts, exposures, totals, tally) = engine.over_rows(
         sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
     )

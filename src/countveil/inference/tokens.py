@@ -17,14 +17,17 @@ from countveil.inference.facts import facts_of
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.tiles import DENSE_SHARE
+from countveil.likelihoods.negative_binomial import NegativeBinomialByRow
 from countveil.noise.two_sided_geometric import tokens as kernels
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
 ROWS_PER_BLOCK = 1024
 MIN_BLOCKS = 8  # of this size; smaller data are cut into as many blocks as other sweeps cut them
 MIN_REPORTS = 100_000  # positive ones: fewer are visited faster than the tables of columns are made
 WORK_PER_ROW = 80  # the cost of a row's draws of numbers and of factors, in tokens
 TOPICS_AT_ONCE = 5
+MAX_LEVELS = 16  # different ones of rows, where bursts are proposed: each has a table of the size of all p
 ENTRIES_PER_TOKEN = 25  # stored entries that are listed at the cost of one token
 MAX_PROPOSALS_PER_REPORT = 2.0  # positive ones: about where both kinds of sweep are equally fast
 
@@ -36,16 +39,26 @@ _blocks: WeakKeyDictionary[Observations, list[slice]] = WeakKeyDictionary()
 def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
     """Whether sweeps by tokens are worth it, decided by the data alone: a choice by the state would bias the chain.
 
-    Such sweeps exist for Poisson counts under two-sided geometric noise. They are worth it in two cases: if few tokens
-    are proposed per positive report; or if positive reports are sparse and few tokens are proposed in the other cells.
-    In the second case the collapsed sweep cannot compute its exposures by matrix products, and they cost as much as all
-    the rest. Large counts under weak noise would be drawn token by token, so they are excluded.
+    Such sweeps exist for two-sided geometric noise, for Poisson counts and for negative binomial counts whose p does
+    not vary by row (see ``burst_tokens``). They are worth it in two cases: if few tokens are proposed per positive
+    report; or if positive reports are sparse and few tokens are proposed in the other cells. In the second case the
+    collapsed sweep cannot compute its exposures by matrix products, and they cost as much as all the rest. Large counts
+    under weak noise would be drawn token by token, so they are excluded.
     """
-    if not isinstance(law, TwoSidedGeometricPoisson):
+    if not (isinstance(law, TwoSidedGeometricPoisson) or comes_in_bursts(law, observations)):
         return False
     if observations not in _pays:
         _pays[observations] = _estimate(observations)
     return _pays[observations]
+
+
+def comes_in_bursts(law: tuple[Any, ...], observations: Observations) -> bool:
+    """Whether the tokens are bursts: of negative binomial counts, with tables of few levels and no p by row."""
+    if not isinstance(law, TwoSidedGeometricNegativeBinomial) or isinstance(
+        law.likelihood, NegativeBinomialByRow
+    ):
+        return False
+    return len(np.unique(observations.level_d)) <= MAX_LEVELS
 
 
 def _estimate(observations: Observations) -> bool:
@@ -108,10 +121,15 @@ def sweep_rows(
 
 def with_tables(many: Map, phi: np.ndarray, streams: Streams, sweep: int) -> tuple[Any, ...]:
     """(phi, its totals, tables to draw each topic's columns from, streams, sweep)."""
-    weights, aliases = np.ascontiguousarray(phi.T), np.empty(phi.T.shape, dtype=np.uint64)
+    return phi, phi.sum(axis=0), aliases_of(many, np.ascontiguousarray(phi.T)), streams, sweep
+
+
+def aliases_of(many: Map, weights: np.ndarray) -> np.ndarray:
+    """Tables to draw a column of each topic from, in proportion to its weights (K, V)."""
+    aliases = np.empty(weights.shape, dtype=np.uint64)
     topics = row_blocks(len(weights), TOPICS_AT_ONCE)
     list(many(lambda part: kernels.fill_aliases(weights[part], aliases[part]), topics))
-    return phi, phi.sum(axis=0), aliases, streams, sweep
+    return aliases
 
 
 def sweep_block(

@@ -6,11 +6,16 @@ A count of NB(s, p) comes in bursts: their number is Poisson with mean -s log(1 
 
 import math
 
+import numpy as np
+
+from countveil.kernels.batches import BATCH
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import digamma
 from countveil.kernels.poisson import HALF_LOG_TWO_PI, poisson_deviance, stirling_error
+from countveil.kernels.uniforms import fill_uniforms
 
 FEW = 16
+SEVERAL = 16
 FIRST_JUMP = 64  # up to here every unit of a count is visited
 
 
@@ -107,3 +112,23 @@ def draw_bursts(n, s, rng):
             bursts += 1
             i += 1
     return bursts
+
+
+@subroutine
+def draw_bursts_of_all(n, count_i, shape_i, bursts_i, source, rng):
+    """bursts_i of count_i with shape_i, by uniforms in bulk where counts are up to SEVERAL."""
+    uniform_t, m = np.empty(BATCH * SEVERAL), np.int64(0)
+    for i in range(n):
+        m += count_i[i] - 1 if 1 < count_i[i] <= SEVERAL else 0
+    fill_uniforms(source, m, uniform_t)
+    t = np.int64(0)
+    for i in range(n):
+        count, s = count_i[i], shape_i[i]
+        bursts = min(count, 1)
+        if count > SEVERAL:
+            bursts = draw_bursts(count, s, rng)
+        else:
+            for before in range(1, count):
+                bursts += np.int64(uniform_t[t] * (s + before) < s)
+                t += 1
+        bursts_i[i] = bursts

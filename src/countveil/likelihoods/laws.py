@@ -37,7 +37,10 @@ def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) ->
 def general_law(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> GeneralLaw:
     """The same law as a noise and a likelihood side by side, also where there are closed forms."""
     counts: Any = likelihood.counts
-    return GeneralLaw(noise.kernel, counts._replace(parameters=parameters) if parameters else counts)
+    if parameters:
+        given = getattr(likelihood, "counts_given", lambda own: counts._replace(parameters=own))
+        counts = given(parameters)
+    return GeneralLaw(noise.kernel, counts)
 
 
 def counts_of(law: tuple[Any, ...]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betainc, betaln, expit, logit
 
 from countveil.kernels import general
-from countveil.kernels.compiled import elementwise
+from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import draw_bursts, expected_bursts, negative_binomial_logpmf
@@ -23,6 +23,7 @@ from countveil.likelihoods.maxima import greatest_within
 from countveil.likelihoods.protocol import Parameters, Unseen
 from countveil.likelihoods.slices import draw_on_slices
 
+NONE = np.empty(0)
 DISPERSIONS = {"global": "all", "column": "column", "row": "row"}
 START = 0.5
 LOGITS = -20.0, 20.0  # of p: beyond, 1 - p has lost half of its digits
@@ -34,12 +35,14 @@ class NegativeBinomialCounts(NamedTuple):
     """Negative binomial counts with one p for all cells, for compiled loops."""
 
     parameters: tuple[np.ndarray, ...] = ()
+    q: np.ndarray = NONE  # -log(1 - p) of every p
 
 
 class NegativeBinomialByRow(NamedTuple):
     """Negative binomial counts with one p per row."""
 
     parameters: tuple[np.ndarray, ...] = ()
+    q: np.ndarray = NONE
     first_row: int = 0  # of the block that a loop works on
 
 
@@ -47,6 +50,7 @@ class NegativeBinomialByColumn(NamedTuple):
     """Negative binomial counts with one p per column."""
 
     parameters: tuple[np.ndarray, ...] = ()
+    q: np.ndarray = NONE
 
 
 class NegativeBinomialCell(NamedTuple):
@@ -91,7 +95,8 @@ class NegativeBinomial:
                     f"dispersion must be one of {list(DISPERSIONS)} or a number from {least:.1g} to 1 - {least:.1g}, "
                     f"got {dispersion!r:.60}"
                 )
-            self.counts = NegativeBinomialCounts((np.array([float(dispersion)]),))
+            self.counts = NegativeBinomialCounts()
+            self.counts = self.counts_given((np.array([float(dispersion)]),))
 
     def __repr__(self) -> str:
         """Its name and dispersion."""
@@ -118,6 +123,10 @@ class NegativeBinomial:
         """The bounds within which a parameter is drawn."""
         bounds = np.exp(LOG_CONCENTRATIONS) if name == "p_concentration" else expit(LOGITS)
         return float(bounds[0]) * (1.0 - 1e-9), float(bounds[1]) * (1.0 + 1e-9)
+
+    def counts_given(self, parameters: Parameters) -> Any:
+        """``counts`` with these parameters, and with every q."""
+        return self.counts._replace(parameters=parameters, q=-np.log1p(-parameters[0]))
 
     def p_of(self, parameters: Parameters) -> Any:
         """p, from the parameters or as it is known."""
@@ -238,50 +247,50 @@ def log_masses(count: Any, s: Any, p: Any) -> Any:
     return negative_binomial_logpmf(count, s, p)
 
 
-@provides(general.likelihood_at, NegativeBinomialCounts)
-def of_any_cell(likelihood: Any, row: Any, column: Any) -> Any:
-    """The same in all cells."""
-    p = likelihood.parameters[0][0]
-    return NegativeBinomialCell(p, -np.log1p(-p))
+def place_of(likelihood: Any, row: Any, column: Any) -> Any:
+    """The place of a cell's p among all of them."""
+    raise NotImplementedError
 
 
-@provides(general.likelihood_at, NegativeBinomialByRow)
-def of_row(likelihood: Any, row: Any, column: Any) -> Any:
-    """The row's p; rows are counted from the block's first."""
-    p = likelihood.parameters[0][likelihood.first_row + row]
-    return NegativeBinomialCell(p, -np.log1p(-p))
+@provides(place_of, NegativeBinomialCounts)
+def place_of_all(likelihood: Any, row: Any, column: Any) -> Any:
+    """The only one."""
+    return 0
 
 
-@provides(general.likelihood_at, NegativeBinomialByColumn)
-def of_column(likelihood: Any, row: Any, column: Any) -> Any:
-    """The column's p."""
-    p = likelihood.parameters[0][column]
-    return NegativeBinomialCell(p, -np.log1p(-p))
+@provides(place_of, NegativeBinomialByRow)
+def place_of_row(likelihood: Any, row: Any, column: Any) -> Any:
+    """Rows are counted from the block's first."""
+    return likelihood.first_row + row
 
 
-provides(general.baseline_of, NegativeBinomialByColumn)(general.baseline_by_column)
+@provides(place_of, NegativeBinomialByColumn)
+def place_of_column(likelihood: Any, row: Any, column: Any) -> Any:
+    """The column."""
+    return column
 
 
-@provides(general.add_to_tally, NegativeBinomialCounts)
-def add_to_all(likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
-    """All counts, all bursts."""
-    tally[0] += count
-    tally[1] += parts
+@subroutine
+def of_cell(likelihood: Any, row: Any, column: Any) -> Any:
+    """The cell's p and q."""
+    place = place_of(likelihood, row, column)
+    return NegativeBinomialCell(likelihood.parameters[0][place], likelihood.q[place])
 
 
-@provides(general.add_to_tally, NegativeBinomialByRow)
-def add_to_row(likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
-    """Counts by row, then bursts by row."""
-    place = likelihood.first_row + row
+@subroutine
+def add_to_counts_and_bursts(
+    likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any
+) -> Any:
+    """Counts of every p, then bursts of every p."""
+    place = place_of(likelihood, row, column)
     tally[place] += count
     tally[tally.size // 2 + place] += parts
 
 
-@provides(general.add_to_tally, NegativeBinomialByColumn)
-def add_to_column(likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
-    """Counts by column, then bursts by column."""
-    tally[column] += count
-    tally[tally.size // 2 + column] += parts
+for kind in (NegativeBinomialCounts, NegativeBinomialByRow, NegativeBinomialByColumn):
+    provides(general.likelihood_at, kind)(of_cell)
+    provides(general.add_to_tally, kind)(add_to_counts_and_bursts)
+provides(general.baseline_of, NegativeBinomialByColumn)(general.baseline_by_column)
 
 
 @provides(general.log_mass, NegativeBinomialCell)

@@ -18,7 +18,7 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, baseline_of, likelihood_at, parts_exposure
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
-    draw_bursts,
+    draw_bursts_of_all,
     expected_bursts,
     log_rising,
     negative_binomial_logpmf,
@@ -211,9 +211,9 @@ def baseline(law, base, weight_lv, place_d, row, column):
 
 @provides(law.draw_counts, TwoSidedGeometricNegativeBinomial)
 def draw_counts(law, row, n, batch, tally, source, rng):
-    """Counts of all entries at once, and then their bursts, entry by entry."""
-    column_i, _, rate_i, level_i, count_i, (lower_i, upper_i, _, _, _, _) = batch
-    shape_i = np.empty(BATCH)
+    """Counts of all entries at once, and then their bursts."""
+    column_i, report_i, rate_i, level_i, count_i, (lower_i, upper_i, _, _, _, _) = batch
+    shape_i, bursts_i = np.empty(BATCH), np.empty(BATCH, dtype=np.int64)
     for i in range(n):
         cell = likelihood_at(law.likelihood, row, column_i[i])
         shape_i[i] = shape_of(cell, rate_i[i])
@@ -221,13 +221,14 @@ def draw_counts(law, row, n, batch, tally, source, rng):
         upper_i[i] = cell.p * level_i[i]
     draw_few(n, shape_i, batch, source, rng)
     for i in range(n):
-        count = count_i[i]
-        if count < 0:
+        if count_i[i] < 0:
             cell = likelihood_at(law.likelihood, row, column_i[i])
-            count = draw_count(int(batch[1][i]), shape_i[i], cell.p, level_i[i], rng)
-        count_i[i] = draw_bursts(count, shape_i[i], rng)
+            count_i[i] = draw_count(int(report_i[i]), shape_i[i], cell.p, level_i[i], rng)
+    draw_bursts_of_all(n, count_i, shape_i, bursts_i, source, rng)
+    for i in range(n):
         if tally.size > 0:
-            add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
+            add_to_tally(law.likelihood, row, column_i[i], count_i[i], bursts_i[i], tally)
+        count_i[i] = bursts_i[i]
 
 
 @provides(law.expect_counts, TwoSidedGeometricNegativeBinomial)
