@@ -1,5 +1,7 @@
 """Groups by annealing, against what blocks explain by least squares with rates that are not negative."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -74,5 +76,5 @@ def test_without_chance_every_step_explains_more(symmetric):
     path = [explained(cells, square, group)]
     for _ in range(5):
         path.append(anneal(cells, square, group, [1e-3]))
-    assert all(later >= earlier - 1e-9 for earlier, later in zip(path, path[1:], strict=False))
+    assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(path))
     assert path[-1] > path[0]

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference.moves import splitting
+from countveil.engines import blocks
 from countveil.inference.moves.splitting import directions, parts_of, split, times, times_transposed
+from countveil.inference.scoring import report_scores
+from countveil.likelihoods import NegativeBinomial
+from countveil.likelihoods.laws import law_of
 from tests.joint import LAW, LAWS, SERIAL, truncated_logpmf, two_sided_geometric
 
 
@@ -32,17 +35,41 @@ def test_products_are_those_of_the_derivative(levels, law):
     np.testing.assert_allclose(times_transposed(parts, y, SERIAL), slope.T @ y, rtol=1e-5, atol=1e-6)
 
 
-def test_directions_are_leading_singular_vectors(monkeypatch):
-    monkeypatch.setattr(splitting, "ITERATIONS", 300)
+@pytest.mark.parametrize("levels", ["one", "rows", "cells"])
+@pytest.mark.parametrize("dispersion", ["global", "column", "row"])
+def test_products_are_those_of_the_derivative_where_dispersion_varies(dispersion, levels, monkeypatch):
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_ROWS_PER_BLOCK", 8)
+    observations, theta, phi, _ = scene(levels)
+    likelihood = NegativeBinomial(dispersion)
+    n_p = {"global": 1, "column": 20, "row": 30}[dispersion]
+    parameters = np.random.default_rng(7).uniform(0.1, 0.9, n_p), *likelihood.start((30, 20))[1:]
+    law = law_of(observations.noise, likelihood, parameters)
+    rows, columns = (places.ravel() for places in np.indices((30, 20)))
+    reports, level = observations.cells(rows, columns)
+    mu, step = (theta @ phi.T).ravel(), 1e-5
+    up, down = (report_scores(law, rows, columns, reports, level, mu * (1.0 + h)) for h in (step, -step))
+    slope = ((up - down) / (2.0 * step * mu)).reshape(30, 20)
+    slope[reports.reshape(30, 20) < 0] = 0.0
+    parts = parts_of(observations, law, theta, phi, SERIAL)
+    assert len(parts) > 1
+    x, y = np.random.default_rng(2).standard_normal((2, 30, 4))
+    np.testing.assert_allclose(times(parts, x[:20], SERIAL), slope @ x[:20], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(times_transposed(parts, y, SERIAL), slope.T @ y, rtol=1e-5, atol=1e-6)
+
+
+def test_directions_are_leading_singular_vectors():
     observations, theta, phi, slope = scene("one")
     parts = parts_of(observations, LAW, theta, phi, SERIAL)
-    x, y, values = directions(parts, theta, phi, np.random.default_rng(3), SERIAL)
+    begun = np.random.default_rng(3).standard_normal(phi.shape)
+    x, y, values = directions(parts, theta, phi, begun, 300, SERIAL)
     for k in range(3):
         a, b = np.sqrt(theta[:, k] / theta[:, k].sum()), np.sqrt(phi[:, k] / phi[:, k].sum())
         matrix = a[:, None] * slope * b
         matrix = (np.eye(30) - np.outer(a, a)) @ matrix @ (np.eye(20) - np.outer(b, b))
         left, found, right = np.linalg.svd(matrix)
-        assert values[k] == pytest.approx(found[0], rel=1e-4)
+        size = theta[:, k].sum() * phi[:, k].sum()
+        assert values[k] == pytest.approx(found[0] * np.sqrt(size), rel=1e-4)
         np.testing.assert_allclose(
             np.outer(a * x[:, k], b * y[:, k]), np.outer(left[:, 0], right[0]), atol=1e-3
         )

@@ -58,7 +58,9 @@ def test_what_blocks_explain_is_in_units_of_the_log_likelihood(directed):
     off = ~np.eye(300, dtype=bool)
     explained = cells.sum(where=off) ** 2 / np.outer(square, square).sum(where=off)  # of one block
     weight = size / root
-    exact = (noise * np.outer(weight, weight)).sum(where=off) ** 2 / np.outer(weight**2, weight**2).sum(where=off)
+    exact = (noise * np.outer(weight, weight)).sum(where=off) ** 2 / np.outer(weight**2, weight**2).sum(
+        where=off
+    )
     assert explained == pytest.approx(exact if directed else exact / 2.0, rel=0.02)
 
 

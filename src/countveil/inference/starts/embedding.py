@@ -17,7 +17,6 @@ from scipy.cluster.vq import ClusterError, kmeans2
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.annealing import annealed
@@ -47,9 +46,8 @@ def spectral_start(
     factors = random_factors(observations, model, rng, engine)
     directed = not any(factor.symmetric for factor in model.factors)
     n_communities = factors[model.shared].shape[1]
-    with one_blas_thread():
-        theta = grouped(observations, n_communities, directed, rng, engine)
-        theta = annealed(observations, theta, directed, rng, engine)
+    theta = grouped(observations, n_communities, directed, rng, engine)
+    theta = annealed(observations, theta, directed, rng, engine)
     theta += OTHERS * theta.sum(axis=1, keepdims=True)
     factors[model.shared] = model.as_row_factor(theta / theta.mean(axis=0))
     others = [f for f in model.free if f != model.shared]
