@@ -17,7 +17,7 @@ LEAST = 1e-9  # of Q; less is what rounding leaves where there are no cells
 def anneal(sent_ij, received_ij, square_i, group_i, n_groups, temperature_t, uniform_ti):
     """Draw every actor's group anew at each temperature, in place; returns what the blocks explain in the end.
 
-    received_ij is the transpose of sent_ij, so that both are read by row. The diagonal is left out. square_i has mean 1.
+    received_ij is the transpose of sent_ij, so that both are read by row. Diagonals are left out. square_i has mean 1.
     """
     sums = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
     a_cd, q_cd, explained_cd = sums
