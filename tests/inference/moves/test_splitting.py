@@ -77,7 +77,7 @@ def test_directions_are_leading_singular_vectors():
 
 def test_halves_add_up_to_the_component_they_were():
     observations, theta, phi, _ = scene("one")
-    new_theta, new_phi = split(observations, LAW, theta, phi, 2, np.random.default_rng(4), SERIAL)
+    new_theta, new_phi = split(observations, LAW, theta, phi, 2, 0, np.random.default_rng(4), SERIAL)
     assert new_theta.shape == (30, 5)
     assert new_phi.shape == (20, 5)
     assert min(new_theta.min(), new_phi.min()) > 0.0
@@ -102,7 +102,7 @@ def blob():
 
 def test_a_component_that_stands_for_two_is_split_into_them():
     observations, theta, phi, true_phi = blob()
-    new_theta, new_phi = split(observations, LAW, theta, phi, 1, np.random.default_rng(6), SERIAL)
+    new_theta, new_phi = split(observations, LAW, theta, phi, 1, 0, np.random.default_rng(6), SERIAL)
     np.testing.assert_array_equal(new_theta[:, 0], theta[:, 0])
     halves = new_phi[:, 1:] / new_phi[:, 1:].sum(axis=0)
     apart = 0.5 * np.abs(true_phi[:, 1:, None] - halves[:, None]).sum(axis=0)
@@ -110,9 +110,23 @@ def test_a_component_that_stands_for_two_is_split_into_them():
     assert min(np.trace(apart), np.trace(apart[::-1])) / 2.0 < 0.6 * before
 
 
+def test_splits_take_turns():
+    observations, theta, phi, _ = scene("one")
+    halved = []
+    for number in range(4):
+        new, _ = split(observations, LAW, theta, phi, 1, number, np.random.default_rng(4), SERIAL)
+        halved.append(int(np.flatnonzero((new[:, :3] != theta).any(axis=0))[0]))
+    assert halved[0] != halved[1]
+    assert halved[:2] == halved[2:]
+    parts = parts_of(observations, LAW, theta, phi, SERIAL)
+    begun = np.random.default_rng(5).standard_normal(phi.shape)
+    gain = directions(parts, theta, phi, begun, 300, SERIAL)[2]
+    assert halved[:2] == np.argsort(-gain)[:2].tolist()
+
+
 def test_what_is_given_stays():
     observations, theta, phi, _ = scene("one")
     before = theta.copy(), phi.copy()
-    split(observations, LAW, theta, phi, 2, np.random.default_rng(4), SERIAL)
+    split(observations, LAW, theta, phi, 2, 0, np.random.default_rng(4), SERIAL)
     np.testing.assert_array_equal(theta, before[0])
     np.testing.assert_array_equal(phi, before[1])

@@ -92,7 +92,8 @@ def widened(
     wide = model.with_components(n_wide(model))
     law = law_of(observations.noise, model.likelihood, state.parameters)
     rng, n_new = streams.generator(state.sweep, MOVES), wide.n_components - model.n_components
-    theta, phi = split(observations, law, *model.matrices(state.factors), n_new, rng, engine)
+    number = state.sweep // SWEEPS
+    theta, phi = split(observations, law, *model.matrices(state.factors), n_new, number, rng, engine)
     return state._replace(factors=wide.of_matrices(theta, phi), hypers=wide.initial_hypers())
 
 

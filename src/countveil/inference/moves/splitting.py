@@ -20,8 +20,8 @@ from countveil.kernels.scoring import slope_entries
 from countveil.likelihoods.laws import in_block
 
 FIRST_ITERATIONS = 2  # of the power iteration for all components
-ITERATIONS = 4  # more for CANDIDATES; with 3 in all, a third fewer of the missing topics were found
-CANDIDATES = 2  # per component to be split
+ITERATIONS = 4  # more for candidates; with 3 in all, a third fewer of the missing topics were found
+ROUNDS = 2  # the second one splits those that gain most after them
 SIZE = 0.9  # root mean square of x and of y
 LARGEST = 0.95  # of |x| and |y|, so that factors stay positive
 
@@ -42,16 +42,21 @@ def split(
     theta: np.ndarray,
     phi: np.ndarray,
     n_new: int,
+    number: int,
     rng: np.random.Generator,
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(theta (D, K + n), phi (V, K + n)) with those n components split that gain most."""
+    """(theta (D, K + n), phi (V, K + n)) with n components split: those that gain most, or the next ones.
+
+    Splits take turns by their ``number``. A component that stands for two may gain less than some true ones, which
+    would be split every time.
+    """
     parts = parts_of(observations, law, theta, phi, engine)
     begun = rng.standard_normal(phi.shape)
     _, y, gain = directions(parts, theta, phi, begun, FIRST_ITERATIONS, engine)
-    first = np.argsort(-gain, kind="stable")[: CANDIDATES * n_new]
+    first = np.argsort(-gain, kind="stable")[: ROUNDS * n_new]
     x, y, gain = directions(parts, theta[:, first], phi[:, first], y[:, first], ITERATIONS, engine)
-    best = np.argsort(-gain, kind="stable")[:n_new]
+    best = np.argsort(-gain, kind="stable")[(number % ROUNDS) * n_new :][:n_new]
     taken, new = first[best], []
     for factor, deviation, share in ((theta, x, 0.5), (phi, y, 1.0)):
         change = np.clip(SIZE * deviation[:, best], -LARGEST, LARGEST)
