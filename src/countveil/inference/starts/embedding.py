@@ -41,7 +41,7 @@ def embeds(model: Factorization) -> bool:
 def spectral_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Positive factors: memberships from the embedding, in proportion to degrees; all others by least squares."""
+    """Positive factors: memberships from the embedding, annealed, by degree; all others by least squares."""
     assert model.shared is not None
     factors = random_factors(observations, model, rng, engine)
     directed = not any(factor.symmetric for factor in model.factors)
@@ -58,7 +58,7 @@ def spectral_start(
 def grouped(
     observations: Observations, n_communities: int, directed: bool, rng: np.random.Generator, engine: Engine
 ) -> np.ndarray:
-    """(I, C) memberships by the grouping whose blocks explain most of the squared reports."""
+    """(I, C) hard memberships by the grouping whose blocks explain most of the squared reports."""
     n = observations.shape[0]
     times = partial(products, observations, engine)
     sent, received = times(np.ones((n, 1)), np.ones((n, 1)))
