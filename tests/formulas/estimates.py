@@ -5,14 +5,17 @@ from math import exp
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import nnls
 
 import countveil as cv
 from countveil.estimators.totals import error_of
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares
+from countveil.inference.starts.annealing import scaled
 from countveil.inference.starts.embedding import explained_by
 from countveil.inference.streams import Streams
+from countveil.kernels.grouping import anneal
 from countveil.kernels.start import multiply_rows
 from countveil.models.priors import GammaPrior, typical_prior, typical_scale
 from tests.formulas.arrays import data, ratios
@@ -93,6 +96,27 @@ def error_of_blocks():
     same(printed, brute, 1e-9, 1e-9)
     explained = explained_by(lambda x, y: (between @ x, between.T @ y), theta, True)
     same((between**2).sum() - explained, brute, 1e-9, 1e-9)
+
+
+@formula("10.5")
+def what_annealed_blocks_explain():
+    """1/2 sum_cd max(A_cd, 0)^2 / Q_cd,   A_cd = sum_ij w_i w_j L_ij,   Q_cd = sum_ij w_i^2 w_j^2"""
+    rng, group, off = np.random.default_rng(5), np.array([0, 0, 1, 1, 1, 0]), ~np.eye(6, dtype=bool)
+    between, size = rng.normal(0.3, 1.0, (6, 6)), rng.random(6) + 0.1
+    raised = size + size.mean()
+    scaled_cells = between / np.sqrt(np.outer(raised, raised))
+    scaled_cells /= scaled_cells[off].std()
+    weight, printed, brute = size / np.sqrt(raised), 0.0, 0.0
+    for c, d in product(range(2), repeat=2):
+        block = np.outer(group == c, group == d) & off
+        basis = np.outer(weight, weight)[block]
+        left = nnls(basis[:, None], scaled_cells[block])[1] ** 2
+        brute += 0.5 * ((scaled_cells[block] ** 2).sum() - left)
+        printed += 0.5 * max((basis * scaled_cells[block]).sum(), 0) ** 2 / (basis**2).sum()
+    same(printed, brute, 1e-9, 1e-9)
+    cells, square = scaled(between, size, True)
+    rest = group.copy(), 2, np.empty(0), np.empty((0, 6))
+    same(anneal(cells, np.ascontiguousarray(cells.T), square, *rest), printed, 1e-9, 1e-9)
 
 
 @formula("11.1")

@@ -48,6 +48,16 @@ def test_products_are_added_to_what_is_there(kind, size, by_tiles, n_columns):
 
 @pytest.mark.parametrize("size", [ROWS, 4])
 @pytest.mark.parametrize("kind", ["row", "cell"])
+def test_debiased_reports_are_zero_in_masked_cells(kind, size):
+    observations, bias_d, _, dense, mask = scene(kind)
+    found = np.full(dense.shape, np.nan)
+    for rows in row_blocks(ROWS, size):
+        kernels.debias(NOISE, observations.block(rows), found[rows])
+    np.testing.assert_allclose(found, np.where(mask, 0.0, dense - bias_d[:, None]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [ROWS, 4])
+@pytest.mark.parametrize("kind", ["row", "cell"])
 def test_sums_take_masked_cells_for_empty_ones(kind, size):
     observations, bias_d, _, dense, mask = scene(kind)
     row_2d, column_2v, total = np.zeros((2, ROWS)), np.zeros((2, 7)), 0.0

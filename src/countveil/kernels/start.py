@@ -55,6 +55,20 @@ def sum_rows(noise, entries, row_2d, column_2v):
     return total
 
 
+@kernel
+def debias(noise, entries, cell_dv):
+    """cell_dv = T, with 0 in masked cells, in place."""
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    level_d, level_e = entries.level_d, entries.level_e
+    for d in range(level_d.size):
+        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
+        for v in range(cell_dv.shape[1]):
+            cell_dv[d, v] = -empty
+        for e in range(indptr[d], indptr[d + 1]):
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            cell_dv[d, columns[e]] = entry_of_s(noise, reports[e], level, level_e.size > 0, empty) - empty
+
+
 def multiply_rows(noise, entries, fill_d, fill_v, phi_vk, product_dk, dense):
     """product_dk += S phi_vk."""
     if dense:

@@ -6,7 +6,9 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, checkpoint, gibbs, moves, run
 from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
+from countveil.inference.em import refined
 from countveil.inference.moves import SWEEPS, Moving, movable
+from countveil.inference.starts import alternating, automatic, least_squares
 from countveil.inference.streams import Streams
 from countveil.likelihoods import NegativeBinomial
 from tests.factorizations import CASES, model_of
@@ -43,6 +45,25 @@ def test_a_move_has_more_components_until_it_ends(algorithm):
     assert state.sweep == 2 * SWEEPS + 2
 
 
+@pytest.mark.parametrize(
+    ("start", "iterations"), [(automatic, [5, 5]), (least_squares, [5, 5]), (refined, [20, 20])]
+)
+def test_a_start_before_moves_has_fewer_iterations(start, iterations, monkeypatch):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    asked, real = [], alternating.fit_reports
+
+    def fit_reports(*arguments):
+        asked.append(arguments[4])
+        return real(*arguments)
+
+    monkeypatch.setattr(alternating, "fit_reports", fit_reports)
+    Moving(gibbs, 1).init(observations, model, STREAMS, SERIAL, start)
+    assert asked == iterations
+    asked.clear()
+    gibbs.init(observations, model, STREAMS, SERIAL, start)
+    assert asked == [20, 20]
+
+
 def test_sweeps_after_the_moves_are_the_sampler_s_own():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     moving = Moving(gibbs, 1)
@@ -52,11 +73,16 @@ def test_sweeps_after_the_moves_are_the_sampler_s_own():
     )
 
 
-def poor(seed=8):
-    """(observations, model, factors of a poor mode, true topics): a component stands for two, and one for nothing."""
+def poor(seed=8, p=0.0):
+    """(observations, model, factors of a poor mode, true topics): a component stands for two, and one for nothing.
+
+    Counts have p as their dispersion: a number, or one per row or column.
+    """
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(4, 0.1), 120) * 60.0, rng.dirichlet(np.full(60, 0.1), 4).T
-    reports = rng.poisson(theta @ phi.T) + two_sided_geometric(np.full((120, 60), 0.1), rng)
+    mean, p = theta @ phi.T, np.asarray(p)
+    counts = rng.negative_binomial(mean * (1.0 - p) / p, 1.0 - p) if p.any() else rng.poisson(mean)
+    reports = counts + two_sided_geometric(np.full((120, 60), 0.1), rng)
     ours = np.column_stack([theta[:, 0] + theta[:, 1], theta[:, 2], theta[:, 3], np.full(120, 0.05)])
     topics = np.column_stack([phi[:, :2].mean(axis=1), phi[:, 2], phi[:, 3], np.full(60, 1.0 / 60.0)])
     model = small_model((120, 60), 4, shape=0.1, learned=True)
@@ -76,6 +102,20 @@ def test_moves_find_a_topic_that_sweeps_alone_do_not():
     assert missing(begun, topics) == 2
     assert missing(sweeps(gibbs, begun, observations, model, 60), topics) == 2
     assert missing(sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS), topics) == 0
+
+
+@pytest.mark.parametrize("dispersion", ["column", "row"])
+def test_moves_find_a_topic_of_bursty_counts(dispersion):
+    size = (60,) if dispersion == "column" else (120, 1)
+    p = np.random.default_rng(3).uniform(0.05, 0.5, size)
+    observations, model, factors, topics = poor(p=p)
+    model = model._replace(likelihood=NegativeBinomial(dispersion))
+    begun = gibbs.State(factors, model.initial_hypers(), 0, model.initial_parameters())
+    assert missing(begun, topics) == 2
+    assert missing(sweeps(gibbs, begun, observations, model, 60), topics) == 2
+    moved = sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS)
+    assert missing(moved, topics) == 0
+    assert [x.shape for x in moved.parameters] == [x.shape for x in begun.parameters]
 
 
 def test_moves_keep_topics_that_are_there():
@@ -142,8 +182,8 @@ def test_models_that_moves_know():
     model = small_model((6, 5), 3)
     assert movable(model)
     assert not movable(small_model((6, 5), 1))
-    for dispersion, wanted in (("global", True), (0.5, True), ("column", False), ("row", False)):
-        assert movable(model._replace(likelihood=NegativeBinomial(dispersion))) is wanted
+    for dispersion in ("global", 0.5, "column", "row"):
+        assert movable(model._replace(likelihood=NegativeBinomial(dispersion)))
     assert not movable(with_priors(model, lambda prior: prior._replace(shape=np.ones((1, 3)))))
     known = {name for name, case in CASES.items() if movable(model_of(case))}
     assert all(len(model_of(CASES[name]).factors) == 2 for name in known)

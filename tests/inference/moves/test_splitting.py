@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference.moves import splitting
+from countveil.engines import blocks
 from countveil.inference.moves.splitting import directions, parts_of, split, times, times_transposed
+from countveil.inference.scoring import report_scores
+from countveil.likelihoods import NegativeBinomial
+from countveil.likelihoods.laws import law_of
 from tests.joint import LAW, LAWS, SERIAL, truncated_logpmf, two_sided_geometric
 
 
@@ -32,17 +35,41 @@ def test_products_are_those_of_the_derivative(levels, law):
     np.testing.assert_allclose(times_transposed(parts, y, SERIAL), slope.T @ y, rtol=1e-5, atol=1e-6)
 
 
-def test_directions_are_leading_singular_vectors(monkeypatch):
-    monkeypatch.setattr(splitting, "ITERATIONS", 300)
+@pytest.mark.parametrize("levels", ["one", "rows", "cells"])
+@pytest.mark.parametrize("dispersion", ["global", "column", "row"])
+def test_products_are_those_of_the_derivative_where_dispersion_varies(dispersion, levels, monkeypatch):
+    monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
+    monkeypatch.setattr(blocks, "MIN_ROWS_PER_BLOCK", 8)
+    observations, theta, phi, _ = scene(levels)
+    likelihood = NegativeBinomial(dispersion)
+    n_p = {"global": 1, "column": 20, "row": 30}[dispersion]
+    parameters = np.random.default_rng(7).uniform(0.1, 0.9, n_p), *likelihood.start((30, 20))[1:]
+    law = law_of(observations.noise, likelihood, parameters)
+    rows, columns = (places.ravel() for places in np.indices((30, 20)))
+    reports, level = observations.cells(rows, columns)
+    mu, step = (theta @ phi.T).ravel(), 1e-5
+    up, down = (report_scores(law, rows, columns, reports, level, mu * (1.0 + h)) for h in (step, -step))
+    slope = ((up - down) / (2.0 * step * mu)).reshape(30, 20)
+    slope[reports.reshape(30, 20) < 0] = 0.0
+    parts = parts_of(observations, law, theta, phi, SERIAL)
+    assert len(parts) > 1
+    x, y = np.random.default_rng(2).standard_normal((2, 30, 4))
+    np.testing.assert_allclose(times(parts, x[:20], SERIAL), slope @ x[:20], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(times_transposed(parts, y, SERIAL), slope.T @ y, rtol=1e-5, atol=1e-6)
+
+
+def test_directions_are_leading_singular_vectors():
     observations, theta, phi, slope = scene("one")
     parts = parts_of(observations, LAW, theta, phi, SERIAL)
-    x, y, values = directions(parts, theta, phi, np.random.default_rng(3), SERIAL)
+    begun = np.random.default_rng(3).standard_normal(phi.shape)
+    x, y, values = directions(parts, theta, phi, begun, 300, SERIAL)
     for k in range(3):
         a, b = np.sqrt(theta[:, k] / theta[:, k].sum()), np.sqrt(phi[:, k] / phi[:, k].sum())
         matrix = a[:, None] * slope * b
         matrix = (np.eye(30) - np.outer(a, a)) @ matrix @ (np.eye(20) - np.outer(b, b))
         left, found, right = np.linalg.svd(matrix)
-        assert values[k] == pytest.approx(found[0], rel=1e-4)
+        size = theta[:, k].sum() * phi[:, k].sum()
+        assert values[k] == pytest.approx(found[0] * np.sqrt(size), rel=1e-4)
         np.testing.assert_allclose(
             np.outer(a * x[:, k], b * y[:, k]), np.outer(left[:, 0], right[0]), atol=1e-3
         )
@@ -50,7 +77,7 @@ def test_directions_are_leading_singular_vectors(monkeypatch):
 
 def test_halves_add_up_to_the_component_they_were():
     observations, theta, phi, _ = scene("one")
-    new_theta, new_phi = split(observations, LAW, theta, phi, 2, np.random.default_rng(4), SERIAL)
+    new_theta, new_phi = split(observations, LAW, theta, phi, 2, 0, np.random.default_rng(4), SERIAL)
     assert new_theta.shape == (30, 5)
     assert new_phi.shape == (20, 5)
     assert min(new_theta.min(), new_phi.min()) > 0.0
@@ -75,7 +102,7 @@ def blob():
 
 def test_a_component_that_stands_for_two_is_split_into_them():
     observations, theta, phi, true_phi = blob()
-    new_theta, new_phi = split(observations, LAW, theta, phi, 1, np.random.default_rng(6), SERIAL)
+    new_theta, new_phi = split(observations, LAW, theta, phi, 1, 0, np.random.default_rng(6), SERIAL)
     np.testing.assert_array_equal(new_theta[:, 0], theta[:, 0])
     halves = new_phi[:, 1:] / new_phi[:, 1:].sum(axis=0)
     apart = 0.5 * np.abs(true_phi[:, 1:, None] - halves[:, None]).sum(axis=0)
@@ -83,9 +110,23 @@ def test_a_component_that_stands_for_two_is_split_into_them():
     assert min(np.trace(apart), np.trace(apart[::-1])) / 2.0 < 0.6 * before
 
 
+def test_splits_take_turns():
+    observations, theta, phi, _ = scene("one")
+    halved = []
+    for number in range(4):
+        new, _ = split(observations, LAW, theta, phi, 1, number, np.random.default_rng(4), SERIAL)
+        halved.append(int(np.flatnonzero((new[:, :3] != theta).any(axis=0))[0]))
+    assert halved[0] != halved[1]
+    assert halved[:2] == halved[2:]
+    parts = parts_of(observations, LAW, theta, phi, SERIAL)
+    begun = np.random.default_rng(5).standard_normal(phi.shape)
+    gain = directions(parts, theta, phi, begun, 300, SERIAL)[2]
+    assert halved[:2] == np.argsort(-gain)[:2].tolist()
+
+
 def test_what_is_given_stays():
     observations, theta, phi, _ = scene("one")
     before = theta.copy(), phi.copy()
-    split(observations, LAW, theta, phi, 2, np.random.default_rng(4), SERIAL)
+    split(observations, LAW, theta, phi, 2, 0, np.random.default_rng(4), SERIAL)
     np.testing.assert_array_equal(theta, before[0])
     np.testing.assert_array_equal(phi, before[1])

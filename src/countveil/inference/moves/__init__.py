@@ -16,7 +16,7 @@ from countveil.inference.algorithm import Algorithm
 from countveil.inference.ascent import expect_counts
 from countveil.inference.moves.merging import Counts, merge, put_together
 from countveil.inference.moves.splitting import split
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, before_moves, least_squares
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.streams import MOVES, Streams
 from countveil.likelihoods.laws import law_of
@@ -29,13 +29,9 @@ TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after
 
 
 def movable(model: Factorization) -> bool:
-    """Whether moves know the model: a product of two free factors with one gamma prior each, and two components.
-
-    Parameters of the likelihood that vary by row or column would need other exposures than one per row.
-    """
+    """Whether moves know the model: a product of two free factors with one gamma prior each, and two components."""
     return (
         model.product_of_two
-        and set(model.likelihood.parameter_axes.values()) <= {"all"}
         and len(model.spec.latent) == 1
         and model.n_components > 1
         and all(
@@ -65,8 +61,9 @@ class Moving:
         engine: Engine,
         start: Start = automatic,
     ) -> Any:
-        """The sampler's own."""
-        return self.algorithm.init(observations, model, streams, engine, start)
+        """The sampler's own, at a start that leaves to the moves what they do better."""
+        begin = before_moves if start in (automatic, least_squares) else start
+        return self.algorithm.init(observations, model, streams, engine, begin)
 
     def step(
         self, state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
@@ -95,7 +92,8 @@ def widened(
     wide = model.with_components(n_wide(model))
     law = law_of(observations.noise, model.likelihood, state.parameters)
     rng, n_new = streams.generator(state.sweep, MOVES), wide.n_components - model.n_components
-    theta, phi = split(observations, law, *model.matrices(state.factors), n_new, rng, engine)
+    number = state.sweep // SWEEPS
+    theta, phi = split(observations, law, *model.matrices(state.factors), n_new, number, rng, engine)
     return state._replace(factors=wide.of_matrices(theta, phi), hypers=wide.initial_hypers())
 
 

@@ -37,10 +37,15 @@ class Counts(NamedTuple):
 def merge(counts: Counts, n_components: int, shapes: tuple[float, float]) -> list[list[int]]:
     """Which components make each of ``n_components``: the pair with the largest gain is merged, again and again."""
     groups, own = [[k] for k in range(len(counts.rows))], log_probability(counts, shapes)
+    known = np.full((len(groups), len(groups)), np.nan)  # gains of pairs that were computed before
     while len(groups) > n_components:
         left, right = likeliest(counts)
-        best = int(np.argmax(gains(counts, own, left, right, shapes)))
+        new = np.isnan(known[left, right])
+        known[left[new], right[new]] = gains(counts, own, left[new], right[new], shapes)
+        best = int(np.argmax(known[left, right]))
         i, j = int(left[best]), int(right[best])
+        known[i] = known[:, i] = np.nan
+        known = np.delete(np.delete(known, j, axis=0), j, axis=1)
         counts, groups[i] = counts.merge(i, j), groups[i] + groups[j]
         del groups[j]
         own = np.delete(own, j)

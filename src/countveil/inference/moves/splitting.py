@@ -3,28 +3,37 @@
 Let S be the derivative of the log-likelihood in the rates. A component theta_k phi_k becomes
 two, theta_k (1 + x) phi_k (1 + y) / 2 and theta_k (1 - x) phi_k (1 - y) / 2, which changes its rates by the factor
 1 + x y. To first order the gain is x' diag(theta_k) S diag(phi_k) y, so x and y are the leading singular vectors of a
-matrix. A component that stands for two true ones has a far larger singular value than others.
+matrix. A component that stands for two true ones gains far more than others, in units of its standard deviation.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Engine, row_blocks, summed
+from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import slope_entries
-from countveil.likelihoods.laws import exposed
+from countveil.likelihoods.laws import in_block
 
-ITERATIONS = 6  # of the power iteration; with 3, a third fewer of the missing topics were found
+FIRST_ITERATIONS = 2  # of the power iteration for all components
+ITERATIONS = 4  # more for candidates; with 3 in all, a third fewer of the missing topics were found
+ROUNDS = 2  # the second one splits those that gain most after them
 SIZE = 0.9  # root mean square of x and of y
 LARGEST = 0.95  # of |x| and |y|, so that factors stay positive
 
 Law = tuple[Any, ...]
-Part = tuple[sp.csr_array, np.ndarray]  # S + exposure_d of a block's stored cells, and exposure_d (D,)
+
+
+class Part(NamedTuple):
+    """S of one block: ``stored`` less the exposures that its cells would have without a report, ``left right^T``."""
+
+    stored: sp.csr_array  # (D, V) S plus these exposures, in stored cells
+    left: np.ndarray  # (D, r)
+    right: np.ndarray  # (V, r)
 
 
 def split(
@@ -33,16 +42,24 @@ def split(
     theta: np.ndarray,
     phi: np.ndarray,
     n_new: int,
+    number: int,
     rng: np.random.Generator,
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(theta (D, K + n), phi (V, K + n)) with those n components split whose singular values are largest."""
-    with one_blas_thread():
-        x, y, gain = directions(parts_of(observations, law, theta, phi, engine), theta, phi, rng, engine)
-    taken = np.argsort(-gain, kind="stable")[:n_new]
-    new = []
+    """(theta (D, K + n), phi (V, K + n)) with n components split: those that gain most, or the next ones.
+
+    Splits take turns by their ``number``. A component that stands for two may gain less than some true ones, which
+    would be split every time.
+    """
+    parts = parts_of(observations, law, theta, phi, engine)
+    begun = rng.standard_normal(phi.shape)
+    _, y, gain = directions(parts, theta, phi, begun, FIRST_ITERATIONS, engine)
+    first = np.argsort(-gain, kind="stable")[: ROUNDS * n_new]
+    x, y, gain = directions(parts, theta[:, first], phi[:, first], y[:, first], ITERATIONS, engine)
+    best = np.argsort(-gain, kind="stable")[(number % ROUNDS) * n_new :][:n_new]
+    taken, new = first[best], []
     for factor, deviation, share in ((theta, x, 0.5), (phi, y, 1.0)):
-        change = np.clip(SIZE * deviation[:, taken], -LARGEST, LARGEST)
+        change = np.clip(SIZE * deviation[:, best], -LARGEST, LARGEST)
         other = factor[:, taken] * (1.0 - change) * share
         factor = factor.copy()
         factor[:, taken] *= (1.0 + change) * share
@@ -51,15 +68,19 @@ def split(
 
 
 def directions(
-    parts: list[Part], theta: np.ndarray, phi: np.ndarray, rng: np.random.Generator, engine: Engine
+    parts: list[Part], theta: np.ndarray, phi: np.ndarray, y: np.ndarray, iterations: int, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x (D, K), y (V, K), singular values (K,)): relative changes of weighted mean 0 and mean square 1."""
+    """(x (D, K), y (V, K), gains (K,)): relative changes of weighted mean 0 and mean square 1, begun at y.
+
+    The gain is the singular value of a component whose rates add up to 1, times the square root of their sum. Its
+    square is twice the log-likelihood that the best size of change gains, if no other component has rates in its cells.
+    """
     left, right = (np.sqrt(factor / factor.sum(axis=0)) for factor in (theta, phi))
-    v, values = orthogonal(rng.standard_normal(phi.shape), right)
-    for _ in range(ITERATIONS):
+    v, values = orthogonal(right * y, right)
+    for _ in range(iterations):
         u, _ = orthogonal(left * times(parts, right * v, engine), left)
         v, values = orthogonal(right * times_transposed(parts, left * u, engine), right)
-    return u / left, v / right, values
+    return u / left, v / right, values * np.sqrt(theta.sum(axis=0) * phi.sum(axis=0))
 
 
 def orthogonal(vectors: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,23 +100,30 @@ def parts_of(
 
 def part_of(observations: Observations, law: Law, theta: np.ndarray, phi: np.ndarray, rows: slice) -> Part:
     """S of one block: the derivative of log P(max(report, 0) | rate), which is 0 in masked cells."""
-    entries = exposed(observations.block(rows), law)
-    values = np.empty(entries.size)
+    law, entries = in_block(law, observations.block(rows), rows.start)
+    values, n_columns = np.empty(entries.size), observations.shape[1]
     slope_entries(law, entries, theta[rows], phi, values)
-    values += np.repeat(entries.exposure_d, np.diff(entries.indptr))
-    shape = entries.n_rows, observations.shape[1]
-    return sp.csr_array((values, entries.columns, entries.indptr), shape=shape), entries.exposure_d
+    if varies_by_column(law):
+        left, right = np.eye(len(entries.weight_lv))[entries.place_d], entries.weight_lv.T
+    else:
+        left, right = entries.exposure_d[:, None], np.ones((n_columns, 1))
+    row = np.repeat(np.arange(entries.n_rows), np.diff(entries.indptr))
+    values += (left[row] * right[entries.columns]).sum(axis=1)
+    shape = entries.n_rows, n_columns
+    return Part(sp.csr_array((values, entries.columns, entries.indptr), shape=shape), left, right)
 
 
 def times(parts: list[Part], x: np.ndarray, engine: Engine) -> np.ndarray:
     """S x, (D, K)."""
-    total = x.sum(axis=0)
-    return np.concatenate(list(engine.map(lambda part: part[0] @ x - np.outer(part[1], total), parts)))
+    return np.concatenate(
+        list(engine.map(lambda part: part.stored @ x - part.left @ (part.right.T @ x), parts))
+    )
 
 
 def times_transposed(parts: list[Part], x: np.ndarray, engine: Engine) -> np.ndarray:
     """S^T x, (V, K)."""
-    ends = np.cumsum([part[0].shape[0] for part in parts])
-    pieces = np.split(x, ends[:-1])
-    found = engine.map(lambda part, own: (part[0].T @ own - part[1] @ own,), parts, pieces)
+    pieces = np.split(x, np.cumsum([len(part.left) for part in parts])[:-1])
+    found = engine.map(
+        lambda part, own: (part.stored.T @ own - part.right @ (part.left.T @ own),), parts, pieces
+    )
     return summed(found, len(parts))[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
-from countveil.inference.starts.alternating import least_squares_start
+from countveil.inference.starts.alternating import MIN_ITERATIONS, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
 from countveil.inference.starts.multiplicative import multiplicative_start
 from countveil.inference.starts.tensors import alternates, tensor_start
@@ -34,6 +34,16 @@ def least_squares(
         start = tensor_start if alternates(model) else multiplicative_start
         return start(observations, model, rng, engine)
     return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine))
+
+
+def before_moves(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """``least_squares`` of a product of two with the fewest iterations: moves do more than further ones would."""
+    assert model.product_of_two
+    return model.of_matrices(
+        *least_squares_start(observations, model.n_components, rng, engine, MIN_ITERATIONS)
+    )
 
 
 def spectral(

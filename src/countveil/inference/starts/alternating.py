@@ -33,20 +33,25 @@ HalfStep = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.n
 
 
 def least_squares_start(
-    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine
+    observations: Observations,
+    n_components: int,
+    rng: np.random.Generator,
+    engine: Engine,
+    most: int = MAX_ITERATIONS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
 
-    For very large data phi is fitted to a random part of the rows, and theta to all rows given phi.
+    ``most`` is how many iterations there are at most. For very large data phi is fitted to a random part of the rows,
+    and theta to all rows given phi.
     """
     n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
     if n_entries > START_ENTRIES:
         n_taken = max(n_rows * START_ENTRIES // n_entries, 1)
         taken = observations.take(np.sort(rng.choice(n_rows, n_taken, replace=False)))
-        phi = fit_and_merge(taken, n_components, rng, engine)[1]
+        phi = fit_and_merge(taken, n_components, rng, engine, most)[1]
         theta = project(observations, phi, np.zeros((n_rows, n_components)), engine)
     else:
-        theta, phi = fit_and_merge(observations, n_components, rng, engine)
+        theta, phi = fit_and_merge(observations, n_components, rng, engine, most)
     floor = np.sqrt(FLOOR * facts_of(observations).mean_count / n_components)
     theta, phi = balanced(theta, phi)
     return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
@@ -60,14 +65,18 @@ def balanced(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def fit_and_merge(
-    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine
+    observations: Observations,
+    n_components: int,
+    rng: np.random.Generator,
+    engine: Engine,
+    most: int = MAX_ITERATIONS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nonnegative (theta (D, K), phi (V, K)) by least squares with more components, which are then merged.
 
     A third of the iterations, with twice the components, cost as much as two thirds.
     """
     many = min(MANY * n_components, *observations.shape)
-    iterations = affordable(observations)
+    iterations = min(affordable(observations), most)
     if many <= n_components:
         return fit_reports(observations, n_components, rng, engine, iterations)
     third = iterations // (MANY + 1)

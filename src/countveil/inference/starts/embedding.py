@@ -17,17 +17,17 @@ from scipy.cluster.vq import ClusterError, kmeans2
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
+from countveil.inference.starts.annealing import annealed
 from countveil.inference.starts.multiplicative import floored, random_factors, update
 from countveil.kernels import start as kernels
 from countveil.models.factorization import Factorization
 
 OTHERS = 0.05  # an actor's membership of every other community, relative to its own
 LEAST_DEGREE = 0.1  # of an actor, relative to the mean: noise may leave none
-ITERATIONS = 30  # of the other factors, given the memberships
-KMEANS_STARTS, KMEANS_ITERATIONS = 10, 30
+ITERATIONS = 15  # for each of the other factors, given the memberships
+KMEANS_STARTS, KMEANS_ITERATIONS = 10, 10
 SMALLEST = 1e-12  # instead of a length of zero
 
 Products = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # from (x, y) to (B x, B^T y)
@@ -41,22 +41,24 @@ def embeds(model: Factorization) -> bool:
 def spectral_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Positive factors: memberships from the embedding, in proportion to degrees; all others by least squares."""
+    """Positive factors: memberships from the embedding, annealed, by degree; all others by least squares."""
     assert model.shared is not None
     factors = random_factors(observations, model, rng, engine)
     directed = not any(factor.symmetric for factor in model.factors)
     n_communities = factors[model.shared].shape[1]
-    with one_blas_thread():
-        theta = grouped(observations, n_communities, directed, rng, engine)
+    theta = grouped(observations, n_communities, directed, rng, engine)
+    theta = annealed(observations, theta, directed, rng, engine)
+    theta += OTHERS * theta.sum(axis=1, keepdims=True)
     factors[model.shared] = model.as_row_factor(theta / theta.mean(axis=0))
-    update(observations, model, factors, [f for f in model.free if f != model.shared], ITERATIONS, engine)
+    others = [f for f in model.free if f != model.shared]
+    update(observations, model, factors, others, ITERATIONS * len(others), engine)
     return floored(model, factors)
 
 
 def grouped(
     observations: Observations, n_communities: int, directed: bool, rng: np.random.Generator, engine: Engine
 ) -> np.ndarray:
-    """(I, C) memberships by the grouping whose blocks explain most of the squared reports."""
+    """(I, C) hard memberships by the grouping whose blocks explain most of the squared reports."""
     n = observations.shape[0]
     times = partial(products, observations, engine)
     sent, received = times(np.ones((n, 1)), np.ones((n, 1)))
@@ -72,7 +74,7 @@ def grouped(
         explained = explained_by(times, own, directed)
         if explained > best:
             best, found = explained, own
-    return found + OTHERS * size
+    return found
 
 
 def explained_by(times: Products, own: np.ndarray, directed: bool) -> float:
