@@ -90,6 +90,21 @@ def test_laws_are_those_of_scipy(name, reports, noise):
     np.testing.assert_allclose(total.sum(axis=1), 2.0, rtol=1e-9)
 
 
+def test_counts_near_zero_and_near_the_report_are_both_found():
+    """With a tiny rate the weights between the two are negligible: one burst of any size, or noise alone."""
+    one = np.zeros(1, dtype=np.int64)
+    cells, rate = Cells(one, one, np.array([60]), np.array([0.3])), np.array([[3e-30]])
+    model = CountsGivenReports(TWO_SIDED_GEOMETRIC, NegativeBinomial(0.95))
+    total, cut = np.zeros((1, MOST)), np.zeros(1, dtype=bool)
+    model.add_laws(((rate, np.ones((1, 1))), ()), cells, total, cut)
+    counts = np.arange(MOST)
+    s = 3e-30 / -np.log1p(-0.95)
+    mass = np.log(s) - np.log(np.maximum(counts, 1)) + counts * np.log(0.95)  # of a burst, up to s
+    weights = np.where(counts == 0, 0.0, mass) + np.log(0.3) * np.abs(60 - counts)
+    np.testing.assert_allclose(total[0], np.exp(weights - logsumexp(weights)), rtol=1e-7, atol=1e-14)
+    assert 0.01 < total[0, 0] < 0.99
+
+
 def test_too_few_counts_are_noticed():
     cells, factors = cells_of(REPORTS[0])
     total, cut = np.zeros((9, 64)), np.zeros(9, dtype=bool)
