@@ -46,10 +46,18 @@ def test_a_move_has_more_components_until_it_ends(algorithm):
 
 
 @pytest.mark.parametrize(
-    ("start", "iterations"), [(automatic, [5, 5]), (least_squares, [5, 5]), (refined, [20, 20])]
+    ("start", "alpha", "iterations"),
+    [
+        (automatic, 0.01, [5, 5]),
+        (least_squares, 0.01, [5, 5]),
+        (refined, 0.01, [20, 20]),
+        (automatic, 0.6, [20, 20]),
+    ],
 )
-def test_a_start_before_moves_has_fewer_iterations(start, iterations, monkeypatch):
-    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+def test_a_start_before_moves_has_fewer_iterations_if_few_cells_are_stored(
+    start, alpha, iterations, monkeypatch
+):
+    observations, model = planted(40, 30, 3, alpha, 1, tokens=3.0)[2], small_model((40, 30), 3, learned=True)
     asked, real = [], alternating.fit_reports
 
     def fit_reports(*arguments):

@@ -62,7 +62,7 @@ class Moving:
         start: Start = automatic,
     ) -> Any:
         """The sampler's own, at a start that leaves to the moves what they do better."""
-        begin = before_moves if start in (automatic, least_squares) else start
+        begin = before_moves if self.moves and start in (automatic, least_squares) else start
         return self.algorithm.init(observations, model, streams, engine, begin)
 
     def step(
