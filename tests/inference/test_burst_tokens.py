@@ -124,10 +124,12 @@ def test_how_tokens_are_proposed(dispersion):
     np.testing.assert_allclose(found.total_k, (phi.T * (found.bound_n / law.likelihood.q)).sum(axis=1))
 
 
-def test_no_report_is_so_weakly_noisy_that_masses_are_no_numbers():
-    law = law_at("global")
-    found = burst_tokens.masses(law, np.array([1e-60]), burst_tokens.MOST_REPORT)
-    assert not np.isnan(found).any()
-    assert np.isfinite(found[0, 0]).all()
-    data = PrivatizedCounts(sparse().reports[None, :60], 1e-60)
-    assert burst_tokens.most_proposed(data, law, np.array([1e-60]), np.ones((1, 1)), np.ones((60, 1))) == 0
+def test_weak_noise_leaves_masses_numbers():
+    """A column without rate may not hide how dear the others are."""
+    law, levels, phi = law_at("global"), np.array([1e-60]), np.ones((60, 1))
+    phi[3] = 0.0
+    found = burst_tokens.masses(law, levels, burst_tokens.MOST_REPORT)
+    assert found.max() == burst_tokens.LARGEST_MASS
+    assert found[0, 0, 0] == pytest.approx(0.5e-60)
+    data = PrivatizedCounts(np.full((1, 60), 20), 1e-60)
+    assert burst_tokens.most_proposed(data, law, levels, np.ones((1, 1)), phi) == 0

@@ -20,6 +20,7 @@ from countveil.noise.two_sided_geometric import burst_tokens as kernels
 
 MOST_REPORT = 8  # the largest report beside which bursts may be proposed
 TOKENS_PER_VISIT = 3.0  # proposals that cost as much as to draw the bursts of one cell by its own law
+LARGEST_MASS = 1e200  # its products with rates are numbers, and it is never chosen
 NONE_UNSEEN = Unseen(np.zeros(0), np.zeros((0, 1)))  # after a sweep that draws the bursts of all cells
 
 _above: WeakKeyDictionary[Observations, np.ndarray] = WeakKeyDictionary()
@@ -51,12 +52,11 @@ def sweep_rows(
 
 
 def masses(law: Any, levels: np.ndarray, most: int) -> np.ndarray:
-    """(levels, reports up to ``most``, p) c of the mathematics' equation 13.10."""
+    """(levels, reports up to ``most``, p) c of the mathematics' equation 13.10, LARGEST_MASS beyond that."""
     p = law.likelihood.parameters[0]
     found = np.empty((len(levels), most + 1, len(p)))
-    with np.errstate(all="ignore"):
-        kernels.fill_masses(levels, p, found)
-    return np.where(np.isfinite(found), found, np.inf)
+    kernels.fill_masses(levels, p, found)
+    return np.fmin(found, LARGEST_MASS)
 
 
 def most_proposed(
