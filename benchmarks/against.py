@@ -43,12 +43,13 @@ def prepared(name):
 
     threadpool_limits(limits=1, user_api="blas")
     kind = name.partition(",")[0]
+    poisson = {"likelihood": "poisson"} if "likelihood" in cv.TopicModel().get_params() else {}
     rng = np.random.default_rng(20190601)
     if "blocks" in name:
-        model = cv.BlockModel(10, seed=1)
+        model = cv.BlockModel(10, seed=1, **poisson)
         counts = rng.poisson(rng.gamma(0.3, 1.0, (160, 10)) @ rng.gamma(0.3, 1.0, (10, 160)))
     else:
-        model = cv.TopicModel(50, seed=1)
+        model = cv.TopicModel(50, seed=1, **poisson)
         tokens = "tokens" in name
         d, v = (3000, 3000) if tokens else (1000, 1000)
         rate = 0.1 * np.sqrt(50) * (10.0 if tokens else 1.0) ** 0.5

@@ -131,7 +131,7 @@ def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None
         marks.append((time.perf_counter(), time.process_time()))
         return "{:.1f} ({:.1f})".format(*np.subtract(marks[-1], marks[-2]))
 
-    model, truth = cv.TopicModel(case.topics, seed=1, progress=False), true_topics(case)
+    model, truth = cv.TopicModel(case.topics, likelihood="poisson", seed=1, progress=False), true_topics(case)
     given = model._given(cv.ReleaseFiles(folder))
     found: dict[str, Any] = {
         "positive reports": int(given.data.indptr[-1]),
@@ -194,7 +194,7 @@ def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
     if name != "privatize":
         tiny = cv.privatize(sp.csr_array(np.eye(40, dtype=int)), cv.PrivacyLevel(1, 1))
         cv.TopicModel(2, method="svi", passes=1, draws=1, progress=False).fit(tiny)
-        cv.TopicModel(2, draws=1, tune=0, chains=1, progress=False).fit(tiny)
+        cv.TopicModel(2, likelihood="poisson", draws=1, tune=0, chains=1, progress=False).fit(tiny)
     before = time.process_time()
     found = STAGES[name](case, folder)
     return found | {"processor seconds": time.process_time() - before} | memory()

@@ -18,6 +18,8 @@ from countveil.evaluation import log_score
 from countveil.experiments.reuters import load_reuters
 
 SAMPLING = {"chains": 4, "tune": 200, "draws": 100, "seed": 1, "threads": 2, "progress": False}
+if "likelihood" in cv.TopicModel().get_params():
+    SAMPLING["likelihood"] = "poisson"  # as older checkouts do
 
 
 def corpora(folder):

@@ -30,7 +30,7 @@ from countveil.inference.streams import Streams
 
 SAMPLING = {"chains": 2, "tune": 100, "draws": 100, "threads": 2}
 FITS = {
-    "gibbs": {"method": "gibbs", **SAMPLING},
+    "gibbs": {"method": "gibbs", "likelihood": "poisson", **SAMPLING},
     "augmented-gibbs": {"method": "augmented-gibbs", **SAMPLING},
     "cavi": {"method": "cavi", "draws": 20},
     "cavi, arithmetic": {"method": "cavi", "expectation": "arithmetic", "draws": 20},

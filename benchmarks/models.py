@@ -103,9 +103,9 @@ def estimate(
         "naive": lambda: cv.NaiveCounts(reports, mask),
         "non-private": lambda: cv.ExactCounts(counts, mask),
     }[name]()
-    fit = cv.BlockModel(n, chains=2, threads=1, tune=500, draws=250, thin=2, seed=seed, progress=False).fit(
-        data
-    )
+    fit = cv.BlockModel(
+        n, likelihood="poisson", chains=2, threads=1, tune=500, draws=250, thin=2, seed=seed, progress=False
+    ).fit(data)
     return fit.rate().to_numpy(), time.perf_counter() - started
 
 
@@ -158,9 +158,9 @@ def tensors(folder: Path) -> None:
             ("naive", cv.NaiveCounts(reports)),
         ):
             started = time.perf_counter()
-            fit = cv.TensorModel(25, modes=modes, chains=2, tune=200, draws=100, seed=1, progress=False).fit(
-                data
-            )
+            fit = cv.TensorModel(
+                25, modes=modes, likelihood="poisson", chains=2, tune=200, draws=100, seed=1, progress=False
+            ).fit(data)
             seconds = time.perf_counter() - started
             rate = fit.rate().to_numpy()
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2

@@ -84,7 +84,14 @@ def blocks(seed, level, kind, directed, n=100, c=5):
         counts = np.triu(counts, 1) + np.triu(counts, 1).T
     reports, alpha = noisy(counts, level, rng, not directed)
     mask = np.eye(n, dtype=bool) if directed else np.tril(np.ones((n, n), dtype=bool))
-    return given(cv.BlockModel(c, directed=directed), reports, alpha, (theta, rates), mask, groups)
+    return given(
+        cv.BlockModel(c, likelihood="poisson", directed=directed),
+        reports,
+        alpha,
+        (theta, rates),
+        mask,
+        groups,
+    )
 
 
 def topics(seed, level, words, n_docs=400, n_words=500, k=30):
@@ -92,7 +99,7 @@ def topics(seed, level, words, n_docs=400, n_words=500, k=30):
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(k, 0.1), n_docs), rng.dirichlet(np.full(n_words, 0.05), k)
     reports, alpha = noisy(rng.poisson(theta @ phi * words), level, rng)
-    return given(cv.TopicModel(k), reports, alpha, (theta * words, phi.T.copy()))
+    return given(cv.TopicModel(k, likelihood="poisson"), reports, alpha, (theta * words, phi.T.copy()))
 
 
 def cp(seed, level, shape=(40, 40, 8, 20), k=6):
@@ -104,7 +111,7 @@ def cp(seed, level, shape=(40, 40, 8, 20), k=6):
     rates = np.einsum("ak,bk,ck,dk->abcd", *factors)
     factors[0] *= 0.5 / rates.mean()
     reports, alpha = noisy(rng.poisson(rates * (0.5 / rates.mean())), level, rng)
-    return given(cv.TensorModel(k), reports, alpha, factors)
+    return given(cv.TensorModel(k, likelihood="poisson"), reports, alpha, factors)
 
 
 def tucker(seed, level, shape=(40, 40, 8, 20), ranks=(4, 4, 3, 3)):

@@ -50,7 +50,7 @@ def errors_and_spread(case, seed):
     noise = rng.geometric(1.0 - alpha, (2, *rates.shape))
     reports = rng.poisson(rates) + noise[0] - noise[1]
     model = cv.TopicModel(
-        case.topics, chains=1, tune=300, draws=100, seed=seed, threads=1, progress=False
+        case.topics, likelihood="poisson", chains=1, tune=300, draws=100, seed=seed, threads=1, progress=False
     ).fit(cv.PrivatizedCounts(reports, alpha))
     order = match_topics(truth, model.components_)
     errors = 0.5 * np.abs(model.components_[order] - truth).sum(axis=1)

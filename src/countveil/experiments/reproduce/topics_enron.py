@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     """The corpus and its size at most, topics, noise draws, the chains, and threads (None: all that are available).
 
     Naive chains may be shorter: they give all the noise to topics too, and a sweep costs ten times as much. The full
-    plan leaves out bursty counts, whose sweeps take two to three times as long.
+    plan leaves out bursty counts, whose sweeps take nearly twice as long.
     """
 
     names: tuple[str, ...]
