@@ -27,7 +27,7 @@ from countveil.likelihoods.protocol import parameters_at
 
 SAMPLING = {"chains": 1, "tune": 150, "draws": 150, "threads": 1, "progress": False}
 LIKELIHOODS = {
-    "Poisson": {},
+    "Poisson": {"likelihood": "poisson"},
     "one p": {"likelihood": "negative-binomial", "dispersion": "global"},
     "p by column": {"likelihood": "negative-binomial", "dispersion": "column"},
 }
