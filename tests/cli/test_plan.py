@@ -70,9 +70,6 @@ def test_counts_may_come_in_bursts(here):
         *asked, "--dispersion", "1"
     )
     assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)
-    assert "likelihood must be one of ['poisson'] for method 'em'" in fails(
-        "plan", "pilot.npz", "--method", "em", *bursty, *SMALL
-    )
 
 
 def test_what_cannot_be_planned_is_refused_in_one_line(here):

@@ -63,7 +63,7 @@ def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
     noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
     data = cv.PrivatizedCounts(counts + noise, 0.75)
-    poisson = fitted(cv.TopicModel(2, **SHORT), data)
+    poisson = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
     found = totals_of(poisson, data)
     assert found.falls_short
     assert 'Try likelihood="negative-binomial".' in advice_on(found, poisson)

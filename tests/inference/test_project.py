@@ -15,7 +15,15 @@ def fitted(phi, theta_rate, draws=200):
 
 def projected(observations, draws):
     """(D, K) mean theta of the rows, of prior shape 0.4."""
-    return project_rows(observations, *draws, GammaPrior(0.4, 1.0, True), [LAW] * len(draws[0]), 1, SERIAL)
+    return project_rows(
+        observations,
+        *draws,
+        GammaPrior(0.4, 1.0, True),
+        [LAW] * len(draws[0]),
+        [1.0] * len(draws[0]),
+        1,
+        SERIAL,
+    )
 
 
 def test_exact_counts_of_one_topic_give_the_conjugate_mean():

@@ -285,6 +285,7 @@ def compare(rows, columns, alpha, draws):
     model = cv.TopicModel(
         2,
         method="gibbs",
+        likelihood="poisson",
         draws=3 * draws,
         tune=300,
         chains=2,

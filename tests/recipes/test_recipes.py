@@ -222,8 +222,8 @@ def test_a_likelihood_fits(pairs, signed):
 
 
 def test_a_method_that_does_not_take_a_likelihood_says_so(pairs):
-    model = TopicsInPairs(K, method="cavi", **SHORT)
-    message = r"likelihood must be one of \['poisson'\] for method 'cavi', got 'pairs'"
+    model = TopicsInPairs(K, method="bessel-cavi", **SHORT)
+    message = r"likelihood must be one of \['poisson'\] for method 'bessel-cavi', got 'pairs'"
     with pytest.raises(ValueError, match=message):
         model.fit(cv.PrivatizedCounts(np.ones(SIZE, dtype=int), 0.5))
 

@@ -32,7 +32,7 @@ def fitted(release, options=LONGER, **more):
 
 
 def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
-    fit = fitted(bursty)
+    fit = fitted(bursty, likelihood="poisson")
     page, found = read(render(fit, bursty)), totals_of(fit, observed(fit, bursty))
     assert found.falls_short
     said = f"by the reports alone {found.reported:,.0f} (standard error {found.error:,.0f})"
@@ -68,5 +68,12 @@ def test_the_burstiest_columns_are_listed_by_name(bursty):
     assert f"{table['p'].iloc[0]:.2f} ({table['lower'].iloc[0]:.2f} to" in read(page).text
 
 
-def test_a_poisson_fit_has_no_dispersion(topic_fit):
-    assert bursts_of(topic_fit) is None
+def test_a_poisson_fit_has_no_dispersion(bursty):
+    assert bursts_of(fitted(bursty, QUICK, likelihood="poisson")) is None
+
+
+def test_a_point_estimate_is_not_said_to_be_given(bursty):
+    said = bursts_of(
+        fitted(bursty, {"seed": 1, "threads": 1, "max_iter": 5}, method="em", dispersion="global")
+    ).said
+    assert "given" not in said

@@ -103,7 +103,8 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
-        name = self.likelihood or self.usual_likelihood or METHODS[self.method].likelihoods[0]
+        usual = self.usual_likelihood or METHODS[self.method].likelihoods[0]
+        name = self.likelihood or (usual if self.dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
             if self.dispersion is not None:
                 raise ValueError(

@@ -12,6 +12,7 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.component_counts import component_counts
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag, Whole
 from countveil.kernels.entries import MASKED
@@ -33,11 +34,11 @@ COMMUNITIES = Part(
 class BlockModel(FactorizationEstimator):
     """Communities of actors, from counts of what they sent each other that were only ever seen through noise.
 
-    Counts are y_ij ~ Poisson(sum_cd theta_ic pi_cd theta_jd) with gamma priors: a mixed-membership stochastic block
-    model (Schein et al. 2019, section 5). In the posterior each community's memberships theta_c sum to one over
-    actors, and pi_cd is the expected number of messages from community c to community d, including what
-    actors would send to themselves; without direction, pi_cd is the number between two communities, and pi_cc is twice
-    that within one.
+    Counts have the rates sum_cd theta_ic pi_cd theta_jd, with gamma priors: a mixed-membership stochastic block model
+    (Schein et al. 2019, section 5). They are Poisson counts, or come in bursts at that rate (``likelihood``). In the
+    posterior each community's memberships theta_c sum to one over actors, and pi_cd is the expected number of messages,
+    or of bursts of messages, from community c to community d, including what actors would send to themselves; without
+    direction, pi_cd is the number between two communities, and pi_cc is twice that within one.
 
     Args:
         n_communities: number of communities C.
@@ -50,7 +51,7 @@ class BlockModel(FactorizationEstimator):
     accepted as plain arrays are. Graphs, and releases that say of what network they are, must be directed if and only
     if the model is. Attributes, besides those of every model:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
-        memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means.
+        memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means of pi in messages.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class BlockModel(FactorizationEstimator):
         super()._adopt(tree)
         draws = tree["posterior"].dataset
         self.memberships_ = draws["theta"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
-        self.blocks_ = draws["pi"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        self.blocks_ = component_counts(*self._fitted(), "cd").mean(axis=0)
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, largest community first, with intervals.

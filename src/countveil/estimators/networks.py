@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from countveil.estimators.component_counts import component_counts
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part, normalised
 
@@ -40,13 +41,13 @@ def network_of(
     draws = tree["posterior"].dataset
     actor, community = layout.dims_of_factor(shared.name, spec.output[0] + first, shared=True)
     theta = draws[shared.name].transpose("chain", "draw", actor, community)
-    pi = draws[others[0].name].transpose("chain", "draw", layout.dims[first], layout.dims[second])
+    blocks = component_counts(tree, model, layout, first + second)
     return Network(
         parts[0],
         draws[actor].to_numpy(),
         theta.mean(("chain", "draw"), dtype=np.float64).to_numpy(),
-        pi.to_numpy().reshape(-1, *pi.shape[2:]),
-        pi.mean(("chain", "draw"), dtype=np.float64).to_numpy(),
+        blocks,
+        blocks.mean(axis=0),
         directed=not others[0].symmetric,
         self_loops=model.self_loops,
     )

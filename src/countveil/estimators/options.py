@@ -41,8 +41,8 @@ class Options(TypedDict, total=False):
         '"trimmed" for "svi".')]
     likelihood: Annotated[str | None, Option(None, OneOf((None, "poisson", "negative-binomial")),
         'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
-        "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the one that the "
-        'method takes first: "negative-binomial" for "gibbs", "poisson" for others and for ``PoissonFactorization``.')]
+        "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the "
+        'latter with method "gibbs" or a ``dispersion``, else "poisson", as for ``PoissonFactorization``.')]
     dispersion: Annotated[str | float | None, Option(None, None,
         'what has a burstiness p of its own in "negative-binomial": "global" (one for all cells), "column" or "row"; '
         'or the number p itself, if it is known. None is "global".')]

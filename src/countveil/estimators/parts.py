@@ -7,11 +7,12 @@ import pandas as pd
 import xarray as xr
 
 from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.component_counts import component_counts
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
-from countveil.models.factorization import Factor, Factorization
+from countveil.models.factorization import Factor
 from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
 
 UNDETERMINED = 0.5
@@ -217,25 +218,3 @@ def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:
     if len(dim) > 1:
         return dim
     return "component" if len(set(groups.values())) == 1 else f"component {dim}"
-
-
-def component_counts(tree: xr.DataTree, model: Factorization, layout: Layout, axes: str) -> np.ndarray:
-    """(C S, *sizes of the axes) expected counts of components, along observed axes if there are some among ``axes``.
-
-    This is the einsum with these axes as its output, and with the mean size of the parts that counts come in, where it
-    varies, as another factor. A factor whose components sum to one over observed axes of its own drops out.
-    """
-    spec, ones = model.spec, normalised(model)
-    varies = posteriors.axes_of_parts(model)
-    terms, operands = (["..." + varies], [posteriors.sizes_of_parts(tree, model)]) if varies else ([], [])
-    for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
-        factor, order = model.factors[f], layout.axes[model.factors[f].name]
-        each = [term[factor.axes.index(a)] for a in order]
-        free = [a for a in each if a in spec.output and a not in axes + varies]
-        own = [a for a in free if sum(a in other for other in spec.terms) == 1]
-        if f in ones and own == [a for a in each if a in spec.output]:
-            continue
-        summed = tuple(1 + each.index(a) for a in own)
-        operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
-        terms.append("..." + "".join(a for a in each if a not in own))
-    return np.asarray(np.einsum(f"{','.join(terms)}->...{axes}", *operands, optimize="greedy"))

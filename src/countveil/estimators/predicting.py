@@ -156,7 +156,11 @@ class Predicts(Readable):
         values = np.asarray(found)
         if values.shape != shape:
             raise ValueError(f"{name} must have the shape of the fit's data {shape}, got {values.shape}")
-        return self.as_matrix(values)
+        if values.dtype.kind not in "biuf" or not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"{name} must be whole numbers from 0 on, got others")
+        if (values != np.floor(values)).any():
+            raise ValueError(f"{name} must be whole numbers from 0 on, got fractions")
+        return self.as_matrix(values.astype(np.int64))
 
     def _mask_of(self, cells: Any) -> np.ndarray | None:
         """A mask of cells over the rows and columns of ``matrix_draws``; None for all."""

@@ -19,9 +19,10 @@ AXES = "abcdefghij"
 class TensorModel(RowProjection, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
-    Counts are y_ijt.. ~ Poisson(sum_k f_ik g_jk h_tk ..) with gamma priors: a CP factorization (Schein et al. 2015). In
-    the posterior every component's factors sum to one over their mode, except those of the first mode, which hold
-    the component's expected counts. For a Tucker tensor see ``PoissonFactorization``.
+    Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
+    Poisson counts, or come in bursts at that rate (``likelihood``). In the posterior every component's factors sum to
+    one over their mode, except those of the first mode, which hold the component's expected counts, or bursts. For a
+    Tucker tensor see ``PoissonFactorization``.
 
     Args:
         n_components: number of components K.

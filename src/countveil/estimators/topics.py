@@ -27,10 +27,11 @@ TOPICS = Part(
 class TopicModel(RowProjection, RowStream, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
-    Counts are y_dv ~ Poisson(sum_k theta_dk phi_vk) with gamma priors, reports r_dv = y_dv + two-sided geometric
-    noise; the posterior is of theta and phi given the reports alone (Schein et al. 2019). In the posterior
-    every topic phi_k is a distribution over words and theta_dk is the expected number of document d's words
-    from topic k; topics are matched across draws and chains and ordered by size.
+    Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
+    and the posterior is of theta and phi given the reports alone (Schein et al. 2019). Counts are Poisson counts, or
+    come in bursts at that rate (``likelihood``). In the posterior every topic phi_k is a distribution over words, or
+    over the words of bursts, and theta_dk is the expected number of document d's words, or bursts, from topic k;
+    topics are matched across draws and chains and ordered by size.
 
     Args:
         n_topics: number of topics K.

@@ -7,6 +7,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.estimators.reading import Readable
 from countveil.inference.facts import facts_of
+from countveil.inference.methods import METHODS
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, NegativeBinomial
 from countveil.likelihoods.protocol import in_counts
@@ -67,7 +68,9 @@ def advice_on(totals: Totals, fit: Readable, option: str = TRY) -> str:
     """
     if fit.model_.likelihood.name != POISSON.name or not totals.falls_short:
         return ""
+    takes = NegativeBinomial.name in METHODS[str(fit.posterior.attrs["method"])].likelihoods
+    other = "" if takes else " with method gibbs"
     return (
         "The fit expects fewer counts than the reports add up to, beyond its interval and the noise. Counts that come "
-        f"in bursts look like that to a Poisson model, which takes large counts for noise. Try {option}."
+        f"in bursts look like that to a Poisson model, which takes large counts for noise. Try {option}{other}."
     )

@@ -12,7 +12,7 @@ from countveil.data.observations import ExactCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial, Parameters
-from countveil.likelihoods.protocol import parameters_of_rows
+from countveil.likelihoods.protocol import in_counts, parameters_of_rows
 
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics per row, few words per topic."""
@@ -26,9 +26,7 @@ class Truth(NamedTuple):
 
     counts: np.ndarray  # (D, V)
     rates: np.ndarray | None  # (D, V) expected counts; None: nobody knows those behind real counts
-    topics: (
-        np.ndarray
-    )  # (K, V) distributions over words; over the words of bursts where counts come in bursts
+    topics: np.ndarray  # (K, V) distributions over words
 
 
 class Source(Protocol):
@@ -124,7 +122,9 @@ class FromModel:
         order = np.concatenate([rng.permutation(pilot_rows) for _ in range(-(-rows // pilot_rows))])
         topics, likelihood = self._topics[one].astype(np.float64), self._fit.model_.likelihood
         own = parameters_of_rows(likelihood, self._parameters[one], order[:rows])
-        return _from_factors(self._theta[one, order[:rows]].astype(np.float64), topics, likelihood, own, rng)
+        found = _from_factors(self._theta[one, order[:rows]].astype(np.float64), topics, likelihood, own, rng)
+        _, words = in_counts(likelihood, self._theta[one], topics.T, self._parameters[one])
+        return found._replace(topics=(words / words.sum(axis=0)).T)
 
 
 class FromPilot:
@@ -172,7 +172,11 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
 
 def _in_words(fit: TopicModel) -> str:
     """That a fit is of bursty counts."""
-    return "" if fit.likelihood == POISSON.name else f" and counts in bursts ({fit.model_.likelihood})"
+    return (
+        ""
+        if fit.model_.likelihood.name == POISSON.name
+        else f" and counts in bursts ({fit.model_.likelihood})"
+    )
 
 
 def _from_factors(

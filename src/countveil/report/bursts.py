@@ -26,7 +26,7 @@ def bursts_of(fit: FactorizationEstimator) -> Bursts | None:
     table, poisson = fit.dispersions(), "of a Poisson count the two are equal"
     if len(table) == 1:
         row = table.iloc[0]
-        known = "" if "lower" in table else ", which was given"
+        known = "" if fit.model_.likelihood.parameter_axes else ", which was given"
         ratio = f"{row['variance_over_mean']:.3g} times its mean"
         said = f"The dispersion p is {p_of(row)}{known}: the variance of a count is {ratio}; {poisson}."
         return Bursts(said, "", [])

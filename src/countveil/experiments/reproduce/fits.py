@@ -83,15 +83,13 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     Raises:
         KeyboardInterrupt: the fit was interrupted, and what it found until then is no result.
     """
-    options = dict(OPTIONS.get(method, {}))
+    options = {"likelihood": "poisson", "threads": 1, "progress": False} | OPTIONS.get(method, {})
     if method in SAMPLED:
         options |= sampling._asdict()
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are
-        model = model.set_params(likelihood="poisson", threads=1, progress=False, **options).fit(
-            observed(method, data)
-        )
+        model = model.set_params(**options).fit(observed(method, data))
     check_whole(model)
     return model, time.perf_counter() - started
 

@@ -1,0 +1,30 @@
+"""Expected counts of components, summed over all or some of the observed axes, in every draw."""
+
+import numpy as np
+import xarray as xr
+
+from countveil.inference import posterior as posteriors
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout, normalised
+
+
+def component_counts(tree: xr.DataTree, model: Factorization, layout: Layout, axes: str) -> np.ndarray:
+    """(C S, *sizes of the axes) expected counts of components, along observed axes if there are some among ``axes``.
+
+    This is the einsum with these axes as its output, and with the mean size of the parts that counts come in as another
+    factor. A factor whose components sum to one over observed axes of its own drops out.
+    """
+    spec, ones = model.spec, normalised(model)
+    varies = posteriors.axes_of_parts(model)
+    terms, operands = ["..." + varies], [posteriors.sizes_of_parts(tree, model)]
+    for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
+        factor, order = model.factors[f], layout.axes[model.factors[f].name]
+        each = [term[factor.axes.index(a)] for a in order]
+        free = [a for a in each if a in spec.output and a not in axes + varies]
+        own = [a for a in free if sum(a in other for other in spec.terms) == 1]
+        if f in ones and own == [a for a in each if a in spec.output]:
+            continue
+        summed = tuple(1 + each.index(a) for a in own)
+        operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
+        terms.append("..." + "".join(a for a in each if a not in own))
+    return np.asarray(np.einsum(f"{','.join(terms)}->...{axes}", *operands, optimize="greedy"))
