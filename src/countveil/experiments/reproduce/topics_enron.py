@@ -140,16 +140,15 @@ def fit(
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
     options = (
-        OPTIONS.get(method, {})
+        {"likelihood": "poisson"}
+        | OPTIONS.get(method, {})
         | (prior or {})
         | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})
     )
     worked = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = TopicModel(
-            plan.n_topics, likelihood="poisson", seed=seed, threads=plan.threads, progress=False, **options
-        )
+        model = TopicModel(plan.n_topics, seed=seed, threads=plan.threads, progress=False, **options)
         resumed = checkpoint is not None and checkpoint.exists()
         model.fit(data, checkpoint=checkpoint, resume=True)
     check_whole(model)
