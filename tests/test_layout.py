@@ -18,6 +18,7 @@ CROSS_CUTTING = {
     "experiments/reproduce/test_cases.py": "every case study at a tiny size, and its verdicts",
     "fuzz/test_readers.py": "every reader of files from others, with files that were broken on purpose",
     "inference/test_calibration.py": "simulation-based calibration of both samplers",
+    "inference/test_calibration_of_bursts.py": "the same where counts come in bursts",
     "inference/test_calibration_of_factorizations.py": "the same for every kind of factorization",
     "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
     "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",

@@ -1,0 +1,59 @@
+"""Simulation-based calibration where counts come in bursts: the dispersions' ranks, too, are uniform."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.inference import gibbs, scoring
+from countveil.inference.streams import Streams
+from countveil.likelihoods import NegativeBinomial
+from countveil.likelihoods.protocol import parameters_of_rows
+from tests.joint import FALSE_ALARM, SERIAL, rank_p_values, two_sided_geometric
+from tests.likelihoods.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, small_model
+
+TUNE, DRAWS, THIN = 60, 15, 6
+
+
+def quantities(state, observations, model):
+    """Functions that do not depend on the order of components: p, rates, one of them masked, and the score."""
+    theta, phi = model.matrices(state.factors)
+    rates, p = theta @ phi.T, state.parameters[0]
+    score = scoring.log_likelihood(state.factors, observations, model, SERIAL, state.parameters)
+    return [p[0], p[-1], p.mean(), rates[0, 1], rates.sum(), rates.max(), score]
+
+
+def ranks(likelihood, level, runs, seed=1):
+    """(runs, quantities) how many of a chain's draws lie below the truth."""
+    model, size, found = small_model("topics", likelihood), SPECS["topics"][2], []
+    mask = np.zeros(size, dtype=bool)
+    mask[0, 1] = True
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        factors = tuple(rng.gamma(1.5, 1 / 1.5, factor.shape) for factor in model.factors)
+        truth = gibbs.State(factors, model.initial_hypers(), 0, prior_draw(likelihood, size, rng))
+        theta, phi = model.matrices(factors)
+        own = parameters_of_rows(likelihood, truth.parameters, np.arange(size[0]))
+        counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
+        noise = two_sided_geometric(np.broadcast_to(level, size), rng)
+        data = cv.PrivatizedCounts(counts + noise, level, mask)
+        streams, kept = Streams.of_chain(seed + run, 0), []
+        state = gibbs.init(data, model, streams, SERIAL)
+        for sweep in range(1, TUNE + DRAWS * THIN + 1):
+            state, _ = gibbs.step(state, data, model, streams, SERIAL)
+            if sweep > TUNE and sweep % THIN == 0:
+                kept.append(quantities(state, data, model))
+        found.append((np.array(kept) < quantities(truth, data, model)).sum(axis=0))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("dispersion", ["global", "column"])
+def test_true_values_rank_uniformly_among_posterior_draws(dispersion):
+    p = rank_p_values(ranks(NegativeBinomial(dispersion), ROWS[:, None], 80), DRAWS)
+    assert p.min() > FALSE_ALARM / p.size
+
+
+def test_calibration_shows_that_bursts_are_no_counts():
+    likelihood = Faulty("global")
+    likelihood.fault = "counts bursts as units"
+    p = rank_p_values(ranks(likelihood, ROWS[:, None], 40), DRAWS)
+    assert p[0] < FALSE_ALARM / p.size
