@@ -48,12 +48,12 @@ def ranks(likelihood, level, runs, seed=1):
 
 @pytest.mark.parametrize("dispersion", ["global", "column"])
 def test_true_values_rank_uniformly_among_posterior_draws(dispersion):
-    p = rank_p_values(ranks(NegativeBinomial(dispersion), ROWS[:, None], 80), DRAWS)
+    p = rank_p_values(ranks(NegativeBinomial(dispersion), ROWS[:, None], 48), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_that_bursts_are_no_counts():
     likelihood = Faulty("global")
     likelihood.fault = "counts bursts as units"
-    p = rank_p_values(ranks(likelihood, ROWS[:, None], 40), DRAWS)
+    p = rank_p_values(ranks(likelihood, ROWS[:, None], 32), DRAWS)
     assert p[0] < FALSE_ALARM / p.size

@@ -114,12 +114,12 @@ def axes_of_parts(model: Factorization) -> str:
 
 def sizes_of_parts(tree: xr.DataTree, model: Factorization) -> np.ndarray:
     """(C S, *sizes of ``axes_of_parts``) the mean count of one part in every draw; (1,) where that is known."""
-    found = [flat_draws(tree, name) for name in model.likelihood.parameter_axes]
-    if not found:
-        return np.array([float(model.likelihood.mean(1.0))])
-    most = max(values.ndim for values in found)
-    own = tuple(values.reshape(*values.shape, *[1] * (most - values.ndim)) for values in found)
-    return np.asarray(model.likelihood.mean(1.0, own))
+    likelihood, axes = model.likelihood, axes_of_parts(model)
+    if not likelihood.parameter_axes:
+        return np.array([float(likelihood.mean(1.0))])
+    values = [np.ravel(likelihood.mean(1.0, own)) for own in parameter_draws(tree, model)]
+    sizes = model.rows.sizes | model.columns.sizes
+    return np.reshape(values, (len(values), *(sizes[a] for a in axes)))
 
 
 def n_draws(tree: xr.DataTree) -> int:
