@@ -13,6 +13,7 @@ and of cells with a positive report; NPMI of relevant words; the error of plante
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +22,10 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.evaluation import match_topics, npmi, predictive_log_score, relevant_words
+from countveil.evaluation.calibration import covered
 from countveil.experiments.reuters import load_reuters
-from countveil.inference.predict import count_laws
-from countveil.likelihoods.protocol import parameters_at
+from countveil.inference.predict import laws_of_counts
+from countveil.likelihoods.given_reports import Cells, CountsGivenReports
 
 SAMPLING = {"chains": 1, "tune": 150, "draws": 150, "threads": 1, "progress": False}
 LIKELIHOODS = {
@@ -80,54 +82,25 @@ def corpora(folder):
     }
 
 
-def laws_of_cells(fit, data, rng):
-    """(cells, and their laws of true counts given reports), in groups of cells with reports of one size."""
-    observed = fit.data_matrix(fit.observe(data))
-    rows, columns = np.divmod(
-        rng.choice(np.prod(observed.shape), min(CELLS, np.prod(observed.shape)), replace=False),
-        observed.shape[1],
-    )
-    reports, level = observed.cells(rows, columns)
-    size = np.log2(np.maximum(reports, 1)).astype(int)
-    draws = list(zip(fit.matrix_draws(), fit.parameter_draws(), strict=False))
-    draws = draws[:: max(1, len(draws) // LAWS)]
-    likelihood = fit.model_.likelihood
-    for group in np.unique(size[reports >= 0]):
-        kept = (size == group) & (reports >= 0)
-        r, c = rows[kept], columns[kept]
-        rates = np.stack([np.einsum("ek,ek->e", theta[r], phi[c]) for (theta, phi), _ in draws])
-        own = [parameters_at(likelihood, parameters, r, c) for _, parameters in draws]
-        own = [tuple(np.broadcast_to(v, r.shape) for v in each) for each in own]
-        yield (
-            (r, c),
-            reports[kept],
-            count_laws(
-                reports[kept],
-                rates,
-                observed.noise,
-                np.broadcast_to(level[kept], r.shape),
-                likelihood,
-                own if own[0] else (),
-            ),
-        )
-
-
 def errors_and_coverage(fit, data, counts, rng):
     """(MAE of the medians, coverage of all cells, coverage of positive reports)."""
-    matrix = fit.as_matrix(counts)
-    errors, inside, positive = [], [], []
-    for cells, reports, laws in laws_of_cells(fit, data, rng):
-        true = matrix[cells].astype(int)
+    observed, matrix = fit.data_matrix(fit.observe(data)), fit.as_matrix(counts).astype(int)
+    chosen = rng.choice(matrix.size, min(CELLS, matrix.size), replace=False)
+    rows, columns = np.divmod(chosen, matrix.shape[1])
+    reports, level = observed.cells(rows, columns)
+    cells = Cells(rows, columns, reports, np.broadcast_to(level, reports.shape)).take(reports >= 0)
+    given = CountsGivenReports(observed.noise, fit.model_.likelihood)
+    errors, places, positive = [], [], []
+    for numbers, laws in laws_of_counts(partial(fit.even_draws, LAWS), given, cells):
+        found, cell = cells.take(numbers), np.arange(len(numbers))
+        true = matrix[found.rows, found.columns]
         below = np.cumsum(laws, axis=1)
         errors.append(np.abs((below < 0.5).sum(axis=1) - true))
-        at = np.minimum(true, laws.shape[1] - 1)
-        cell = np.arange(len(true))
-        beyond = true >= laws.shape[1]
-        place = below[cell, at] - rng.random(len(true)) * np.where(beyond, 0.0, laws[cell, at])
-        inside.append((place > 0.05) & (place < 0.95))
-        positive.append(reports > 0)
-    inside, positive = np.concatenate(inside), np.concatenate(positive)
-    return np.concatenate(errors).mean(), inside.mean(), inside[positive].mean()
+        at = np.minimum(true, laws.shape[1] - 1)  # beyond it there is next to nothing
+        places.append(below[cell, at] - rng.random(len(true)) * np.where(true == at, laws[cell, at], 0.0))
+        positive.append(found.reports > 0)
+    places, positive = np.concatenate(places), np.concatenate(positive)
+    return np.concatenate(errors).mean(), covered(places, 0.9), covered(places[positive], 0.9)
 
 
 def measure(corpus, level, draw, options):

@@ -4,9 +4,9 @@ from scipy import stats
 
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning, signal_share
-from countveil.inference.predict import count_laws
 from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC
+from tests.count_laws import count_laws, laws_by_draws
 from tests.joint import draw_reports, planted, truncated_logpmf
 
 QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1}
@@ -74,6 +74,11 @@ def test_laws_of_counts_are_normalised_and_have_the_expected_count():
     assert laws[2, 2] == 1.0
     poisson = np.exp(-0.5) * 0.5**2 / 2.0, np.exp(-1.0) / 2.0
     assert laws[0, 2] == pytest.approx(np.mean(poisson), rel=1e-9)
+    for slow, fast in zip(
+        laws, laws_by_draws(reports, rates, TWO_SIDED_GEOMETRIC, alpha, POISSON), strict=True
+    ):
+        np.testing.assert_allclose(fast.sum(), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(fast[: slow.size], slow[: fast.size], atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])

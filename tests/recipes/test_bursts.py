@@ -11,7 +11,6 @@ import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.methods import METHODS
-from countveil.inference.predict import count_laws
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
 from countveil.inference.unseen import unseen_rates
@@ -22,6 +21,7 @@ from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.report.check import check, noise_of
+from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts
 
@@ -292,13 +292,14 @@ def test_simulated_reports_are_of_each_draws_own_law(topics):
 def test_laws_of_true_counts_are_averages_over_the_parameter(topics):
     likelihood, rates = Bursts(), np.array([[0.5, 3.0], [1.0, 2.0]])
     reports, level = np.array([2, 0]), np.array([0.5, 0.9])
-    found = count_laws(reports, rates, TWO_SIDED_GEOMETRIC, level, likelihood, [parameters(p) for p in P])
-    expected = np.zeros((2, found.shape[1]))
-    for rate, p in zip(rates, P, strict=True):
-        for i, report in enumerate(reports):
-            weights = mass(rate[i], p) * kernel(report, np.arange(3000), level[i])
-            expected[i] += 0.5 * (weights / weights.sum())[: found.shape[1]]
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
+    found = laws_by_draws(reports, rates, TWO_SIDED_GEOMETRIC, level, likelihood, [parameters(p) for p in P])
+    for i, (report, law) in enumerate(zip(reports, found, strict=True)):
+        weights = [
+            mass(rate[i], p) * kernel(report, np.arange(3000), level[i])
+            for rate, p in zip(rates, P, strict=True)
+        ]
+        expected = np.mean([each / each.sum() for each in weights], axis=0)
+        np.testing.assert_allclose(law, expected[: law.size], rtol=1e-8, atol=1e-14)
 
 
 def test_new_rows_are_projected_with_each_draws_parameter(topics):

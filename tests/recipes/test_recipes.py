@@ -11,7 +11,6 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS
-from countveil.inference.predict import count_laws
 from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
 from countveil.likelihoods import LIKELIHOODS, POISSON
@@ -21,6 +20,7 @@ from countveil.models.priors import PRIORS
 from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.privacy.mechanisms import MECHANISMS
 from countveil.report import write_report
+from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL
 from tests.recipes import two_sweeps
 from tests.recipes.lognormal import LogNormalPrior
@@ -146,7 +146,7 @@ def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
 @pytest.mark.parametrize("size", [3, 40, 1000])
 def test_the_true_counts_behind_reports_of_a_mechanism_have_their_law(thinning, size):
     report, rate = np.array([size]), np.array([[float(size)]])
-    law = count_laws(report, rate, thinning, np.array([0.75]), POISSON)[0]
+    law = laws_by_draws(report, rate, thinning, np.array([0.75]), POISSON)[0]
     lost = np.arange(law.size) - size  # which is Poisson, whatever was reported
     np.testing.assert_allclose(law, stats.poisson.pmf(lost, 0.75 * size), atol=1e-9)
 

@@ -1,7 +1,6 @@
 """Predictions of a fit: how likely reports are, cell by cell, simulated releases, and true counts given reports."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
 
 import numpy as np
 import xarray as xr
@@ -11,12 +10,11 @@ from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
 from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
 from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Likelihood, Parameters, parameters_at, parameters_of_rows
+from countveil.likelihoods.protocol import Likelihood, parameters_at, parameters_of_rows
 from countveil.noise.protocol import Noise
 
 Laws = Iterable[Draw]
 
-NEGLIGIBLE = 1e-10  # probability of the last count of a law that is cut off there
 PROBABILITIES_AT_ONCE = 2**21  # of counts of cells, held together
 FEWEST_COUNTS = 16  # of a law; those that need more are computed again with twice as many
 
@@ -93,35 +91,6 @@ def simulated_counts(
         every = parameters_of_rows(likelihood, parameters, np.arange(len(theta)))
         counts[:] = likelihood.sample(theta @ phi.T, rng, every)
     return counts
-
-
-def count_laws(
-    reports: np.ndarray,
-    rates: np.ndarray,
-    noise: Noise,
-    level: np.ndarray,
-    likelihood: Likelihood,
-    parameters: Sequence[Parameters] = (),
-) -> np.ndarray:
-    """(n, Y) P(true count = y | report), y = 0 to Y - 1, for n cells, averaged over the draws of their rates.
-
-    reports and level are (n,), rates (S, n); parameters are those of the cells in each draw, if there are any.
-    P(y | r, rate) is proportional to P(y | rate) and the noise's kernel, and Y is so large that less than about 1e-9 is
-    cut off (mathematics: sections 2 and 4).
-    """
-    kept = np.maximum(reports, 0)
-    highest = float(max(kept.max(), np.ceil(rates.max())))
-    size = int(highest + 10.0 * np.sqrt(highest + 1.0)) + 20  # enough for Poisson counts
-    while True:
-        counts, total = np.arange(size), np.zeros((len(kept), size))
-        kernel = noise.log_kernel(kept[:, None], counts, level[:, None])
-        for rate, own in zip(rates, parameters or repeat(()), strict=False):
-            cells = tuple(values[:, None] for values in own)
-            weights = likelihood.log_mass(counts, rate[:, None], cells) + kernel
-            total += np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
-        if total[:, -1].max() < NEGLIGIBLE * len(rates):
-            return total / len(rates)
-        size *= 2
 
 
 def laws_of_counts(

@@ -1,13 +1,14 @@
 """Chains and true counts: whether a fit is to be trusted, and what it says about single cells."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.predict import count_laws
-from countveil.likelihoods.protocol import parameters_at
+from countveil.inference.predict import laws_of_counts
+from countveil.likelihoods.given_reports import Cells, CountsGivenReports
 from countveil.plotting import style
 
 MAX_DRAWS = 200  # averaged for a cell's law: more are smoother and slower
@@ -90,8 +91,8 @@ def true_counts(
 
 def laws_of_cells(
     fit: FactorizationEstimator, reports: Any, cells: list[tuple[Any, ...]]
-) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """(reports (n,), labels, laws (n, Y)) of n cells; errors as ``true_counts``."""
+) -> tuple[np.ndarray, list[str], list[np.ndarray]]:
+    """(reports (n,), labels, the law of each (Y,)) of n cells; errors as ``true_counts``."""
     axes = fit.axes
     observed = fit.own_data("reports", reports)
     if not cells:
@@ -101,23 +102,13 @@ def laws_of_cells(
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
-    step = max(1, int(np.ceil(fit.posterior["sample_stats"]["total_rate"].size / MAX_DRAWS)))
-    draws, likelihood = (
-        enumerate(zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)),
-        fit.model_.likelihood,
-    )
-    chosen = [
-        (
-            (theta[rows] * phi[columns]).sum(axis=1),
-            parameters_at(likelihood, parameters, rows, columns),
-        )
-        for s, ((theta, phi), parameters) in draws
-        if s % step == 0
-    ]
-    rates, parameters = zip(*chosen, strict=True)
+    given = CountsGivenReports(observed.noise, fit.model_.likelihood)
+    found = Cells(rows, columns, values, np.broadcast_to(level, values.shape))
+    laws: dict[int, np.ndarray] = {}
+    for numbers, each in laws_of_counts(partial(fit.even_draws, MAX_DRAWS), given, found):
+        laws |= dict(zip(numbers.tolist(), each, strict=True))
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
-    laws = count_laws(values, np.array(rates), observed.noise, level, likelihood, parameters)
-    return values, labels, laws
+    return values, labels, [laws[i] for i in range(len(cells))]
 
 
 def place_of(cell: tuple[Any, ...], dims: Sequence[str], names: Sequence[np.ndarray]) -> list[int]:
