@@ -1,5 +1,6 @@
 """Fits of counts that come in bursts: what they find, how bursty counts are, their files, and what is refused."""
 
+import json
 import warnings
 
 import numpy as np
@@ -284,6 +285,8 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
         (cv.TopicModel(2, method="augmented-gibbs"), None),
         (cv.TopicModel(2, likelihood="poisson"), None),
         (cv.PoissonFactorization("dk,vk->dv", {"k": 2}), None),
+        (cv.PoissonFactorization("dk,vk->dv", {"k": 2}, dispersion=0.6), {"dispersion": 0.6}),
+        (cv.TopicModel(2, method="em", dispersion="column"), {"dispersion": "column"}),
     ],
 )
 def test_the_likelihood_is_bursty_unless_the_method_or_the_model_says_otherwise(model, settings):
@@ -300,3 +303,14 @@ def test_a_fit_goes_on_from_one_with_another_likelihood(data):
     later = fitted(cv.TopicModel(2, start=bursty, **POISSON | few), data)
     assert "p" not in later.posterior["posterior"]
     assert "p" in fitted(cv.TopicModel(2, start=later, **BURSTY | few), data).posterior["posterior"]
+
+
+def test_files_from_before_there_was_a_choice_hold_fits_of_poisson_counts(data):
+    fit = fitted(cv.TopicModel(2, **POISSON | {"draws": 2, "tune": 1}), data)
+    tree = fit.posterior.copy()
+    parameters = json.loads(tree.attrs["parameters"])
+    del parameters["likelihood"], parameters["dispersion"]
+    tree.attrs["parameters"] = json.dumps(parameters)
+    older = cv.TopicModel._from_tree(tree)
+    assert older.likelihood == "poisson"
+    np.testing.assert_array_equal(older.rate(), fit.rate())

@@ -25,6 +25,20 @@ def test_a_network_is_what_the_posterior_holds(directed):
     assert found.part.one == "community"
 
 
+@pytest.mark.parametrize("dispersion", ["global", 0.6])
+def test_blocks_are_expected_counts_between_communities_also_of_bursts(dispersion):
+    """Memberships sum to one, so that the blocks add up to the rates of all pairs, self-loops included."""
+    fit = cv.BlockModel(2, self_loops=True, dispersion=dispersion, **QUICK).fit(DATA)
+    total = float(fit.rate().sum())
+    assert fit.blocks_.sum() == pytest.approx(total, rel=1e-5)
+    assert fit.network.blocks.sum() == pytest.approx(total, rel=1e-5)
+    totals = [theta.sum(axis=0) @ phi.sum(axis=0) for theta, phi in fit.matrix_draws()]
+    draws = fit.posterior["posterior"].dataset
+    p = draws["p"].to_numpy().ravel() if dispersion == "global" else dispersion
+    expected = np.array(totals) * p / ((1.0 - p) * -np.log1p(-p))  # the mean size of a burst
+    np.testing.assert_allclose(fit.network.block_draws.sum(axis=(1, 2)), expected, rtol=1e-5)
+
+
 def test_an_einsum_of_the_same_form_is_a_network_whatever_the_order_of_its_core():
     options = {"shared": {"jd": "ic"}, "dims": {"i": "person", "c": "club"}}
     ranks = {"c": 2, "d": 2}

@@ -173,7 +173,8 @@ BURSTY = {"likelihood": "negative-binomial"}
         ("dk,kv,yr,kr->dvy", "column", "vy", {"d": "k", "y": "r"}),
     ],
 )
-def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion, parts, axes):
+def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion, parts, axes, monkeypatch):
+    monkeypatch.setattr("countveil.estimators.parts.DRAWS_AT_ONCE", 3)
     data = TENSOR if spec.endswith("y") else TENSOR[:, :, 0]
     fit = einsum(spec, {"k": 2, "r": 2} if "r" in spec else {"k": 2}, data, dispersion=dispersion, **BURSTY)
     assert set(axes) <= set(fit.member_axes)

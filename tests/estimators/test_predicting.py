@@ -150,6 +150,15 @@ def test_what_does_not_fit_is_refused_in_words(fit):
         fit.report_probabilities(seen(), HIDDEN)
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_counts(2, 3)
+    for wrong, message in (
+        (np.where(HIDDEN, -1, counts), "counts must be whole numbers from 0 on, got others"),
+        (np.where(HIDDEN, np.nan, counts), "counts must be whole numbers from 0 on, got others"),
+        (np.where(HIDDEN, np.inf, counts), "counts must be whole numbers from 0 on, got others"),
+        (np.full(SIZE, "3"), "counts must be whole numbers from 0 on, got others"),
+        (counts + 0.5, "counts must be whole numbers from 0 on, got fractions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit.count_probabilities(wrong)
 
 
 @pytest.mark.parametrize("dispersion", ["row", "column"])

@@ -47,6 +47,18 @@ class LearnedShape(LogNormalPrior):
         return hypers[..., :1, None]
 
 
+@pytest.mark.parametrize("dispersion", ["global", "column"])
+def test_new_rows_are_in_counts_where_those_come_in_bursts(dispersion):
+    """Frequent words have small bursts and rare ones large ones, so that their mean size is no plain mean."""
+    rng, p = np.random.default_rng(3), np.repeat([0.3, 0.95], 10)
+    size = np.repeat([20.0, 0.05], 10) * rng.gamma(5.0, 0.2, (60, 1))
+    counts = cv.ExactCounts(rng.negative_binomial(size, 1.0 - p))
+    model = cv.TopicModel(1, dispersion=dispersion, **SHORT | {"tune": 60, "draws": 20})
+    fit = model.fit(counts)
+    np.testing.assert_allclose(fit.transform(counts).sum(), model.fit_transform(counts).sum(), rtol=0.05)
+    assert fit.transform(counts).sum() == pytest.approx(float(fit.rate().sum()), rel=0.05)
+
+
 @pytest.mark.parametrize("prior", [LogNormalPrior(0.0, 1.0), LearnedShape(0.0, 1.0)])
 def test_a_prior_that_does_not_say_what_new_rows_are_is_refused(prior):
     data = cv.ExactCounts(np.random.default_rng(1).poisson(2.0, (6, 5)))

@@ -71,6 +71,10 @@ def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
     assert not totals_of(right, data).falls_short
     assert advice_on(found, right) == ""
     assert advice_on(totals_of(right, data), poisson) == ""
+    variational = fitted(
+        cv.TopicModel(2, method="svi", alpha=0.75, seed=1, threads=1, max_iter=2, progress=False), data
+    )
+    assert advice_on(found, variational).endswith('Try likelihood="negative-binomial" with method gibbs.')
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,15 @@ def test_a_model_of_a_bursty_pilot_draws_bursty_counts(dispersion):
     assert (left**2).sum() / rates.sum() > 2.0
 
 
+def test_topics_of_a_bursty_model_are_shares_of_expected_counts():
+    """With p by word, a topic's words count by how large their bursts are."""
+    settings = {"likelihood": "negative-binomial", "dispersion": "column"}
+    source = FromModel(PILOT, 1, **settings, **FAST | {"tune": 40})
+    for seed in range(3):
+        truth = source.draw(30, np.random.default_rng(seed))
+        np.testing.assert_allclose(truth.topics[0], truth.rates[0] / truth.rates[0].sum(), rtol=1e-5)
+
+
 def test_an_interrupted_fit_of_the_pilot_is_no_truth(monkeypatch):
     monkeypatch.setattr(TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
