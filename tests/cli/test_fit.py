@@ -156,7 +156,7 @@ def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, (150, 8))
     cv.simulate_release(counts, cv.PrivacyLevel("0.3", 1), np.random.default_rng(2)).save(here / "b.npz")
     asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "40", "--tune", "80", "-o"]
-    assert "Try --likelihood negative-binomial" in " ".join(
+    assert 'Try likelihood="negative-binomial"' in " ".join(
         run(*asked, "f.nc", "--likelihood", "poisson").stdout.split()
     )
     said = " ".join(run(*asked, "g.nc", "--likelihood", "negative-binomial").stdout.split())

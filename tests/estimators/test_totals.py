@@ -7,7 +7,8 @@ import pytest
 
 import countveil as cv
 from countveil.data.observations import Observations
-from countveil.estimators.totals import Totals, advice_on, error_of, totals_of
+from countveil.estimators.totals import TRY, advice_on, doubt_of, error_of, totals_of
+from countveil.inference.diagnostics import FitWarning, Totals
 from tests.joint import two_sided_geometric
 from tests.recipes.thinning import ThinningNoise
 
@@ -57,6 +58,38 @@ def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
     assert found.lower < found.fitted < found.upper
     point = fitted(cv.TopicModel(2, method="em", seed=1, threads=1, max_iter=5), data)
     assert totals_of(point, data)[3:] == (None, None)
+
+
+def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
+    """A hundred large counts among ten thousand cells: nearly all positive reports are noise, and are explained."""
+    counts = np.zeros((100, 100), dtype=int)
+    counts.flat[np.random.default_rng(1).choice(10_000, 100, replace=False)] = 200
+    noise = two_sided_geometric(np.full(counts.shape, 0.5), np.random.default_rng(2))
+    model = cv.TopicModel(2, method="em", seed=1, threads=1, progress=False)
+    with pytest.warns(
+        FitWarning, match=r"Not to be trusted: the fit expects only \d+% \(standard error 1%\) of the sum"
+    ):
+        fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5))
+    assert fit.totals().share.too_small
+    assert fit.diagnostics().table.loc["fit", "total_share"] == fit.totals().share.value
+    assert fit.diagnostics().verdict.endswith(f"{TRY}.")
+
+
+def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
+    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
+    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
+    data = cv.PrivatizedCounts(counts + noise, 0.75)
+    fit = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+    assert fit.totals() == totals_of(fit, data)
+    assert f"falls short: {fit.totals()}. Counts that come in bursts" in fit.diagnostics().verdict
+    less = fit.totals()._replace(reported=1.0, error=1.0)
+    assert doubt_of(less, fit).startswith("The sum of the true counts is too high")
+    assert doubt_of(less._replace(reported=fit.totals().fitted), fit) == ""
+    bursts = fitted(cv.TopicModel(2, **SHORT), data)
+    short = bursts.totals()._replace(upper=1.0, reported=1e6)
+    assert doubt_of(short, bursts).endswith("or a dispersion by column or row, may help.")
+    naive = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), cv.NaiveCounts(counts + noise))
+    assert doubt_of(less, naive) == ""
 
 
 def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():

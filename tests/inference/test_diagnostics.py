@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from countveil.inference.diagnostics import diagnose, diagnose_optimiser, undetermined_in_words
+from countveil.inference.diagnostics import (
+    Share,
+    contradiction_in_words,
+    diagnose,
+    diagnose_optimiser,
+    undetermined_in_words,
+)
+from countveil.noise.protocol import Contradiction
 
 
 def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
@@ -60,7 +67,43 @@ def test_a_few_draws_say_nothing(chains):
 )
 @pytest.mark.parametrize("share", [1.0, np.nan])
 def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterations, said, share):
-    assert diagnose_optimiser("", converged, iterations, share).verdict.startswith(said)
+    found = diagnose_optimiser("", converged, iterations, Share(share, 0.01))
+    assert found.verdict.startswith(said)
+    assert found.table.loc["fit", "signal_error"] == 0.01
+
+
+@pytest.mark.parametrize(
+    ("reports", "total", "said"),
+    [
+        (
+            Share(0.7, 0.01),
+            None,
+            "Not to be trusted: the fit expects only 70% (standard error 1%) of the positive",
+        ),
+        (Share(0.7, 0.06), None, "Converged after 3 iterations; the fit explains the positive reports"),
+        (
+            Share(1.0, 0.01),
+            Share(0.61, 0.02),
+            "Not to be trusted: the fit expects only 61% (standard error 2%) of the sum",
+        ),
+        (
+            Share(1.0, 0.01),
+            Share(0.79, 0.02),
+            "Converged after 3 iterations; the fit explains the positive reports",
+        ),
+        (Share(np.nan, np.nan), Share(0.2, 0.01), "Converged after 3 iterations; the data hold no more"),
+    ],
+)
+def test_an_optimiser_that_leaves_counts_out_is_not_to_be_trusted(reports, total, said):
+    """In their number, or in their sum, by more than two standard errors."""
+    assert diagnose_optimiser("Advice.", True, 3, reports, total).verdict.startswith(said)
+
+
+def test_a_contradicted_level_is_said_with_both_numbers():
+    said = contradiction_in_words("alpha", Contradiction(0.5, 0.41234, True))
+    assert said.startswith(
+        "The reports contradict their alpha: 0.5 is stated, but their noise looks like alpha at most 0.412."
+    )
 
 
 def test_components_that_cannot_be_found_are_said_in_words():

@@ -94,8 +94,10 @@ def test_signal_share_is_one_at_the_true_rates_and_zero_at_none(kind):
     by_noise = np.broadcast_to(full / (1 + full), mu.shape)
     error = np.sqrt((p * (1 - p))[~mask].sum()) / (p - by_noise)[~mask].sum()
     z = stats.norm.isf(1e-4)
-    assert abs(signal_share(observations, theta, phi) - 1.0) < z * error
-    assert signal_share(observations, 0 * theta, phi) == 0.0
+    found = signal_share(observations, theta, phi)
+    assert abs(found.value - 1.0) < z * error
+    assert found.error == pytest.approx(error, rel=0.1)  # which divides by what was expected
+    assert signal_share(observations, 0 * theta, phi).value == 0.0
 
 
 def test_a_starved_fit_says_so_in_words():

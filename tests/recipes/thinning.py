@@ -47,6 +47,9 @@ class ThinningNoise:
     def standard_deviation(self, level):
         return np.sqrt(level)
 
+    def contradiction(self, tally):
+        return None
+
     def log_kernel(self, report, count, level):
         return stats.binom.logpmf(report, count, 1.0 - level)
 

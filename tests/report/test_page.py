@@ -170,7 +170,8 @@ def test_a_hundred_topics_and_long_labels_stay_small():
 
 def test_an_optimiser_and_any_einsum_have_pages_too(release):
     text = read(render(cv.TopicModel(2, method="em", seed=1, max_iter=30).fit(release), release)).text
-    assert "share explained" in text
+    assert "positive reports explained" in text
+    assert "sum explained" in text
     assert "one point estimate" in text
     model = cv.PoissonFactorization("dkt,vkt->dv", {"k": 2, "t": 2}, **QUICK)
     text = read(render(model.fit(release), release)).text
@@ -224,7 +225,7 @@ def test_the_verdict_in_a_word(topic_fit, release):
         table["r_hat"], table["ess_bulk"], table["ess_tail"] = r_hat, ess, ess
         assert trust(table) == word
     table["ess_tail"] = np.nan
-    assert trust(table, lost=True) == "bad"
+    assert trust(table, doubted=True) == "bad"
     assert trust(table.assign(ess_bulk=np.nan)) == "unknown"
 
 

@@ -122,7 +122,7 @@ def fit_topics(
     model = TopicModel(topics, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, words)
-    print_totals(model, data)
+    print_totals(model)
     finish(model, output)
 
 
@@ -158,7 +158,7 @@ def fit_blocks(
     model = BlockModel(communities, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, actors)
-    print_totals(model, data)
+    print_totals(model)
     finish(model, output)
 
 
@@ -202,7 +202,7 @@ def fit_tensor(
     model = TensorModel(components, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
     print_parts(model, entries)
-    print_totals(model, tensor)
+    print_totals(model)
     finish(model, output)
 
 
@@ -266,10 +266,8 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
         say(f"No intervals: {model.why_no_intervals}.")
 
 
-def print_totals(model: "FactorizationEstimator", data: Any) -> None:
-    """How bursty the counts are, if they are; and their sum by the fit and by the reports, if these are in memory."""
-    from countveil.data.release_files import ReleaseFiles
-    from countveil.estimators.totals import advice_on, totals_of
+def print_totals(model: "FactorizationEstimator") -> None:
+    """How bursty the counts are, if they are; and their sum by the fit and by the reports, if these were in memory."""
     from countveil.report.bursts import bursts_of
 
     bursts = bursts_of(model)
@@ -277,17 +275,9 @@ def print_totals(model: "FactorizationEstimator", data: Any) -> None:
         say(bursts.said)
         for name, p, ratio in bursts.rows:
             say(f"  {plain(name)}: p {p}, variance over mean {ratio}")
-    if isinstance(data, ReleaseFiles):
-        return
-    found = totals_of(model, model.data_matrix(model.observe(data)))
-    interval = "" if found.lower is None else f" (90% interval {found.lower:,.0f} to {found.upper:,.0f})"
-    say(
-        f"Sum of the true counts: {found.fitted:,.0f} by this fit{interval}; {found.reported:,.0f} by the reports "
-        f"alone, without a model (standard error {found.error:,.0f})."
-    )
-    advice = advice_on(found, model, "--likelihood negative-binomial")
-    if advice:
-        say(advice)
+    totals = model.totals()
+    if totals is not None:
+        say(f"Sum of the true counts: {totals}.")
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:

@@ -291,6 +291,21 @@ def positive_part(values: Any) -> sp.csr_array:
     return sp.csr_array(np.maximum(values, 0))
 
 
+def negative_part(values: Any) -> Any:
+    """The sizes of a matrix's negative entries, dense or CSR as it is, in a narrow type; None if there are none."""
+    least = int((values.data if sp.issparse(values) else values).min(initial=0))
+    if least == 0:
+        return None
+    narrow = next(t for t in (np.int8, np.int16, np.int32, np.int64) if -least <= np.iinfo(t).max)
+    if not sp.issparse(values):
+        return (-np.minimum(values, 0)).astype(narrow)
+    sizes = (-np.minimum(values.data, 0)).astype(narrow)
+    found = sp.csr_array((sizes, values.indices, values.indptr), shape=values.shape)
+    found = found.copy()
+    found.eliminate_zeros()
+    return found
+
+
 def report_type(largest: int) -> type:
     """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
     return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)

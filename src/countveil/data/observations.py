@@ -26,6 +26,7 @@ from countveil.data.matrices import (
     check_mode_labels,
     check_offset,
     kept,
+    negative_part,
     positive_part,
     report_type,
     unwrap,
@@ -54,6 +55,8 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
+        below_zero: (D, V) sizes of the negative reports, zero where there are none, dense or CSR as the reports came;
+            None where no report is negative, or the cells have been rearranged. Inference has no use for them.
         simulated: whether a release says that its noise was simulated, and protects nobody.
         directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
             pair has one count; None for all that are no networks, or do not say.
@@ -122,6 +125,7 @@ class Observations:
                 stored = sp.csr_array(stored - sp.csr_array(hidden.astype(stored.dtype)))
             stored.sort_indices()
             entries = stored.data
+        self.below_zero = negative_part(values)
         largest = int(entries.max(initial=0))
         self.indptr = stored.indptr.astype(np.int64)
         self.columns = kept(stored.indices, np.int32)
@@ -183,7 +187,7 @@ class Observations:
         )
         order = np.lexsort((column, row))
         found = self._copy()
-        found.shape = (math.prod(sizes[0]), math.prod(sizes[1]))
+        found.shape, found.below_zero = (math.prod(sizes[0]), math.prod(sizes[1])), None
         counts = np.bincount(row, minlength=found.shape[0])
         found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         found.columns, found.reports = column[order].astype(np.int32), self.reports[order]
@@ -281,6 +285,7 @@ class Observations:
         taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]
         taken.level_e = self.level_e[entries] if self.stores_all else self.level_e
         taken.level_d, taken.exposure_d = self.level_d[rows], self.exposure_d[rows]
+        taken.below_zero = None if self.below_zero is None else self.below_zero[rows]
         taken.prior_scale_d = self.prior_scale_d[rows]
         taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
         if self.mode_labels:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil import __version__
 from countveil.data.observations import Observations, PrivatizedCounts, observations_of
 from countveil.data.release_files import ReleaseFiles
+from countveil.data.stated_level import contradiction_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
@@ -23,24 +24,28 @@ from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.results import Results
 from countveil.estimators.starting import check_another, portable, start_of
+from countveil.estimators.totals import totals_of
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
-from countveil.inference.diagnostics import (
-    R_HAT_FAIR,
-    SIGNAL_LEAST,
-    FitWarning,
-    signal_share,
-)
+from countveil.inference.diagnostics import R_HAT_FAIR, FitWarning, signal_share
 from countveil.inference.draws import Schedule
 from countveil.inference.facts import mean_rate_without_offsets
+from countveil.inference.kept import (
+    contradiction_kept,
+    kept_contradiction,
+    kept_share,
+    kept_totals,
+    share_kept,
+)
 from countveil.inference.methods import METHODS, check_likelihood, fit
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
 from countveil.models.spec import Spec, axis_sizes
+from countveil.noise.protocol import Contradiction
 from countveil.privacy import Release
 
 if TYPE_CHECKING:
@@ -56,6 +61,7 @@ class Given(NamedTuple):
     first: Observations
     labels: tuple[list[str] | None, ...]
     model: Factorization
+    contradiction: Contradiction | None  # of the noise level, by reports as they came
 
 
 class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNotebooks, BaseEstimator):
@@ -167,13 +173,13 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             spec, first = self._spec(2), next(data.parts())[1]
             sizes = axis_sizes(spec, data.shape, self._ranks(spec))
             model = self._model(spec, sizes, self._mean_rate(first))
-            return Given(data, first, (data.row_labels, data.column_labels), model)
+            return Given(data, first, (data.row_labels, data.column_labels), model, contradiction_of(first))
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
-        model = self._model(spec, sizes, 1.0)
+        model, contradiction = self._model(spec, sizes, 1.0), contradiction_of(data)
         data = data.matricized(*model.matrix_axes)
         model = self._model(spec, sizes, self._mean_rate(data))
-        return Given(data, data, labels, model)
+        return Given(data, data, labels, model, contradiction)
 
     def _mean_rate(self, data: Observations) -> float:
         """The mean rate before offsets, found in threads: the engine of the fit opens later."""
@@ -185,19 +191,23 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found. Only public methods call it, so that warnings point at the user's code."""
-        data, first, labels, self.model_ = given
+        data, first, labels, self.model_, contradiction = given
         self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
         facts = self._facts()
         if found.means is not None:
             theta, phi = self.model_.matrices(found.means)
             rows = theta[: first.shape[0]]
             parameters = tuple(values[0, 0] for values in found.draws.parameters)  # the same in all draws
-            facts["signal_share"] = signal_share(first, rows, phi, self.model_.likelihood, parameters)
+            share = signal_share(first, rows, phi, self.model_.likelihood, parameters)
+            facts |= kept_share(share)
+        facts |= kept_contradiction(contradiction)
         layout = self._layout(self.model_.spec)
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
             store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
         self._adopt(tree)
+        if not isinstance(data, ReleaseFiles):
+            tree.attrs |= kept_totals(totals_of(self, data))  # by the draws that were adopted
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
@@ -281,14 +291,19 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
                 "square of an entry have no gamma conditional"
             )
 
+    def _starves(self) -> bool:
+        """Whether an optimiser's fit leaves out too many of the positive reports, or of the counts."""
+        reports, totals = share_kept(self.posterior), self.totals()
+        return reports is not None and (reports.too_small or (totals is not None and totals.share.too_small))
+
     def _warn_if_unsound(self) -> None:
-        facts = self.posterior.attrs
-        if facts.get("signal_share", 1.0) < SIGNAL_LEAST:
-            warnings.warn(self.diagnostics().verdict, FitWarning, stacklevel=4)
+        found = self.diagnostics()
+        if self._starves() or contradiction_kept(self.posterior) is not None:
+            warnings.warn(found.verdict, FitWarning, stacklevel=4)
+            return
         sizes = self.posterior["posterior"].sizes
         if sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE:
             return
-        found = self.diagnostics()
         if found.table["r_hat"].max() > R_HAT_FAIR:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 

@@ -12,15 +12,20 @@ from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.parts import HasParts
 from countveil.estimators.predicting import Predicts
+from countveil.estimators.totals import doubt_of
 from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
     Diagnostics,
+    Share,
+    Totals,
+    contradiction_in_words,
     diagnose,
     diagnose_optimiser,
     undetermined_in_words,
 )
 from countveil.inference.file_checks import check_model, check_tree
+from countveil.inference.kept import contradiction_kept, share_kept, totals_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import log_predictive, pointwise_log_likelihood
 from countveil.likelihoods import POISSON
@@ -66,17 +71,37 @@ class Results(HasParts, Predicts):
         """Whether to trust the fit, in words, with the numbers behind it.
 
         For a sampler R-hat and effective sample sizes of the log-likelihood and of rates, and how many components
-        the data do not determine; for an optimiser
-        whether it converged, and whether it explains the positive reports.
+        the data do not determine; for an optimiser whether it converged, and whether it explains the positive
+        reports and their sum. For both whether the reports contradict their noise level, and whether the fit's total
+        is that of the reports.
         """
+        found, tree = self._diagnosed(), self.posterior
+        contradiction, totals = contradiction_kept(tree), self.totals()
+        doubts = [found.verdict]
+        if contradiction is not None:
+            doubts.insert(0, contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
+        if totals is not None:
+            doubts.append(doubt_of(totals, self))
+        return found._replace(verdict=" ".join(filter(None, doubts)))
+
+    def totals(self) -> Totals | None:
+        """The sum of all true counts that were seen, as the fit expects it and as the reports have it without a model.
+
+        None where the data were not in memory, and in files of earlier versions.
+        """
+        return totals_kept(self.posterior)
+
+    def _diagnosed(self) -> Diagnostics:
+        """How the method went, and what components are determined."""
         tree = self.posterior
         if "optimisation" in tree.children:
-            found = tree["optimisation"]
+            found, totals = tree["optimisation"], self.totals()
             return diagnose_optimiser(
                 METHODS[tree.attrs["method"]].starved,
                 bool(found.attrs["converged"]),
                 found.sizes["iteration"],
-                tree.attrs["signal_share"],
+                share_kept(tree) or Share(np.nan, np.nan),
+                None if totals is None else totals.share,
             )
         sampled = diagnose(posteriors.label_free(*self._fitted()))
         doubts = [

@@ -1,11 +1,10 @@
 """The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.estimators.reading import Readable
+from countveil.inference.diagnostics import Totals
 from countveil.inference.facts import facts_of
 from countveil.inference.methods import METHODS
 from countveil.kernels.entries import MASKED
@@ -14,25 +13,8 @@ from countveil.likelihoods.protocol import in_counts
 from countveil.noise import TWO_SIDED_GEOMETRIC
 
 DRAWS = 200  # of the posterior at most, evenly spread
-ERRORS = 2.0  # standard errors by which an interval must miss the reports' total
 INTERVAL = 0.05, 0.95
 TRY = f'likelihood="{NegativeBinomial.name}"'
-
-
-class Totals(NamedTuple):
-    """The sum of the true counts of all cells that were seen, as the reports and the fit have it."""
-
-    reported: float  # an unbiased estimate from the reports alone
-    error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
-    fitted: float  # expected by the fit
-    lower: float | None  # of its 90% interval; None where intervals are not calibrated
-    upper: float | None
-
-    @property
-    def falls_short(self) -> bool:
-        """Whether the fit's interval lies below the reports' total by more than two standard errors."""
-        most = self.fitted if self.upper is None else self.upper
-        return most < self.reported - ERRORS * self.error
 
 
 def totals_of(fit: Readable, data: Observations) -> Totals:
@@ -61,16 +43,29 @@ def error_of(data: Observations) -> float:
     return float(np.sqrt(stored + rest))
 
 
-def advice_on(totals: Totals, fit: Readable, option: str = TRY) -> str:
-    """What to try where a Poisson fit leaves counts out, in words; empty where nothing speaks for it.
+def doubt_of(totals: Totals, fit: Readable) -> str:
+    """What to say of a sampler's fit whose total is not that of the reports, and what to do; empty where it is."""
+    if fit.posterior.attrs["observations"] != "private":
+        return ""
+    if totals.upper is None:
+        return advice_on(totals, fit) if totals.share.too_small else ""
+    if totals.exceeds:
+        return f"The sum of the true counts is too high: {totals}. Check the noise level and the priors."
+    if not totals.falls_short:
+        return ""
+    advice = advice_on(totals, fit) or (
+        "Check the noise level; more components, or a dispersion by column or row, may help."
+    )
+    return f"The sum of the true counts falls short: {totals}. {advice}"
 
-    ``option`` is how the reader sets the likelihood.
-    """
+
+def advice_on(totals: Totals, fit: Readable) -> str:
+    """What to try where a Poisson fit leaves counts out, in words; empty where nothing speaks for it."""
     if fit.model_.likelihood.name != POISSON.name or not totals.falls_short:
         return ""
     takes = NegativeBinomial.name in METHODS[str(fit.posterior.attrs["method"])].likelihoods
     other = "" if takes else " with method gibbs"
     return (
-        "The fit expects fewer counts than the reports add up to, beyond its interval and the noise. Counts that come "
-        f"in bursts look like that to a Poisson model, which takes large counts for noise. Try {option}{other}."
+        "Counts that come in bursts look like that to a Poisson model, which takes large counts for noise. "
+        f"Try {TRY}{other}."
     )

@@ -14,17 +14,81 @@ from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, Likelihood
 from countveil.likelihoods.laws import positive_beyond_noise
 from countveil.likelihoods.protocol import Parameters, parameters_of_rows
+from countveil.noise.protocol import Contradiction
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
 ESS_GOOD = 400
-SIGNAL_LEAST = 0.8  # a fit with a smaller ``signal_share`` is not to be trusted
+SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted
+ERRORS = 2.0  # standard errors by which a share must be smaller
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 
 
 class FitWarning(UserWarning):
     """The fit should not be trusted; the message says why."""
+
+
+class Share(NamedTuple):
+    """What a fit expects over what the reports say, with the standard error of the reports' side."""
+
+    value: float
+    error: float
+
+    @property
+    def too_small(self) -> bool:
+        """Whether it is below ``SIGNAL_LEAST`` beyond chance."""
+        return self.value + ERRORS * self.error < SIGNAL_LEAST
+
+    def __str__(self) -> str:
+        """Two digits."""
+        return f"{self.value:.2f} (standard error {self.error:.2f})"
+
+
+class Totals(NamedTuple):
+    """The sum of the true counts of all cells that were seen, as the reports and the fit have it."""
+
+    reported: float  # an unbiased estimate from the reports alone
+    error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
+    fitted: float  # expected by the fit
+    lower: float | None  # of its 90% interval; None where intervals are not calibrated
+    upper: float | None
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether the fit's interval lies below the reports' total by more than two standard errors."""
+        most = self.fitted if self.upper is None else self.upper
+        return most < self.reported - ERRORS * self.error
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the fit's interval lies above the reports' total by more than two standard errors."""
+        least = self.fitted if self.lower is None else self.lower
+        return least > self.reported + ERRORS * self.error
+
+    @property
+    def share(self) -> Share:
+        """The fit's total over that of the reports; of nothing where that is within its error of zero."""
+        if self.reported <= ERRORS * self.error:
+            return Share(np.nan, np.nan)
+        return Share(self.fitted / self.reported, self.error / self.reported)
+
+    def __str__(self) -> str:
+        """All numbers."""
+        interval = (
+            ""
+            if self.lower is None
+            else f" (90% interval {number(self.lower)} to {number(self.upper or 0.0)})"
+        )
+        return (
+            f"{number(self.fitted)} by this fit{interval}; {number(self.reported)} by the reports alone, without a "
+            f"model (standard error {number(self.error)})"
+        )
+
+
+def number(value: float) -> str:
+    """Whole from 10 on."""
+    return f"{value:,.0f}" if abs(value) >= 10.0 else f"{value:.2g}"
 
 
 class Diagnostics(NamedTuple):
@@ -106,21 +170,32 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
     )
 
 
+def contradiction_in_words(level: str, found: Contradiction) -> str:
+    """What to say where reports contradict the ``level`` that is stated for them, such as alpha."""
+    most = "at most " if found.at_most else ""
+    return (
+        f"The reports contradict their {level}: {found.stated:.3g} is stated, but their noise looks like "
+        f"{level} {most}{found.found:.3g}. Ask how they were protected: with another {level}, rates and intervals are "
+        "wrong."
+    )
+
+
 def signal_share(
     observations: Observations,
     theta: np.ndarray,
     phi: np.ndarray,
     likelihood: Likelihood = POISSON,
     parameters: Parameters = (),
-) -> float:
+) -> Share:
     """Positive reports beyond those made by noise alone: expected at the rates theta phi^T, over observed.
 
     The share is near one for a fit of the right size, and far below for one that starved its components. theta is
     (D, K), phi (V, K), ``parameters`` are the likelihood's own. For very large data only evenly spread rows are used.
+    Its error is that of the number of positive reports, each with the chance that the rates give it.
     """
     n_rows, n_columns = observations.shape
     rows = np.unique(np.linspace(0, n_rows - 1, max(1, min(n_rows, MAX_CELLS // n_columns))).astype(int))
-    expected = observed = 0.0
+    expected = observed = variance = 0.0
     for part in np.array_split(rows, max(1, rows.size * n_columns // CELLS_AT_ONCE)):
         taken = observations.take(part)
         noise, level = taken.noise, taken.cell_level
@@ -130,32 +205,53 @@ def signal_share(
         hidden = taken.reports == MASKED
         extra[entry_rows[hidden], taken.columns[hidden]] = 0.0
         by_noise = np.broadcast_to(noise.positive_by_noise(level), taken.shape)
+        chance = by_noise + extra
+        variances = chance * (1.0 - chance)
+        variances[entry_rows[hidden], taken.columns[hidden]] = 0.0
+        variance += variances.sum()
         expected += extra.sum()
         observed += np.count_nonzero(taken.reports > 0) - by_noise.sum()
         observed += by_noise[entry_rows[hidden], taken.columns[hidden]].sum()
-    return float(expected / observed) if observed > 0 else float("nan")
+    if observed <= 0:
+        return Share(np.nan, np.nan)
+    return Share(float(expected / observed), float(np.sqrt(variance) / observed))
 
 
-def diagnose_optimiser(starved: str, converged: bool, iterations: int, share: float) -> Diagnostics:
-    """Diagnose an optimiser's fit by how it ended and by its ``signal_share``.
+def diagnose_optimiser(
+    starved: str, converged: bool, iterations: int, reports: Share, total: Share | None = None
+) -> Diagnostics:
+    """Diagnose an optimiser's fit by how it ended, by its ``signal_share``, and by its share of the reports' total.
 
     ``starved`` is its method's advice for a fit that explains too little.
     """
-    table = pd.DataFrame(
-        {"converged": [converged], "iterations": [iterations], "signal_share": [share]}, index=["fit"]
-    )
-    return Diagnostics(table, verdict_of_optimiser(starved, converged, iterations, share))
+    total = Share(np.nan, np.nan) if total is None else total
+    row = {
+        "converged": [converged],
+        "iterations": [iterations],
+        "signal_share": [reports.value],
+        "signal_error": [reports.error],
+        "total_share": [total.value],
+        "total_error": [total.error],
+    }
+    verdict = verdict_of_optimiser(starved, converged, iterations, reports, total)
+    return Diagnostics(pd.DataFrame(row, index=["fit"]), verdict)
 
 
-def verdict_of_optimiser(starved: str, converged: bool, iterations: int, share: float) -> str:
+def verdict_of_optimiser(starved: str, converged: bool, iterations: int, reports: Share, total: Share) -> str:
     """One or two plain sentences on an optimiser's fit."""
     steps = "1 iteration" if iterations == 1 else f"{iterations} iterations"
     ending = f"{'Converged' if converged else 'Stopped'} after {steps}"
-    if not np.isfinite(share):
+    if not np.isfinite(reports.value):
         return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
-    if share < SIGNAL_LEAST:
+    if reports.too_small:
         return (
-            f"Not to be trusted: the fit expects only {share:.0%} of the positive reports that noise does not "
-            f"explain. {starved}"
+            f"Not to be trusted: the fit expects only {reports.value:.0%} (standard error {reports.error:.0%}) of the "
+            f"positive reports that noise does not explain. {starved}"
         )
-    return f"{ending}; the fit explains the positive reports (expected over observed {share:.2f})."
+    if total.too_small:
+        return (
+            f"Not to be trusted: the fit expects only {total.value:.0%} (standard error {total.error:.0%}) of the sum "
+            "of the true counts that the reports add up to."
+        )
+    both = f"the fit explains the positive reports, expected over observed {reports}"
+    return f"{ending}; {both}{f', and their sum, {total}' if np.isfinite(total.value) else ''}."

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from countveil.inference.continuing import GROUP, PARTS
+from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
@@ -71,6 +72,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         raise ValueError(
             f"must {'not ' if samples else ''}hold the group optimisation, being a fit by {tree.attrs['method']}"
         )
+    check_kept(tree)
     draws, sizes = tree["posterior"], model.rows.sizes | model.columns.sizes
     lead = {name: draws.sizes[name] for name in ("chain", "draw")}
     for factor in model.factors:
@@ -161,12 +163,11 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
             raise ValueError(
                 f"must hold the mean of {factor.name} of shape {factor.shape}, got {values.shape}"
             )
-    for name, value in (
-        ("converged", found.attrs["converged"]),
-        ("signal_share", tree.attrs["signal_share"]),
-    ):
-        if not isinstance(value, int | float | np.integer | np.floating):
-            raise ValueError(f"must state {name} as a number, got {type(value).__name__}")
+    converged = found.attrs["converged"]
+    if not isinstance(converged, int | float | np.integer | np.floating):
+        raise ValueError(f"must state converged as a number, got {type(converged).__name__}")
+    if "signal_share" not in tree.attrs:
+        raise ValueError("must state signal_share, got none")
     if "iteration" not in found.sizes:
         raise ValueError("must hold the objective of each iteration, got none")
     check_array(found, "objective", {"iteration": found.sizes["iteration"]})

@@ -1,12 +1,31 @@
 """What inference asks of a noise: what a report says about its count, whatever the distribution of counts."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from countveil.privacy.mechanisms import Mechanism
 
 Values = Any  # numbers or arrays that broadcast against each other
+
+
+class Tally(NamedTuple):
+    """How many cells have which report, in groups of cells of one noise level, (groups,) each."""
+
+    level: np.ndarray
+    cells: np.ndarray  # that were seen
+    at_most_zero: np.ndarray
+    ones: np.ndarray
+    twos: np.ndarray
+    below_zero: np.ndarray | None  # the sum of -r over negative reports r; None where all are truncated
+
+
+class Contradiction(NamedTuple):
+    """A noise level that reports contradict. Where levels vary, both are of a common level with the same mean."""
+
+    stated: float
+    found: float
+    at_most: bool  # the reports only say that the level is no higher than found
 
 
 class Noise(Protocol):
@@ -49,6 +68,10 @@ class Noise(Protocol):
 
     def standard_deviation(self, level: Values) -> Values:
         """The standard deviation of the noise on one count."""
+        ...
+
+    def contradiction(self, tally: Tally) -> Contradiction | None:
+        """The level that reports show where it is not the one stated for them, beyond chance; else None."""
         ...
 
     def log_kernel(self, report: Values, count: Values, level: Values) -> Values:

@@ -13,10 +13,11 @@ from countveil import __version__
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
-from countveil.estimators.totals import advice_on, totals_of
+from countveil.estimators.totals import doubt_of, totals_of
 from countveil.extras import install
 from countveil.files import replacing
-from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, SIGNAL_LEAST
+from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Share
+from countveil.inference.kept import contradiction_kept
 from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 from countveil.privacy._text import plain
@@ -114,7 +115,7 @@ def gathered(
         "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
         "why_no_intervals": fit.why_no_intervals,
         "verdict": diagnostics.verdict,
-        "trust": trust(diagnostics.table, lost(fit)),
+        "trust": trust(diagnostics.table, lost(fit) or contradiction_kept(fit.posterior) is not None),
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
@@ -123,7 +124,6 @@ def gathered(
         "parameters": parameters(fit),
         "noise": None,
         "totals": None,
-        "advice": "",
         "check": None,
         "naive": None,
     }
@@ -139,7 +139,7 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     found: dict[str, Any] = {
         "noise": noise,
         "totals": totals,
-        "advice": advice_on(totals, fit),
+        "short": doubt_of(totals, fit),
         "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
         "doubt": "",
     }
@@ -191,13 +191,17 @@ def lost(fit: FactorizationEstimator) -> bool:
     return any(n == total for n, total in fit.undetermined().values())
 
 
-def trust(table: pd.DataFrame, lost: bool = False) -> str:
-    """good, fair, bad or unknown: a word for the verdict, never a colour alone. Lost components are bad."""
-    if lost:
+def trust(table: pd.DataFrame, doubted: bool = False) -> str:
+    """good, fair, bad or unknown: a word for the verdict, never a colour alone.
+
+    A fit whose components are all lost, or whose noise level its reports contradict, is ``doubted``, and bad.
+    """
+    if doubted:
         return "bad"
     if "converged" in table:
-        share = float(table["signal_share"].iloc[0])
-        if not np.isfinite(share) or share < SIGNAL_LEAST:
+        row = table.iloc[0]
+        shares = [Share(row[f"{name}_share"], row[f"{name}_error"]) for name in ("signal", "total")]
+        if not np.isfinite(shares[0].value) or any(share.too_small for share in shares):
             return "bad"
         return "good" if bool(table["converged"].iloc[0]) else "fair"
     r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
@@ -213,8 +217,13 @@ def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
     if "converged" in table:
         row = table.iloc[0]
         said = "converged" if row["converged"] else "stopped before it had converged: allow more iterations"
-        share = f"{row['signal_share']:.2f}"
-        return [("fit", [f"{int(row['iterations'])}", share], said)]
+        shares = [
+            str(Share(row[f"{name}_share"], row[f"{name}_error"]))
+            if np.isfinite(row[f"{name}_share"])
+            else "–"
+            for name in ("signal", "total")
+        ]
+        return [("fit", [f"{int(row['iterations'])}", *shares], said)]
     rows = []
     for name, row in table.iterrows():
         ess = min(row["ess_bulk"], row["ess_tail"])

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from countveil.noise.two_sided_geometric import formulas
+from countveil.noise.protocol import Contradiction, Tally
+from countveil.noise.two_sided_geometric import formulas, stated_level
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 
 
@@ -39,6 +40,10 @@ class TwoSidedGeometricNoise:
     def standard_deviation(self, level: Any) -> Any:
         """sqrt(2 alpha) / (1 - alpha)."""
         return formulas.standard_deviation(level)
+
+    def contradiction(self, tally: Tally) -> Contradiction | None:
+        """By reports at or below zero, or by how many are zero, one and two (``stated_level``)."""
+        return stated_level.contradiction(tally)
 
     def log_kernel(self, report: Any, count: Any, level: Any) -> np.ndarray:
         """|max(report, 0) - count| log alpha."""

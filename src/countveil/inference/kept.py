@@ -1,0 +1,61 @@
+"""Numbers about a fit that its tree keeps as attributes, so that a verdict needs no data."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from countveil.inference.diagnostics import Share, Totals
+from countveil.noise.protocol import Contradiction
+
+SHARE = "signal_share", "signal_error"
+TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"
+CONTRADICTION = "level_stated", "level_found", "level_at_most"
+
+
+def kept_share(share: Share) -> dict[str, Any]:
+    """A fit's share of the positive reports, by name."""
+    return dict(zip(SHARE, share, strict=True))
+
+
+def share_kept(tree: xr.DataTree) -> Share | None:
+    """The share of a fit that has one."""
+    value, error = (tree.attrs.get(name) for name in SHARE)
+    return None if value is None else Share(value, 0.0 if error is None else error)
+
+
+def kept_totals(totals: Totals) -> dict[str, Any]:
+    """Totals by name, without an interval that is none."""
+    return {name: value for name, value in zip(TOTALS, totals, strict=True) if value is not None}
+
+
+def totals_kept(tree: xr.DataTree) -> Totals | None:
+    """The totals of a fit; None in older files, and where the data were not in memory."""
+    if TOTALS[0] not in tree.attrs:
+        return None
+    values: list[Any] = [tree.attrs.get(name) for name in TOTALS]
+    return Totals(*values)
+
+
+def kept_contradiction(found: Contradiction | None) -> dict[str, Any]:
+    """A contradicted noise level, by name; nothing where there is none."""
+    return {} if found is None else dict(zip(CONTRADICTION, (*found[:2], int(found.at_most)), strict=True))
+
+
+def contradiction_kept(tree: xr.DataTree) -> Contradiction | None:
+    """The contradicted noise level of a fit."""
+    if CONTRADICTION[0] not in tree.attrs:
+        return None
+    stated, found, at_most = (tree.attrs[name] for name in CONTRADICTION)
+    return Contradiction(stated, found, bool(at_most))
+
+
+def check_kept(tree: xr.DataTree) -> None:
+    """Refuse what is no number, or is kept only in part; raises ValueError."""
+    for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3)):
+        values = [tree.attrs[name] for name in names if name in tree.attrs]
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+                raise ValueError(f"must state {names[0]} in numbers, got {type(value).__name__}")
+        if values and len(values) < least:
+            raise ValueError(f"must state all of {', '.join(names[:least])} or none, got {len(values)}")

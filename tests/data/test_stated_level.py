@@ -1,0 +1,114 @@
+"""Wrong noise levels are seen in simulated reports, right ones are not doubted, and cells are tallied as they are."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+from countveil.data.stated_level import contradiction_of, tallied
+from countveil.inference.diagnostics import FitWarning
+from tests.joint import two_sided_geometric
+
+SIZE = (100, 100)  # ten thousand cells
+RIGHT = 200  # releases: more than one in a hundred doubted is a failure
+LEVELS = {
+    "all": 0.4,
+    "row": np.linspace(0.2, 0.7, SIZE[0]),
+    "cell": np.linspace(0.05, 0.8, SIZE[0] * SIZE[1]).reshape(SIZE),
+}
+
+
+def counts(mean, rng):
+    return rng.poisson(rng.gamma(0.3, mean / 0.3, SIZE))
+
+
+def reported(true, level, rng):
+    full = level[:, None] if np.ndim(level) == 1 else np.broadcast_to(level, SIZE)
+    return true + two_sided_geometric(np.broadcast_to(full, SIZE), rng)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.2])
+@pytest.mark.parametrize("stated", [0.1, 0.4, 0.75])
+@pytest.mark.parametrize("mean", [0.3, 3.0])
+def test_a_level_that_is_wrong_by_a_fifth_is_seen_in_signed_reports(mean, stated, factor):
+    rng, true = np.random.default_rng(3), stated * factor
+    for _ in range(5):
+        data = cv.PrivatizedCounts(reported(counts(mean, rng), true, rng), stated)
+        found = contradiction_of(data)
+        assert (round(found.stated, 12), found.at_most) == (stated, False)
+        assert found.found == pytest.approx(true, rel=0.12)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("truncated", [False, True])
+def test_right_levels_are_hardly_ever_doubted(levels, truncated):
+    """Counts that are all zero are the hardest case of truncated reports: there the bounds hold exactly."""
+    rng, doubted = np.random.default_rng(4), 0
+    for i in range(RIGHT):
+        true = counts(0.5, rng) if i % 2 else np.zeros(SIZE, dtype=int)
+        reports = reported(true, LEVELS[levels], rng)
+        data = cv.PrivatizedCounts(np.maximum(reports, 0) if truncated else reports, LEVELS[levels])
+        doubted += contradiction_of(data) is not None
+    assert doubted <= RIGHT // 100
+
+
+@pytest.mark.parametrize(("true", "stated", "mean"), [(0.4, 0.5, 1e-3), (0.0, 0.3, 1e-3), (0.04, 0.3, 0.1)])
+def test_too_much_stated_noise_is_seen_in_truncated_reports_of_few_counts(true, stated, mean):
+    rng = np.random.default_rng(5)
+    data = cv.PrivatizedCounts(np.maximum(reported(counts(mean, rng), true, rng), 0), stated)
+    found = contradiction_of(data)
+    assert found.at_most
+    assert true - 0.02 <= found.found < stated == pytest.approx(found.stated)
+
+
+def test_fewer_twos_than_noise_makes_are_seen_where_counts_hide_the_zeros():
+    rng = np.random.default_rng(6)
+    true = (rng.random(SIZE) < 0.5).astype(int)
+    data = cv.PrivatizedCounts(np.maximum(reported(true, 0.2, rng), 0), 0.4)
+    found = contradiction_of(data)
+    assert found.at_most
+    assert found.found == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("signed", [True, False])
+def test_cells_are_tallied_as_they_are_seen(levels, form, signed):
+    rng = np.random.default_rng(7)
+    reports = rng.integers(-300 if signed else 0, 4, SIZE) * (rng.random(SIZE) < 0.6)
+    mask, more = rng.random(SIZE) < 0.1, rng.random(SIZE) < 0.1
+    data = cv.PrivatizedCounts(form(reports), LEVELS[levels], mask).hide(*np.nonzero(more))
+    seen, rows = ~(mask | more), np.r_[5:20, 3]
+    for each, chosen in ((data, slice(None)), (data.take(rows), rows)):
+        found, visible, values = tallied(each), seen[chosen], reports[chosen]
+        kinds = visible, visible & (values <= 0), visible & (values == 1), visible & (values == 2)
+        sizes = (*kinds, np.maximum(-values, 0) * visible)
+        expected = [kind.ravel() if levels == "cell" else kind.sum(axis=1) for kind in sizes]
+        for name, got, wanted in zip(found._fields[1:], found[1:], expected, strict=True):
+            if name == "below_zero" and not signed:
+                assert got is None
+            else:
+                np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+def test_a_fit_says_both_levels_and_so_does_its_file(tmp_path):
+    rng = np.random.default_rng(8)
+    data = cv.PrivatizedCounts(reported(counts(1.0, rng), 0.6, rng), 0.5)
+    model = cv.TopicModel(2, draws=4, tune=2, chains=1, seed=1, threads=1, progress=False)
+    with pytest.warns(FitWarning, match=r"0\.5 is stated, but their noise looks like alpha 0\.[56]"):
+        fit = model.fit(data)
+    assert fit.diagnostics().verdict.startswith("The reports contradict their alpha")
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.diagnostics().verdict == fit.diagnostics().verdict
+    assert again.totals() == fit.totals()
+
+
+def test_pairs_below_the_diagonal_of_an_undirected_network_prove_nothing():
+    """They are no reports, whether they are zero or the same as above."""
+    rng = np.random.default_rng(9)
+    above = np.triu(reported(counts(0.5, rng), 0.5, rng), 1)
+    model = cv.BlockModel(2, directed=False, draws=4, tune=2, chains=1, seed=1, threads=1, progress=False)
+    for reports in (above, above + above.T):
+        fit = model.fit(cv.PrivatizedCounts(reports, 0.5))
+        assert "contradict" not in fit.diagnostics().verdict
