@@ -151,6 +151,14 @@ class BlockModel(FactorizationEstimator):
         found = self.members("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
+    def communities(self, n: int = 8, interval: float = 0.9) -> pd.DataFrame:
+        """Communities that chains found alike, the best supported first, and what only some of them found.
+
+        Columns as in ``TopicModel.topics``, with community and actor for topic and word.
+        """
+        found = self.supported("actor", n, interval)
+        return found.rename(columns={"component": "community", "member": "actor"})
+
 
 def check_kind(stated: bool | None, directed: bool) -> None:
     """Refuse a network that says of itself that it is of the other kind; None says nothing."""

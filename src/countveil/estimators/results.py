@@ -10,8 +10,8 @@ import xarray as xr
 from countveil import fit_files
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
-from countveil.estimators.parts import HasParts
 from countveil.estimators.predicting import Predicts
+from countveil.estimators.support import HasSupport
 from countveil.estimators.totals import doubt_of
 from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
@@ -36,7 +36,7 @@ from countveil.models.spec import Spec, axis_sizes
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(HasParts, Predicts):
+class Results(HasSupport, Predicts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int

@@ -13,7 +13,7 @@ from countveil import __version__
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
-from countveil.estimators.totals import doubt_of, totals_of
+from countveil.estimators.totals import totals_of
 from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Share
@@ -139,7 +139,6 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     found: dict[str, Any] = {
         "noise": noise,
         "totals": totals,
-        "short": doubt_of(totals, fit),
         "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
         "doubt": "",
     }

@@ -1,0 +1,88 @@
+"""Components of several chains, matched against planted ones and against every assignment."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from countveil.inference.matching import LEAST_OVERLAP, matched, overlap
+
+EQUAL = np.full(4, 0.25)
+
+
+def planted(n=6, seed=1):
+    """(n, 50) components that overlap little."""
+    return np.random.default_rng(seed).dirichlet(np.full(50, 0.05), n)
+
+
+def shuffled(wanted, seed=2):
+    """((C, K, V) means, the order of each chain's components), a little different in each chain."""
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(len(each)) for each in wanted]
+    means = [
+        0.9 * each[order] + 0.1 * rng.dirichlet(np.ones(50), len(each))
+        for each, order in zip(wanted, orders, strict=True)
+    ]
+    return np.stack(means), orders
+
+
+def places(found):
+    return {tuple(zip(each.chains.tolist(), each.components.tolist(), strict=True)) for each in found}
+
+
+def test_what_all_chains_have_has_full_support_whatever_its_number():
+    topics = planted(5)
+    means, orders = shuffled([topics] * 4)
+    found = matched(means, EQUAL)
+    assert [each.support for each in found] == [1.0] * 5
+    assert places(found) == {
+        tuple((c, int(np.flatnonzero(order == k)[0])) for c, order in enumerate(orders)) for k in range(5)
+    }
+    for each in found:
+        np.testing.assert_allclose(each.mean, means[each.chains, each.components].mean(axis=0))
+
+
+@pytest.mark.parametrize("weights", [EQUAL, [0.7, 0.1, 0.1, 0.1], [0.5, 0.0, 0.0, 0.5]])
+def test_support_is_the_weight_of_the_chains_that_have_it(weights):
+    topics, weights = planted(6), np.asarray(weights)
+    chains = [(0, 1, 2, 5), (0, 1, 2, 5), (0, 1, 3, 5), (0, 1, 2, 4)]
+    means, _ = shuffled([topics[list(each)] for each in chains])
+    found = matched(means, weights)
+    by_topic = {int(np.argmax(overlap(each.mean[None], topics)[0])): each.support for each in found}
+    expected = {
+        0: 1.0,
+        1: 1.0,
+        2: weights[[0, 1, 3]].sum(),
+        3: weights[2],
+        4: weights[3],
+        5: weights[:3].sum(),
+    }
+    assert by_topic == pytest.approx(expected)
+    assert [each.support for each in found] == sorted((each.support for each in found), reverse=True)
+
+
+def test_two_chains_are_assigned_as_well_as_any_order_would():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        means = rng.dirichlet(np.full(6, 0.7), (2, 4))
+        shared = overlap(means[0], means[1])
+        best = max(permutations(range(4)), key=lambda order: shared[np.arange(4), list(order)].sum())
+        expected = {((0, k), (1, other)) for k, other in enumerate(best) if shared[k, other] >= LEAST_OVERLAP}
+        assert {each for each in places(matched(means, np.full(2, 0.5))) if len(each) == 2} == expected
+
+
+def test_every_component_of_every_chain_is_in_one_of_them():
+    means = np.random.default_rng(6).dirichlet(np.full(8, 0.3), (5, 4))
+    found = matched(means, np.array([0.4, 0.0, 0.3, 0.3, 0.0]))
+    every = [pair for each in places(found) for pair in each]
+    assert sorted(every) == [(c, k) for c in range(5) for k in range(4)]
+    for each in found:
+        assert len(set(each.chains.tolist())) == each.chains.size
+        assert each.mean.sum() == pytest.approx(1.0)
+
+
+def test_overlap_is_one_less_the_total_variation_distance():
+    one, other = planted(3), planted(4, seed=9)
+    slow = [[1.0 - 0.5 * np.abs(p - q).sum() for q in other] for p in one]
+    np.testing.assert_allclose(overlap(one, other), slow, rtol=1e-12)
+    assert overlap(one[:0], other).shape == (0, 4)
