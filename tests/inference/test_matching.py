@@ -86,3 +86,12 @@ def test_overlap_is_one_less_the_total_variation_distance():
     slow = [[1.0 - 0.5 * np.abs(p - q).sum() for q in other] for p in one]
     np.testing.assert_allclose(overlap(one, other), slow, rtol=1e-12)
     assert overlap(one[:0], other).shape == (0, 4)
+
+
+def test_chains_come_in_by_weight_so_that_the_heaviest_binds_the_others():
+    """The last chain's component is like both others, which are not like each other."""
+    means = np.array([[[0.4, 0.6, 0.0, 0.0]], [[0.0, 0.25, 0.4, 0.35]], [[0.0, 0.6, 0.4, 0.0]]])
+    (found,) = matched(means, np.array([0.2, 0.2, 0.6]))
+    assert found.support == pytest.approx(1.0)
+    assert found.chains.tolist() == [0, 1, 2]
+    assert len(matched(means, np.array([0.4, 0.4, 0.2]))) == 2
