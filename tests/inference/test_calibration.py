@@ -56,7 +56,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
 
 
 def test_calibration_shows_that_the_naive_treatment_is_wrong():
-    p = rank_p_values(ranks("naive", small_model(SIZE, shape=1.0, rate=0.6), 32, seed=100), DRAWS)
+    p = rank_p_values(ranks("naive", small_model(SIZE, shape=1.0, rate=0.6), 60, seed=100), DRAWS)
     noisiest_rate, total, log_likelihood = p[2], p[5], p[7]
     assert max(noisiest_rate, total, log_likelihood) < FALSE_ALARM / p.size
 
@@ -73,6 +73,6 @@ def test_calibration_shows_that_a_wrong_update_of_the_rates_is_wrong(monkeypatch
         return rng.standard_gamma(size) / (1.0 / self.rate + total)
 
     monkeypatch.setattr(GammaPrior, "draw_hypers", without_their_prior_shape)
-    p = rank_p_values(ranks("private", LEARNED, 24, 100, gibbs, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", LEARNED, 30, 100, gibbs, quantities_with_rates), DRAWS)
     log_rates, largest = p[-3], p[-1]
     assert max(log_rates, largest) < FALSE_ALARM / p.size
