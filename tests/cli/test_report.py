@@ -78,8 +78,7 @@ def test_what_cannot_be_reported_is_refused_in_one_line(here):
 MEMORY = 200 << 20
 
 
-# A process begins with the peak of the one that started it: a small one starts the commands, which one process runs one
-# after another. What the first of them leaves behind is the command's own code, as --help would.
+# A process begins with the peak of the one that started it: a small one starts the one that runs the commands.
 STARTER = """
 import json, resource, subprocess, sys
 done = subprocess.run([sys.executable, "-c", *sys.argv[1:]], capture_output=True, text=True)
@@ -136,4 +135,4 @@ def test_every_hostile_fit_is_refused_in_one_line_and_little_memory(here, capsys
         assert not path.with_suffix(".html").exists(), name
     assert peak < MEMORY, peak
     with capsys.disabled():
-        print(f"\n{len(found)} hostile fits refused, at most {peak >> 20} MB each")
+        print(f"\n{len(found)} hostile fits refused, at most {peak >> 20} MB")
