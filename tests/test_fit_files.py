@@ -76,17 +76,29 @@ def test_the_state_of_a_stream_is_sealed_too(tmp_path):
         cv.TopicModel.load(bad)
 
 
+def assert_refused_unread(path, said, read, monkeypatch):
+    """``read`` raises one line about the file, and nothing has opened it for its draws."""
+    monkeypatch.setattr("xarray.open_datatree", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(ValueError, match=r"bad\.nc is not a fit saved by countveil: it must ") as refused:
+        read(path)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert hostile.VICTIM[:8] not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", hostile.changes("victim"))
 def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, victim, tmp_path, monkeypatch):
+    """Here by a model; ``fit_files.check`` meets all of them in the tests of the command that makes reports."""
     change, said = hostile.changes(victim)[name]
     path = hostile.changed(valid, tmp_path / "bad.nc", change)
-    monkeypatch.setattr("xarray.open_datatree", lambda *_, **__: pytest.fail("it was read"))
-    for read in (fit_files.check, load_fit, cv.TopicModel.load):
-        with pytest.raises(ValueError, match=r"bad\.nc is not a fit saved by countveil: it must ") as refused:
-            read(path)
-        assert said in str(refused.value)
-        assert "\n" not in str(refused.value)
-        assert hostile.VICTIM[:8] not in str(refused.value)
+    assert_refused_unread(path, said, cv.TopicModel.load, monkeypatch)
+
+
+@pytest.mark.parametrize("read", [fit_files.check, load_fit])
+def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monkeypatch):
+    change, said = hostile.changes(victim)["external storage"]
+    path = hostile.changed(valid, tmp_path / "bad.nc", change)
+    assert_refused_unread(path, said, read, monkeypatch)
 
 
 def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypatch):

@@ -102,8 +102,11 @@ def test_every_method_with_an_interval_is_a_table_that_can_leave_it_out():
 def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, method, kind, tmp_path):
     made = fits(model, method, kind)
     calibrated = METHODS[method].calibrated and kind != "naive"
-    made.save(tmp_path / "fit.nc")
-    for fit in (made, type(made).load(tmp_path / "fit.nc")):
+    fits_of_it = [made]
+    if model == "topics":  # files state method and observations in the same way whatever the model
+        made.save(tmp_path / "fit.nc")
+        fits_of_it.append(cv.TopicModel.load(tmp_path / "fit.nc"))
+    for fit in fits_of_it:
         assert bool(fit.why_no_intervals) is not calibrated
         plain, asked = tables_of(fit), tables_of(fit, uncalibrated=True)
         assert len(plain) >= 3
@@ -173,5 +176,6 @@ def coverage(method, kind, alpha, runs):
 @pytest.mark.parametrize("kind", ["private", "naive"])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_called_calibrated_holds_the_truth_and_nothing_else_does(method, kind):
-    found = coverage(method, kind, alpha=0.6, runs=10)
-    assert (found >= LEAST) is (METHODS[method].calibrated and kind != "naive"), found
+    calibrated = METHODS[method].calibrated and kind != "naive"
+    found = coverage(method, kind, alpha=0.6, runs=10 if calibrated else 3)
+    assert (found >= LEAST) is calibrated, found

@@ -1,6 +1,7 @@
 """What a fit predicts, against laws that are added up from its draws by SciPy."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -42,9 +43,11 @@ def fit(request):
     return fitted(cv.TopicModel(2, **SHORT, **KINDS[request.param]), seen())
 
 
-def laws(fit, reports, mask):
-    """(D, V, MOST) P(count | report), averaged over draws."""
-    counts, total, n = np.arange(MOST), 0.0, 0
+@cache
+def laws(fit, given):
+    """(D, V, MOST) P(count | report) where reports are ``given`` and not hidden, averaged over draws."""
+    mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
+    reports, counts, total, n = planted()[1], np.arange(MOST), 0.0, 0
     for (theta, phi), own in zip(fit.matrix_draws(), fit.parameter_draws(), strict=False):
         rate = (theta @ phi.T)[:, :, None]
         if own:
@@ -61,8 +64,7 @@ def laws(fit, reports, mask):
 
 @pytest.mark.parametrize("given", [True, False])
 def test_intervals_are_those_of_the_averaged_law(fit, given):
-    mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
-    expected = laws(fit, planted()[1], mask)
+    expected = laws(fit, given)
     found = fit.count_intervals(seen() if given else None, 0.8, uncalibrated=True)
     assert found["mean"].dims == ("doc", "word")
     assert list(found["word"].to_numpy()) == WORDS
@@ -91,8 +93,7 @@ def test_long_laws_and_small_pieces_change_nothing(fit, monkeypatch):
 
 @pytest.mark.parametrize("given", [True, False])
 def test_simulated_counts_follow_the_averaged_law(fit, given):
-    mask, n = HIDDEN if given else np.ones(SIZE, dtype=bool), 3000
-    expected = laws(fit, planted()[1], mask)
+    expected, n = laws(fit, given), 1000
     drawn = fit.predict_counts(n, np.random.default_rng(2), seen() if given else None)
     assert drawn.dims == ("table", "doc", "word")
     assert drawn.sizes["table"] == n
@@ -113,8 +114,8 @@ def test_counts_without_noise_are_their_reports(fit):
 
 @pytest.mark.parametrize("given", [True, False])
 def test_probabilities_of_true_counts(fit, given):
-    counts, reports = planted()
-    expected = laws(fit, reports, HIDDEN if given else np.ones(SIZE, dtype=bool))
+    counts, _ = planted()
+    expected = laws(fit, given)
     place = (*np.indices(SIZE), counts)
     below, at = fit.count_probabilities(counts, seen() if given else None)
     np.testing.assert_allclose(at.reshape(SIZE), expected[place], rtol=1e-6, atol=1e-12)

@@ -214,11 +214,11 @@ def _saved(save: Callable[[str], object], name: str) -> bytes:
 def kind_of(name: str) -> Kind:
     """Everything about a kind of file."""
     if name == "release":
-        return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 250)
+        return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 260)
     if name == "fit":
-        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 30)
+        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 15)
     if name == "hdf5":
-        return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 3)
+        return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 1)
     if name == "report":
         return Kind(
             reports(), (sealed_report, sealed_report, m.mutated_json, m.flipped, m.cut), read_report, 20

@@ -13,7 +13,7 @@ SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
-RUNS, TUNE, DRAWS, THIN = 200, 80, 31, 8
+RUNS, TUNE, DRAWS, THIN = 80, 80, 31, 8
 LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
 
 
@@ -63,7 +63,7 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
 def test_learned_rates_rank_uniformly_too(algorithm):
-    p = rank_p_values(ranks("private", LEARNED, 80, 100, algorithm, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", LEARNED, 48, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 

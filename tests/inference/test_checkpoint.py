@@ -26,13 +26,13 @@ import sys
 import numpy as np
 import countveil as cv
 reports = np.load(sys.argv[1])
-model = cv.TopicModel(3, method=sys.argv[3], draws=300, tune=100, chains=2, seed=4, threads=2)
+model = cv.TopicModel(3, method=sys.argv[3], draws=200, tune=20, chains=2, seed=4, threads=2)
 model.fit(cv.PrivatizedCounts(reports, 0.5), checkpoint=sys.argv[2], checkpoint_minutes=0.0002)
 """
 
 
 def model(method="gibbs", **changes):
-    options = {"draws": 300, "tune": 100, "chains": 2, "seed": 4, "threads": 2} | changes
+    options = {"draws": 200, "tune": 20, "chains": 2, "seed": 4, "threads": 2} | changes
     return cv.TopicModel(3, method=method, **options)
 
 
@@ -58,7 +58,7 @@ def test_killed_and_resumed_is_the_same_as_never_killed(tmp_path, method):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     observations = cv.PrivatizedCounts(reports, 0.5)
-    assert 5 <= kept(checkpoint) < 300
+    assert 5 <= kept(checkpoint) < 200
     resumed = model(method).fit(observations, checkpoint=checkpoint, resume=True)
     whole = model(method).fit(observations)
     for one, other in zip(draws_of(resumed), draws_of(whole), strict=True):
@@ -196,9 +196,9 @@ def test_a_fit_whose_checkpoint_cannot_be_written_warns_once_and_is_whole(tmp_pa
     folder.mkdir()
     context = full_disk if trouble == "full" else removed(folder)
     with context(), pytest.warns(RuntimeWarning, match=UNWRITTEN.format(reason)) as caught:
-        found = model().fit(observations, checkpoint=folder / "run.npz", checkpoint_minutes=1e-5)
+        found = model(draws=40).fit(observations, checkpoint=folder / "run.npz", checkpoint_minutes=1e-5)
     assert sum("checkpoint" in str(warning.message) for warning in caught) == 1
-    for one, other in zip(draws_of(found), draws_of(model().fit(observations)), strict=True):
+    for one, other in zip(draws_of(found), draws_of(model(draws=40).fit(observations)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert not folder.exists() or list(folder.iterdir()) == []
 

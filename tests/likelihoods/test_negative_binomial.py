@@ -255,7 +255,7 @@ def prior_draw(likelihood, size, rng):
     return np.clip(p, *expit(module.LOGITS)), mean, concentration
 
 
-def joint_scores(likelihood, kind, level, sweeps=5000, seed=7, masked=True):
+def joint_scores(likelihood, kind, level, sweeps=2500, seed=7, masked=True):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]

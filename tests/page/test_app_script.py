@@ -13,7 +13,7 @@ from countveil.privacy.errors import RefusedError
 from tests.page import fuzzing
 from tests.page.scripts import HERE, node_async
 
-HOW_MANY = int(os.environ.get("COUNTVEIL_MUTATIONS", "10000"))
+HOW_MANY = int(os.environ.get("COUNTVEIL_MUTATIONS", "5000"))
 STUDIES = 24
 OPENED_AGAIN = 60
 """This many inputs are tried before the page is opened anew, with an empty ledger."""

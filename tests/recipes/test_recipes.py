@@ -30,6 +30,7 @@ from tests.recipes.thinning_mechanism import Thinning
 
 FIRST = np.zeros(1, dtype=np.int64)
 SHORT = {"draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
+SHORTER = SHORT | {"draws": 50, "tune": 50}
 SIZE, K = (40, 12), 2
 
 
@@ -108,7 +109,7 @@ def thinned_release(thinning, rows=slice(None)):
 
 def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_path):
     rates, release = thinned_release(thinning)
-    fit = fitted(cv.TopicModel(K, **SHORT), release)
+    fit = fitted(cv.TopicModel(K, **SHORTER), release)
     assert abs(float(fit.rate().sum()) / rates.sum() - 1.0) < 0.1
     losses = [float(each.loss) for each in release.mechanism]
     np.testing.assert_array_equal(fit.posterior["constant_data"]["loss"], losses)
@@ -116,7 +117,7 @@ def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_
         thinned_release(thinning, rows)[1].save(tmp_path / f"{name}.npz")
     files = cv.ReleaseFiles(tmp_path)
     assert files.noise is thinning
-    again = fitted(cv.TopicModel(K, **SHORT), files)
+    again = fitted(cv.TopicModel(K, **SHORTER), files)
     np.testing.assert_array_equal(again.posterior["posterior"]["phi"], fit.posterior["posterior"]["phi"])
     batches = fitted(cv.TopicModel(K, method="svi", passes=20, batch_rows=10, seed=1), files)
     assert abs(float(batches.rate().sum()) / rates.sum() - 1.0) < 0.1
@@ -124,7 +125,7 @@ def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_
 
 def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
     _, release = thinned_release(thinning)
-    fit = fitted(cv.TopicModel(K, **SHORT), release)
+    fit = fitted(cv.TopicModel(K, **SHORTER), release)
     fit.save(tmp_path / "fit.nc")
     again = cv.TopicModel.load(tmp_path / "fit.nc")
     assert "loss from 0.2" in again._repr_html_inner()
@@ -170,7 +171,7 @@ def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path)
     with pytest.raises(
         ValueError, match=r"mechanism must be one of \['two-sided geometric'\], got 'thinning'"
     ):
-        fitted(cv.TopicModel(K, **SHORT), data).predict_reports(1, rng)
+        fitted(cv.TopicModel(K, **SHORTER), data).predict_reports(1, rng)
 
 
 # a likelihood ----------------------------------------------------------------------------------------------------

@@ -71,9 +71,15 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory):
+    """A folder with the fits that were made."""
+    return tmp_path_factory.mktemp("fits")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_case_study_at_a_tiny_size(name, data, tmp_path):
-    bench = Bench(name, tmp_path / "fits", data)
+def test_a_case_study_at_a_tiny_size(name, data, fits, tmp_path):
+    bench = Bench(name, fits, data)
     found = case_module(name).run(bench, PLANS[name])
     assert len(found.numbers) > 0
     assert {each.outcome for each in found.verdicts} <= {HOLDS, FAILS, UNTESTED}
@@ -143,15 +149,15 @@ def test_theta_is_recovered_if_a_tenth_of_the_way_is_left(ours, outcome):
     assert [each.outcome for each in theta_given_phi.verdicts(table)] == [outcome] * 5
 
 
-def test_held_out_links_are_predicted_by_draws(data, tmp_path):
-    table = links_enron.run(Bench("links-enron", None, data), PLANS["links-enron"]).numbers
+def test_held_out_links_are_predicted_by_draws(data, fits):
+    table = links_enron.run(Bench("links-enron", fits, data), PLANS["links-enron"]).numbers
     drawn = table["method"].isin(enron_network.METHODS) & (table["method"] != LEAST_SQUARES)
     assert table.loc[drawn, ["median_mae", "log_predictive"]].notna().all(axis=None)
     assert (table.loc[drawn, "log_predictive"] < 0.0).all()
     assert table.loc[table["method"] == LEAST_SQUARES, "median_mae"].isna().all()
     zero = table[table["method"] == ZERO]
     assert (zero["median_mae"] == zero["mae"]).all()
-    other = communities_enron.run(Bench("communities-enron", None, data), PLANS["communities-enron"]).numbers
+    other = communities_enron.run(Bench("communities-enron", fits, data), PLANS["communities-enron"]).numbers
     assert "median_mae" not in other
     assert BURSTY in set(other["method"])
 
