@@ -168,6 +168,7 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
     ],
     ids=["directed network", "undirected network", "three factors", "five factors", "two factors"],
 )
+@pytest.mark.filterwarnings("ignore:The reports contradict")  # they are all zero
 def test_rates_are_positive_where_no_report_is(model):
     fit = model.fit(PrivatizedCounts(np.zeros((5, 5), dtype=int), 0.5))
     assert (fit.rate().to_numpy() > 0.0).all()

@@ -38,6 +38,8 @@ from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
+ENTRIES_AT_ONCE = 2**14  # that are looked at together where all are
+
 
 class Observations:
     """A matrix of reports with the noise that is on them, held by rows.
@@ -212,6 +214,15 @@ class Observations:
             self.level_d[rows],
             self.exposure_d[rows],
         )
+
+    def runs(self) -> Iterator[slice]:
+        """Runs of rows with about ``ENTRIES_AT_ONCE`` stored entries, or one longer row, in order."""
+        first = 0
+        while first < self.shape[0]:
+            wanted = self.indptr[first] + ENTRIES_AT_ONCE
+            stop = max(first + 1, int(np.searchsorted(self.indptr, wanted, side="right")) - 1)
+            yield slice(first, min(stop, self.shape[0]))
+            first = stop
 
     @property
     def row_numbers(self) -> np.ndarray:

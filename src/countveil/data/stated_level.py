@@ -15,33 +15,37 @@ def contradiction_of(data: Observations) -> Contradiction | None:
 
 def tallied(data: Observations) -> Tally:
     """Cells by row, or each by itself where levels vary within rows."""
-    reports = data.reports
     if data.stores_all:
-        below = data.below_zero
-        if below is not None:
-            dense = below.toarray() if sp.issparse(below) else below
-            below = np.where(reports == MASKED, 0, dense.ravel())
-        seen = (reports != MASKED).astype(np.int64)
-        return Tally(data.level_e, seen, (reports == 0) * seen, reports == 1, reports == 2, below)
-
-    def by_row(chosen: np.ndarray) -> np.ndarray:
-        return np.bincount(data.row_numbers[chosen], minlength=data.shape[0])
-
-    cells = data.shape[1] - by_row(reports == MASKED)
-    at_most_zero = cells - by_row(reports > 0)
-    return Tally(
-        data.level_d, cells, at_most_zero, by_row(reports == 1), by_row(reports == 2), below_zero(data)
-    )
+        return tally_of_cells(data)
+    rows = [tally_of_rows(data, run) for run in data.runs()]
+    level, cells, at_most_zero, ones, twos, below = (np.concatenate(each) for each in zip(*rows, strict=True))
+    return Tally(level, cells, at_most_zero, ones, twos, None if data.below_zero is None else below)
 
 
-def below_zero(data: Observations) -> np.ndarray | None:
-    """(D,) the sum of -r over each row's negative reports r that are seen; None where all are truncated."""
-    if data.below_zero is None:
-        return None
-    hidden = data.reports == MASKED
-    total = np.asarray(data.below_zero.sum(axis=1, dtype=np.int64), dtype=np.int64)
-    if hidden.any():
-        rows, columns = data.row_numbers[hidden], data.columns[hidden]
-        masked = np.asarray(data.below_zero[rows, columns]).astype(np.int64)
-        total = total - np.bincount(rows, weights=masked, minlength=data.shape[0]).astype(np.int64)
-    return total
+def tally_of_rows(data: Observations, run: slice) -> tuple[np.ndarray, ...]:
+    """(levels, cells, at most zero, ones, twos, below zero) of a run of rows."""
+    block = data.block(run)
+    lengths, n_rows = np.diff(block.indptr), run.stop - run.start
+    row = np.repeat(np.arange(n_rows), lengths)
+
+    def by_row(chosen: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
+        return np.bincount(row[chosen], sizes, minlength=n_rows).astype(np.int64)
+
+    hidden = block.reports == MASKED
+    cells = data.shape[1] - by_row(hidden)
+    below = np.zeros(n_rows, dtype=np.int64)
+    if data.below_zero is not None:
+        own = data.below_zero[run]
+        masked = np.asarray(own[row[hidden], block.columns[hidden]])
+        below = np.asarray(own.sum(axis=1, dtype=np.int64)) - by_row(hidden, masked)
+    few = (by_row(block.reports == 1), by_row(block.reports == 2))
+    return block.level_d, cells, cells - by_row(block.reports > 0), *few, below
+
+
+def tally_of_cells(data: Observations) -> Tally:
+    """Each cell by itself."""
+    reports, below = data.reports, data.below_zero
+    seen = (reports != MASKED).astype(np.int64)
+    if below is not None:
+        below = (below.toarray() if sp.issparse(below) else below).ravel() * seen
+    return Tally(data.level_e, seen, (reports == 0) * seen, reports == 1, reports == 2, below)

@@ -23,8 +23,7 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
     The reports' total is the sum of u(r), which is unbiased for signed and for truncated reports: E[u(r) | y] = y for
     every count y, and u(r) is the mean of the signed report given max(r, 0) (mathematics, equations 12.3 and 12.5).
     """
-    values, hidden = [], data.reports == MASKED
-    row, column = data.row_numbers[hidden], data.columns[hidden]
+    values, (row, column) = [], masked_cells(data)
     for (theta, phi), parameters in fit.even_draws(DRAWS):
         theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
         masked = np.einsum("ek,ek->", theta[row], phi[column])
@@ -33,11 +32,23 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
     return Totals(facts_of(data).total_count, error_of(data), float(np.mean(values)), lower, upper)
 
 
+def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns) of the masked cells."""
+    starts = [data.indptr[run.start] for run in data.runs()]
+    found = [np.flatnonzero(data.block(run).reports == MASKED) for run in data.runs()]
+    entries = np.concatenate([first + each for first, each in zip(starts, found, strict=True)])
+    return np.searchsorted(data.indptr, entries, side="right") - 1, data.columns[entries]
+
+
 def error_of(data: Observations) -> float:
     """The standard error of the reports' total, given the true counts (12.5)."""
     unseen = 0.5 if data.noise is TWO_SIDED_GEOMETRIC else 1.0
-    shares = np.where(data.reports > 0, 1.0, np.where(data.reports == MASKED, 0.0, unseen))
-    stored = (shares * data.noise.standard_deviation(data.entry_levels) ** 2).sum()
+    stored = 0.0
+    for run in data.runs():
+        block = data.block(run)
+        levels = block.level_e if data.stores_all else np.repeat(block.level_d, np.diff(block.indptr))
+        shares = np.where(block.reports > 0, 1.0, np.where(block.reports == MASKED, 0.0, unseen))
+        stored += float((shares * data.noise.standard_deviation(levels) ** 2).sum())
     others = data.shape[1] - np.diff(data.indptr)
     rest = (others * unseen * data.noise.standard_deviation(data.level_d) ** 2).sum()
     return float(np.sqrt(stored + rest))

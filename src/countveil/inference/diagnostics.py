@@ -151,7 +151,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
     if r_hat > R_HAT_FAIR:
         return (
             f"The chains disagree (R-hat up to {r_hat:.2f}): they may have found different solutions. "
-            "Tune longer, or use fewer components, and do not report intervals from this fit."
+            "Tune longer, or run more chains. Report components with their support, and no intervals over all chains."
         )
     if r_hat > R_HAT_GOOD or ess < ESS_GOOD:
         return (
