@@ -160,17 +160,20 @@ def test_merged_factors_keep_the_places_of_their_axes():
     np.testing.assert_allclose(np.einsum("ijk,kt->ijt", *found), expected, rtol=1e-9)
 
 
-def test_a_component_does_not_stay_with_two_true_ones():
-    """From random beginnings with as many components as in the model, three of four end so here."""
-    rng, case = np.random.default_rng(6), CASES["CP 3"]._replace(shape=(20, 15, 12))
-    model = model_of(case, k=5)
-    factors = [rng.gamma(0.3, 1.0, f.shape) for f in model.factors]
-    factors[0] *= 2.0 / rates_of(model, factors).mean()
-    truth = rates_of(model, factors)
-    observations = observe(model, case, draw_reports(truth, alpha_of(case), rng), mask_of(case))
+def test_no_component_stays_with_two_true_ones():
+    """From beginnings with as many components as in the model the errors differ by up to 5%."""
+    rng, shape, k = np.random.default_rng(1), (16, 16, 8), 8
+    case = Case("ak,bk,ck->abc", shape, {})
+    model = model_of(case, k=k)
+    blocks_of = [np.eye(k)[np.arange(n) % k] * rng.gamma(3.0, 1.0, (n, 1)) + 0.01 for n in shape]
+    factors = [*blocks_of[:2], rng.gamma(0.5, 1.0, (shape[2], k))]
+    reports = draw_reports(rates_of(model, factors), alpha_of(case), rng)
+    observations = observe(model, case, reports, np.zeros(shape, dtype=bool))
+    errors = []
     for seed in range(4):
-        found = tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL)
-        assert np.corrcoef(rates_of(model, found).ravel(), truth.ravel())[0, 1] > 0.95
+        found = list(tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL))
+        errors.append(tensors.improve(observations, model, found, 1, SERIAL))
+    assert np.ptp(errors) < 0.005 * abs(min(errors))
 
 
 def test_a_product_with_the_data_serves_two_rounds_of_each_side(monkeypatch):
