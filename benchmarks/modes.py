@@ -25,7 +25,6 @@ import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, moves, scoring
 from countveil.inference.chains import STARTS
-from countveil.inference.starts import before_moves
 from countveil.inference.streams import Streams
 
 TUNE, DRAWS = 300, 100
@@ -142,14 +141,19 @@ def families() -> dict[str, tuple]:
     return found
 
 
-def chain(planted, factors, streams, n_moves=0):
-    """(mean log-likelihood, rates and components) over the last sweeps; seconds of all, and of the moves' sweeps."""
+def at(factors):
+    """A start at these factors."""
+    return lambda *_: tuple(np.ascontiguousarray(f, dtype=float) for f in factors)
+
+
+def chain(planted, start, streams, n_moves=0):
+    """(mean log-likelihood, rates and components) over the last sweeps; seconds of start, all and moves' sweeps."""
     model, data = planted.model, planted.data
     algorithm = moves.Moving(gibbs, n_moves if moves.movable(model) else 0)
     begun, moved = time.process_time(), 0.0
-    state = gibbs.State(
-        tuple(np.ascontiguousarray(f, dtype=float) for f in factors), model.initial_hypers(), 0
-    )
+    state = algorithm.init(data, model, streams, ENGINE, start)
+    started = time.process_time() - begun
+    begun += started
     scores, rates, components = [], 0.0, [0.0, 0.0]
     for sweep in range(TUNE + DRAWS):
         state, _ = algorithm.step(state, data, model, streams, ENGINE)
@@ -160,7 +164,7 @@ def chain(planted, factors, streams, n_moves=0):
             rates = rates + theta @ phi.T / DRAWS
             components = [c + x / x.sum(axis=0) for c, x in zip(components, (theta, phi), strict=True)]
             scores.append(scoring.log_likelihood(state.factors, data, model, ENGINE))
-    return float(np.mean(scores)), rates, components, (time.process_time() - begun, moved)
+    return float(np.mean(scores)), rates, components, (started, time.process_time() - begun, moved)
 
 
 def quality(planted, found) -> float:
@@ -194,15 +198,9 @@ def rows(plant, arguments, seeds, start, n_moves) -> Iterator[list[float]]:
     """A row for every seed: gap, quality of both chains and of scikit-learn, seconds of start, moves and 30 sweeps."""
     for seed in range(seeds):
         planted, streams = plant(seed, *arguments), Streams.of_chain(seed, 0)
-        at_truth = chain(planted, planted.factors, streams)
-        begin = (
-            before_moves if n_moves and moves.movable(planted.model) and start is STARTS["auto"] else start
-        )
-        begun = time.process_time()
-        factors = begin(planted.data, planted.model, streams.generator(0, 3), ENGINE)
-        seconds = time.process_time() - begun
-        ours = chain(planted, factors, streams, n_moves)
-        sweep, moved = at_truth[3][0] / (TUNE + DRAWS), ours[3][1]
+        at_truth = chain(planted, at(planted.factors), streams)
+        ours = chain(planted, start, streams, n_moves)
+        sweep, (seconds, _, moved) = at_truth[3][1] / (TUNE + DRAWS), ours[3]
         if moved:
             moved -= n_moves * moves.SWEEPS * sweep
         yield [

@@ -73,8 +73,10 @@ def test_the_same_model_with_other_components():
     assert [hypers.shape for hypers in more.initial_hypers()] == [(1, 7), (1, 7)]
     assert more.n_components == 7
     assert mu_of(draw_factors(more, np.random.default_rng(1))[0]).shape == (6, 5)
-    with pytest.raises(ValueError, match="components that come and go must be those of a product"):
-        model_of(CASES["directed"]).with_components(4)
+    assert [factor.shape[1] for factor in model_of(CASES["CP 3"]).with_components(5).factors] == [5, 5, 5]
+    for name in ("directed", "Tucker", "shapes and known"):
+        with pytest.raises(ValueError, match="components that come and go must be those of free factors"):
+            model_of(CASES[name]).with_components(4)
 
 
 def test_products_of_two_go_from_matrices_to_factors():

@@ -134,10 +134,10 @@ class Factorization(NamedTuple):
         """The same model of another number of components.
 
         Raises:
-            ValueError: the model is not a product of two free factors with one latent axis.
+            ValueError: there is not one latent axis, or a factor is fixed.
         """
-        if not self.product_of_two or len(self.spec.latent) != 1:
-            raise ValueError("components that come and go must be those of a product of two free factors")
+        if len(self.spec.latent) != 1 or len(self.free) != len(self.factors):
+            raise ValueError("components that come and go must be those of free factors with one latent axis")
         axis = self.spec.latent
         factors = []
         for factor in self.factors:

@@ -46,30 +46,69 @@ def test_a_move_has_more_components_until_it_ends(algorithm):
 
 
 @pytest.mark.parametrize(
-    ("start", "alpha", "iterations"),
+    ("start", "alpha", "asked"),
     [
-        (automatic, 0.01, [5, 5]),
-        (least_squares, 0.01, [5, 5]),
-        (refined, 0.01, [20, 20]),
-        (automatic, 0.6, [20, 20]),
+        (automatic, 0.01, [(5, 5)]),
+        (least_squares, 0.01, [(5, 5)]),
+        (refined, 0.01, [(6, 20), (3, 20)]),
+        (automatic, 0.6, [(5, 20)]),
     ],
 )
-def test_a_start_before_moves_has_fewer_iterations_if_few_cells_are_stored(
-    start, alpha, iterations, monkeypatch
+def test_a_start_before_moves_has_more_components_and_fewer_iterations_if_few_cells_are_stored(
+    start, alpha, asked, monkeypatch
 ):
     observations, model = planted(40, 30, 3, alpha, 1, tokens=3.0)[2], small_model((40, 30), 3, learned=True)
-    asked, real = [], alternating.fit_reports
+    found, real = [], alternating.fit_reports
 
     def fit_reports(*arguments):
-        asked.append(arguments[4])
+        found.append((arguments[1], arguments[4]))
         return real(*arguments)
 
     monkeypatch.setattr(alternating, "fit_reports", fit_reports)
-    Moving(gibbs, 1).init(observations, model, STREAMS, SERIAL, start)
-    assert asked == iterations
-    asked.clear()
+    begun = Moving(gibbs, 1).init(observations, model, STREAMS, SERIAL, start)
+    assert found == asked
+    n_begun = 3 if start is refined else 4
+    assert [factor.shape for factor in begun.factors] == [(40, n_begun), (30, n_begun)]
+    assert [hypers.shape[1] for hypers in begun.hypers] == [n_begun] * 2
+    assert all(factor.min() > 0.0 for factor in begun.factors)
+    found.clear()
     gibbs.init(observations, model, STREAMS, SERIAL, start)
-    assert asked == [20, 20]
+    assert found == [(6, 20), (3, 20)]
+
+
+@pytest.mark.parametrize(
+    ("k", "shape", "expected"), [(2, (40, 30), 3), (30, (40, 60), 40), (30, (9, 60), 30)]
+)
+def test_a_chain_begins_with_half_more_components_as_far_as_data_allow(k, shape, expected):
+    assert moves.n_begun(small_model(shape, k), shape) == expected
+
+
+def test_the_components_of_a_start_are_merged_in_two_moves():
+    observations, model = planted(40, 30, 12, 0.5, seed=1)[2], small_model((40, 30), 12, learned=True)
+    for n_moves, expected in ((1, [18, 12]), (2, [18, 14, 12]), (3, [18, 14, 12, 12])):
+        moving = Moving(gibbs, n_moves)
+        state, sizes = moving.init(observations, model, STREAMS, SERIAL), []
+        for sweep in range(n_moves * SWEEPS + 1):
+            if sweep % SWEEPS == 0:
+                sizes.append(state.factors[1].shape[1])
+            state, _ = moving.step(state, observations, model, STREAMS, SERIAL)
+        assert sizes == expected
+
+
+def test_the_first_move_splits_only_where_the_start_has_no_more_components(monkeypatch):
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    numbers, real = [], moves.split
+
+    def split(*arguments):
+        numbers.append(arguments[5])
+        return real(*arguments)
+
+    monkeypatch.setattr(moves, "split", split)
+    for start, expected in ((automatic, [1]), (refined, [0, 1])):
+        begun = Moving(gibbs, 2).init(observations, model, STREAMS, SERIAL, start)
+        sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS)
+        assert numbers == expected
+        numbers.clear()
 
 
 def test_sweeps_after_the_moves_are_the_sampler_s_own():

@@ -7,7 +7,7 @@ from countveil.engines import blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import starts
 from countveil.inference.starts import tensors
-from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
+from tests.factorizations import CASES, Case, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_facts import dense_target
 from tests.joint import SERIAL, assert_same_bits, draw_reports
 
@@ -107,9 +107,16 @@ def test_starts_are_positive_and_finite_even_without_data_for_them():
             assert factor.min() > 0.0
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("CP 3", True), ("CP 4", True), ("Tucker", False), ("shapes and known", False)]
+)
+def test_products_of_free_vectors_are_mergeable(name, expected):
+    assert tensors.mergeable(model_of(CASES[name])) == expected
+
+
 def test_the_worse_beginnings_drop_out_on_the_way(monkeypatch):
     """Ten beginnings of three iterations; the best three go on for four, and the best of these for sixteen."""
-    model, _, observations = scene("CP 3")
+    model, _, observations = scene("Tucker")
     first = [7.0, 3.0, 9.0, 1.0, 8.0, 6.0, 2.0, 5.0, 4.0, 0.0]  # squared errors; 9, 3 and 6 are the best
     errors = {3: first, 4: {9: 2.0, 3: 1.0, 6: 0.0}, 16: {6: 0.0}}
     ran, seen = [], []
@@ -125,6 +132,48 @@ def test_the_worse_beginnings_drop_out_on_the_way(monkeypatch):
     found = tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL)
     assert ran == [*((i, 3) for i in range(10)), (9, 4), (3, 4), (6, 4), (6, 16)]
     assert_same_bits(tensors.floored(model, seen[6]), found)
+
+
+def test_components_that_can_be_merged_are_twice_as_many_at_first(monkeypatch):
+    model, _, observations = scene("CP 3", k=2)
+    ran, real = [], tensors.improve
+
+    def improve(observations, model, factors, iterations, engine):
+        ran.append((model.n_components, iterations))
+        return real(observations, model, factors, iterations, engine)
+
+    monkeypatch.setattr(tensors, "improve", improve)
+    found = tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL)
+    assert ran == [(4, 3)] * (5 + 2 + 1) + [(2, tensors.ITERATIONS)]
+    assert [factor.shape for factor in found] == [factor.shape for factor in model.factors]
+
+
+def test_merged_factors_keep_the_places_of_their_axes():
+    """A factor of two observed axes, and one whose latent axis comes first."""
+    model = model_of(Case("ijk,kt->ijt", (4, 3, 5), {}))
+    rng = np.random.default_rng(2)
+    factors = [rng.random(factor.shape) for factor in model.factors]
+    doubled = [np.concatenate([factors[0]] * 2, axis=2), np.concatenate([factors[1], 2.0 * factors[1]])]
+    found = tensors.merged_factors(model, doubled)
+    assert [factor.shape for factor in found] == [(4, 3, 2), (2, 5)]
+    expected = 3.0 * np.einsum("ijk,kt->ijt", *factors)
+    np.testing.assert_allclose(np.einsum("ijk,kt->ijt", *found), expected, rtol=1e-9)
+
+
+def test_no_component_stays_with_two_true_ones():
+    """From beginnings with as many components as in the model the errors differ by up to 5%."""
+    rng, shape, k = np.random.default_rng(1), (16, 16, 8), 8
+    case = Case("ak,bk,ck->abc", shape, {})
+    model = model_of(case, k=k)
+    blocks_of = [np.eye(k)[np.arange(n) % k] * rng.gamma(3.0, 1.0, (n, 1)) + 0.01 for n in shape]
+    factors = [*blocks_of[:2], rng.gamma(0.5, 1.0, (shape[2], k))]
+    reports = draw_reports(rates_of(model, factors), alpha_of(case), rng)
+    observations = observe(model, case, reports, np.zeros(shape, dtype=bool))
+    errors = []
+    for seed in range(4):
+        found = list(tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL))
+        errors.append(tensors.improve(observations, model, found, 1, SERIAL))
+    assert np.ptp(errors) < 0.005 * abs(min(errors))
 
 
 def test_a_product_with_the_data_serves_two_rounds_of_each_side(monkeypatch):

@@ -1,9 +1,10 @@
 """Moves of a chain while it is tuned: some components are split, and after a few sweeps pairs are merged.
 
 A chain whose component stands for two true ones, while another fits noise, stays there for thousands of sweeps. A move
-splits the components that gain most, sweeps with these as well, and merges the pairs that lose least. What is drawn
-while a chain is tuned is thrown away, so a move needs no acceptance, and the draws that are kept are of the same chain
-as without moves.
+splits the components that gain most, sweeps with these as well, and merges the pairs that lose least. The first two
+moves have no splits, but begin at a start with half more components: splits find no topic that is spread over many
+components, and of more components one finds it before they are merged. What is drawn while a chain is tuned is thrown
+away, so a move needs no acceptance, and the draws that are kept are of the same chain as without moves.
 """
 
 from typing import Any
@@ -45,7 +46,8 @@ def movable(model: Factorization) -> bool:
 class Moving:
     """A sampler whose chains begin with ``moves`` moves, of SWEEPS sweeps each; it is an ``Algorithm`` itself.
 
-    Between a split and the merging that follows, its states have more components than the model.
+    Between a split and the merging that follows, its states have more components than the model. The start has more
+    already, which takes the first two moves to merge, without a split.
     """
 
     def __init__(self, algorithm: Algorithm, moves: int) -> None:
@@ -61,9 +63,10 @@ class Moving:
         engine: Engine,
         start: Start = automatic,
     ) -> Any:
-        """The sampler's own, at a start that leaves to the moves what they do better."""
-        begin = before_moves if self.moves and start in (automatic, least_squares) else start
-        return self.algorithm.init(observations, model, streams, engine, begin)
+        """The sampler's own, with more components than the model if the start is ours."""
+        if self.moves and start in (automatic, least_squares):
+            model, start = model.with_components(n_begun(model, observations.shape)), before_moves
+        return self.algorithm.init(observations, model, streams, engine, start)
 
     def step(
         self, state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
@@ -71,17 +74,39 @@ class Moving:
         """One sweep, after a split where a move begins, and before the merging where it ends."""
         if state.sweep >= self.moves * SWEEPS:
             return self.algorithm.step(state, observations, model, streams, engine)
-        if state.sweep % SWEEPS == 0:
+        if n_components(state, model) == model.n_components:
             state = widened(state, observations, model, streams, engine)
-        wide = model.with_components(n_wide(model))
+        wide = model.with_components(n_components(state, model))
         state, info = self.algorithm.step(state, observations, wide, streams, engine)
         if state.sweep % SWEEPS == 0:
-            state = narrowed(state, observations, model, wide, engine)
+            last = state.sweep == self.moves * SWEEPS
+            target = model if last else model.with_components(n_left(model, wide))
+            state = narrowed(state, observations, target, wide, engine)
         return state, info
 
 
+def n_components(state: Any, model: Factorization) -> int:
+    """How many components a state has."""
+    axis = model.factors[0].axes.index(model.spec.latent)
+    return int(state.factors[0].shape[axis])
+
+
+def n_begun(model: Factorization, shape: tuple[int, int]) -> int:
+    """How many components there are before the first merging: half more than in the model, as far as data allow."""
+    more = min(model.n_components + max(1, model.n_components // 2), *shape)
+    return max(model.n_components, more)
+
+
+def n_left(model: Factorization, wide: Factorization) -> int:
+    """How many components a merging leaves: as many as after a split where there were more, else as in the model.
+
+    If all that are too many were merged at once, those that fit noise would make a large one, which topics join.
+    """
+    return n_wide(model) if wide.n_components > n_wide(model) else model.n_components
+
+
 def n_wide(model: Factorization) -> int:
-    """How many components there are during a move."""
+    """How many components there are after a split."""
     return model.n_components + max(1, model.n_components // SHARE)
 
 

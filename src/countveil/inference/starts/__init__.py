@@ -9,13 +9,11 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
-from countveil.inference.starts.alternating import MIN_ITERATIONS, least_squares_start
+from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
 from countveil.inference.starts.multiplicative import multiplicative_start
 from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization
-
-ITERATIONS_IF_ALL_STORED = 200  # before moves, in proportion to the stored cells
 
 Start = Callable[[Observations, Factorization, np.random.Generator, Engine], Arrays]
 
@@ -41,15 +39,10 @@ def least_squares(
 def before_moves(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """``least_squares`` of a product of two with fewer iterations if few cells are stored, since moves follow.
-
-    An iteration costs as much for any share of the cells, and a sweep in proportion to it: the start is to cost no more
-    than about 15 sweeps.
-    """
-    assert model.product_of_two
-    share = observations.reports.size / float(np.prod(observations.shape))
-    most = max(MIN_ITERATIONS, int(ITERATIONS_IF_ALL_STORED * share))
-    return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine, most))
+    """``least_squares`` of a product of two with more components than are wanted: sweeps and moves follow."""
+    return model.of_matrices(
+        *least_squares_start(observations, model.n_components, rng, engine, fit_before_moves)
+    )
 
 
 def spectral(

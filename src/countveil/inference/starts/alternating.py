@@ -22,6 +22,7 @@ MIN_ITERATIONS, MAX_ITERATIONS = 15, 60
 VISITS = 1 << 26  # of stored entries, as far as these bounds allow: about 2 s of a processor
 SWEEPS = 5
 MANY = 2  # times the components are fitted, then merged
+ITERATIONS_IF_ALL_STORED = 66  # before moves, in proportion to the stored cells
 FLOOR = 0.01  # of entries, relative to typical ones, so that no factor starts at zero
 TINY = 1e-300  # keeps divisors positive
 START_ENTRIES = 1 << 25  # stored entries; of larger data phi is fitted to a random part of the rows
@@ -31,27 +32,30 @@ COLUMNS_AT_ONCE = 256  # rows of phi that one thread updates
 # From (theta, phi) to (a better theta, T^T theta, theta^T theta).
 HalfStep = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
+Fit = Callable[[Observations, int, np.random.Generator, Engine], tuple[np.ndarray, np.ndarray]]
+
 
 def least_squares_start(
     observations: Observations,
     n_components: int,
     rng: np.random.Generator,
     engine: Engine,
-    most: int = MAX_ITERATIONS,
+    fit: Fit | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
 
-    ``most`` is how many iterations there are at most. For very large data phi is fitted to a random part of the rows,
-    and theta to all rows given phi.
+    ``fit`` is ``fit_and_merge`` by default. For very large data phi is fitted to a random part of the rows, and theta
+    to all rows given phi.
     """
+    fit = fit or fit_and_merge
     n_rows, n_entries = observations.shape[0], int(observations.indptr[-1])
     if n_entries > START_ENTRIES:
         n_taken = max(n_rows * START_ENTRIES // n_entries, 1)
         taken = observations.take(np.sort(rng.choice(n_rows, n_taken, replace=False)))
-        phi = fit_and_merge(taken, n_components, rng, engine, most)[1]
+        phi = fit(taken, n_components, rng, engine)[1]
         theta = project(observations, phi, np.zeros((n_rows, n_components)), engine)
     else:
-        theta, phi = fit_and_merge(observations, n_components, rng, engine, most)
+        theta, phi = fit(observations, n_components, rng, engine)
     floor = np.sqrt(FLOOR * facts_of(observations).mean_count / n_components)
     theta, phi = balanced(theta, phi)
     return np.maximum(theta, floor), np.ascontiguousarray(np.maximum(phi, floor))
@@ -65,23 +69,34 @@ def balanced(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def fit_and_merge(
-    observations: Observations,
-    n_components: int,
-    rng: np.random.Generator,
-    engine: Engine,
-    most: int = MAX_ITERATIONS,
+    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nonnegative (theta (D, K), phi (V, K)) by least squares with more components, which are then merged.
 
     A third of the iterations, with twice the components, cost as much as two thirds.
     """
     many = min(MANY * n_components, *observations.shape)
-    iterations = min(affordable(observations), most)
+    iterations = affordable(observations)
     if many <= n_components:
         return fit_reports(observations, n_components, rng, engine, iterations)
     third = iterations // (MANY + 1)
     found = merged(*fit_reports(observations, many, rng, engine, third), n_components)
     return fit_reports(observations, n_components, rng, engine, third, found)
+
+
+def fit_before_moves(
+    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with a third more components and few iterations, of which none follows the merging.
+
+    Sweeps and moves follow instead. An iteration costs as much for any share of the cells, and a sweep in proportion
+    to it: the start is to cost no more than about ten sweeps.
+    """
+    many = max(n_components, min(n_components * 4 // 3, *observations.shape))
+    share = observations.reports.size / float(np.prod(observations.shape))
+    most = max(MIN_ITERATIONS // (MANY + 1), int(ITERATIONS_IF_ALL_STORED * share))
+    iterations = min(affordable(observations) // (MANY + 1), most)
+    return merged(*fit_reports(observations, many, rng, engine, iterations), n_components)
 
 
 def affordable(observations: Observations) -> int:

@@ -2,12 +2,19 @@
 
 Least squares from random factors often gives one component to two true ones, and two to another; it does not recover.
 With twice as many components each true one gets one or several of its own. Then, again and again, the pair is merged
-whose sum is nearest to a product of two vectors: the square of its second singular value is lost.
+whose sum is nearest to a product of two vectors: the square of its second singular value is lost. Components of tensors
+are products of three vectors or more, and the nearest product to a pair's sum is found by a power iteration.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 ROUNDS = 5  # of the power iteration for a pair's leading singular vectors
+TENSOR_ROUNDS = 10  # of the power iteration for the product nearest to two
+BEGUN = (
+    0.1  # weight of the smaller of two at its beginning; with equal weights it would stay between equal ones
+)
 TINY = 1e-300  # keeps divisors positive
 
 
@@ -50,3 +57,42 @@ def leading_pair(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.nda
         u /= max(float(np.sqrt(u @ u)), TINY)
         v = phi @ (theta.T @ u)
     return u, v
+
+
+def merged_products(factors: Sequence[np.ndarray], n_components: int) -> list[np.ndarray]:
+    """Factors (n, K) of the components that are left, each of which is a product with one vector per factor."""
+    length = np.array([np.sqrt((factor**2).sum(axis=0)) for factor in factors])
+    units = [factor / np.maximum(own, TINY) for factor, own in zip(factors, length, strict=True)]
+    size, gram = length.prod(axis=0), np.array([unit.T @ unit for unit in units])
+    lost = np.full(gram.shape[1:], np.inf)
+    alive, i, j = np.arange(size.size), *np.triu_indices(size.size, 1)
+    while alive.size > n_components:
+        lost[i, j] = lost[j, i] = nearest_products(size[[i, j]], gram[:, i, j])[0]
+        pair = alive[list(np.unravel_index(int(np.argmin(lost[np.ix_(alive, alive)])), (alive.size,) * 2))]
+        _, new, weights = nearest_products(size[pair, None], gram[:, pair[:1], pair[1:]])
+        first, size[pair[0]] = pair[0], new[0]
+        for unit, own, two in zip(units, gram, weights, strict=True):
+            unit[:, first] = unit[:, pair] @ two[:, 0]
+            own[first] = own[:, first] = unit[:, first] @ unit
+        alive = alive[alive != pair[1]]
+        j = alive[alive != first]
+        i = np.full(j.size, first)
+    return [np.ascontiguousarray(unit[:, alive] * size[alive] ** (1.0 / len(units))) for unit in units]
+
+
+def nearest_products(size: np.ndarray, cosine: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(squared errors (P,), sizes (P,), weights (M, 2, P)) of the products nearest to the sums of P pairs of products.
+
+    Products have (2, P) sizes, and M vectors of length one, with (M, P) products of a pair's. A vector of the nearest
+    one has these weights of the pair's; it goes to its optimum given the other vectors, again and again.
+    """
+    larger = size[0] >= size[1]
+    begun = np.where([larger, ~larger], 1.0, BEGUN)
+    weights, new = np.repeat(begun[None], len(cosine), axis=0), size[0]
+    for _ in range(TENSOR_ROUNDS):
+        for m in range(len(cosine)):
+            along = weights + weights[:, ::-1] * cosine[:, None]
+            pull = size * np.delete(along, m, axis=0).prod(axis=0)
+            new = np.sqrt((pull**2).sum(axis=0) + 2.0 * pull.prod(axis=0) * cosine[m])
+            weights[m] = pull / np.maximum(new, TINY)
+    return (size**2).sum(axis=0) + 2.0 * size.prod(axis=0) * cosine.prod(axis=0) - new**2, new, weights

@@ -15,17 +15,19 @@ from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
+from countveil.inference.starts.merging import merged_products
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
-RACE = (
-    (10, 3),
-    (3, 4),
-    (1, 16),
-)  # how many random beginnings, the best so far, go on for how many iterations
+Race = tuple[tuple[int, int], ...]  # how many beginnings, the best so far, go on for how many iterations
+
+RACE: Race = ((10, 3), (3, 4), (1, 16))
+MANY = 2  # times the components are fitted, where they can be merged
+RACE_OF_MANY: Race = ((5, 3), (2, 3), (1, 3))
+ITERATIONS = 10  # after merging
 SWEEPS = 5  # over the entries of a factor, for each gradient
 ROUNDS = 2  # over the factors of one side, for each product with the data
 
@@ -40,17 +42,52 @@ def alternates(model: Factorization) -> bool:
     )
 
 
+def mergeable(model: Factorization) -> bool:
+    """Whether components are products with one vector per factor, so that two can be merged into one."""
+    axes = model.spec.latent
+    return len(axes) == 1 and all(axes in f.axes and f.fixed is None for f in model.factors)
+
+
 def tensor_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Positive factors near the least-squares fit: of several random beginnings, the worse ones drop out on the way."""
-    running = [random_factors(observations, model, rng, engine) for _ in range(RACE[0][0])]
+    """Positive factors near the least-squares fit: the best of several random beginnings.
+
+    Where components can be merged there are twice as many at first, since most beginnings with as many as in the model
+    end with one component for two true ones.
+    """
     with one_blas_thread():
-        for n_left, iterations in RACE:
-            running = running[:n_left]
-            errors = [improve(observations, model, factors, iterations, engine) for factors in running]
-            running = [running[i] for i in np.argsort(errors, kind="stable")]
-    return floored(model, running[0])
+        if not mergeable(model):
+            return floored(model, race(observations, model, RACE, rng, engine))
+        wide = model.with_components(MANY * model.n_components)
+        found = race(observations, wide, RACE_OF_MANY, rng, engine)
+        factors = merged_factors(model, found)
+        improve(observations, model, factors, ITERATIONS, engine)
+    return floored(model, factors)
+
+
+def race(
+    observations: Observations, model: Factorization, plan: Race, rng: np.random.Generator, engine: Engine
+) -> list[np.ndarray]:
+    """The best of several random beginnings; the worse ones drop out on the way."""
+    running = [random_factors(observations, model, rng, engine) for _ in range(plan[0][0])]
+    for n_left, iterations in plan:
+        running = running[:n_left]
+        errors = [improve(observations, model, factors, iterations, engine) for factors in running]
+        running = [running[i] for i in np.argsort(errors, kind="stable")]
+    return running[0]
+
+
+def merged_factors(model: Factorization, factors: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Factors of the model from those of more components."""
+    places = [factor.axes.index(model.spec.latent) for factor in model.factors]
+    last = [np.moveaxis(values, place, -1) for values, place in zip(factors, places, strict=True)]
+    matrices = merged_products([values.reshape(-1, values.shape[-1]) for values in last], model.n_components)
+    shaped = (matrix.reshape(*values.shape[:-1], -1) for matrix, values in zip(matrices, last, strict=True))
+    return [
+        np.ascontiguousarray(np.moveaxis(values, -1, place))
+        for values, place in zip(shaped, places, strict=True)
+    ]
 
 
 def improve(
