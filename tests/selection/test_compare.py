@@ -1,5 +1,7 @@
 """Cross-validation: what is hidden, how it is scored, and that a seed gives the same bits however it is run."""
 
+import errno
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -76,14 +78,14 @@ def test_all_models_have_the_same_folds_and_never_see_them(reports, fitted):
     assert found.rows.size == reports.size - 4
     assert not mask[found.rows, found.columns].any()
     assert len(fitted) == 8
-    hidden = {}
+    hidden = {}  # by the seed, which is that of the fold
     for model, training in fitted:
         unseen = training.cells(found.rows, found.columns)[0] < 0
         assert (training.cells(*np.nonzero(mask))[0] < 0).all()
         (fold,) = np.unique(found.folds[unseen])
         assert (unseen == (found.folds == fold)).all()
-        hidden.setdefault(model.n_topics, []).append(fold)
-    assert sorted(hidden[1]) == sorted(hidden[2]) == [0, 1, 2, 3]
+        hidden.setdefault(model.seed, []).append((fold, model.n_topics))
+    assert sorted(sorted(each) for each in hidden.values()) == [[(f, 1), (f, 2)] for f in range(4)]
     assert data.n_masked == 4
 
 
@@ -252,6 +254,17 @@ def test_the_number_of_topics_that_was_planted_is_found():
 def test_what_makes_no_sense_is_refused(reports, arguments, message):
     with pytest.raises(ValueError, match=message):
         cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), **arguments)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(reports, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("countveil.selection.saving.write", full)
+    data = cv.PrivatizedCounts(reports, ALPHA)
+    with pytest.warns(RuntimeWarning, match=r"kept.npz cannot be written \(No space left on device\)"):
+        found = cv.compare(data, models()[:1], 2, 1, checkpoint=tmp_path / "kept.npz", **SHORT)
+    assert np.isfinite(found.scores).all()
 
 
 def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):

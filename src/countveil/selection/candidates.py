@@ -67,7 +67,8 @@ def candidate(
         matrix = model._given(observed)
         start = start_of(model.start, matrix.model, model._layout(matrix.model.spec), matrix.labels)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"models must be for these data, but {name!r} is not: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"models must be for these data, but {name!r} is not: {error}") from error
     settings = settings_of(model) | {
         "class": type(model).__name__,
         "model": model_facts(matrix.model),

@@ -67,7 +67,7 @@ def compare(
 
     The cells that were seen are dealt at random into folds, at most 200,000 into each. Every model is fitted without
     the cells of a fold, the same for all models, and scored on their reports: the log of the posterior average of
-    P(report | draw), a proper score whatever the likelihood (mathematics, section 13). Models are then compared cell
+    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7). Models are then compared cell
     by cell with the best one. Cells that are masked in the data, or that a model leaves out, such as self-loops, are
     not scored. Of an undirected network each pair is one cell, hidden on both sides of the diagonal.
 
@@ -80,7 +80,8 @@ def compare(
             keeps the models' own.
         threads: how many fits to make at once; None takes all cores. Does not change the result.
         progress: as for the models.
-        checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it.
+        checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it. One that cannot
+            be written is a warning.
 
     Raises:
         TypeError: models that are not of the library, or data that they do not take.
@@ -111,7 +112,7 @@ def compare(
 
     def save() -> None:
         if path is not None:
-            saving.write(path, mark, done)
+            keep(path, mark, done)
 
     run(problem, done, available_threads() if threads is None else threads, progress, save)
     return comparison_of(problem, done, settled)
@@ -133,6 +134,19 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
     if path.exists() and not resume:
         raise FileExistsError(f"checkpoint {path} exists: resume from it, or remove it first")
     return path
+
+
+def keep(path: Path, mark: str, done: dict[Place, Scored]) -> None:
+    """Write the checkpoint; one that cannot be written is told of by a warning, since the fits are worth more."""
+    try:
+        saving.write(path, mark, done)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        warnings.warn(
+            f"checkpoint {path} cannot be written ({reason}): the comparison goes on without it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def problem_of(candidates: list[Candidate], folds: int, seed: int) -> Problem:
@@ -183,7 +197,7 @@ def run(
 
         def collect(finished: Iterable[Future[Scored]]) -> None:
             for future in finished:
-                if not future.cancelled() and futures[future] not in done:
+                if futures[future] not in done:
                     done[futures[future]] = future.result()
                     bar.update(task, completed=len(done))
                     save()
@@ -192,7 +206,7 @@ def run(
             collect(as_completed(futures))
         except BaseException:
             pool.shutdown(cancel_futures=True)
-            collect(futures)
+            collect(each for each in futures if not each.cancelled() and each.exception() is None)
             raise
 
 
