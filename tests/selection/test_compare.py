@@ -233,7 +233,6 @@ def test_the_number_of_topics_that_was_planted_is_found():
     given = [cv.TopicModel(k, likelihood="poisson") for k in (1, 3, 6)]
     found = cv.compare(release, given, 3, 1, draws=20, tune=40)
     assert found.best == "n_topics=3"
-    assert found.simplest == "n_topics=3"
     assert "n_topics=1" not in found.level
 
 

@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
     model: FactorizationEstimator
     differs: dict[str, Any]  # the parameters in which the models differ
     observed: Observations
-    size: int  # entries of all factors, and dispersions: how simple the model is
+    size: int  # entries of all factors: about how long a fit takes
     facts: str  # everything that decides its fits
 
 
@@ -74,11 +74,9 @@ def candidate(
         "model": model_facts(matrix.model),
         "start": named_start(start),
     }
-    likelihood = matrix.model.likelihood
-    dispersions = likelihood.start(matrix.first.shape)
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
-        name, model, differs, observed, size + sum(np.size(p) for p in dispersions),
+        name, model, differs, observed, size,
         as_text(settings),
     )  # fmt: skip
 

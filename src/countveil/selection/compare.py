@@ -256,7 +256,6 @@ def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Com
         np.concatenate([cells.columns for cells in problem.folds]),
         np.repeat(numbers, [cells.size for cells in problem.folds]),
         np.array([sum(scored.seconds for scored in own) for own in each]),
-        np.array([candidate.size for candidate in problem.candidates]),
         tuple(candidate.differs for candidate in problem.candidates),
         seed,
         failures,

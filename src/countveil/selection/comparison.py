@@ -25,7 +25,6 @@ class Comparison:
             model, with its standard_error; seconds of all its fits; and the parameters in which the models differ.
         best: the name of the model with the highest score.
         level: the names of the models within two standard errors of the best, which is among them.
-        simplest: the one of these with the fewest components (entries of factors).
         verdict: this in words, with fits that failed.
         scores: (models, cells) log predictive probability of every held-out report; NaN where the model's fit failed.
         rows, columns, folds: (cells,) where these cells are in the data, and the fold that held them out.
@@ -39,7 +38,6 @@ class Comparison:
     columns: np.ndarray
     folds: np.ndarray
     seconds: np.ndarray
-    sizes: np.ndarray
     differs: tuple[Mapping[str, Any], ...]
     seed: int
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +49,7 @@ class Comparison:
         columns: dict[str, Any] = {"model": list(self.names), "score": score}
         gaps = self.scores - self.scores[self.names.index(self.best)]
         columns["difference"] = CELLS * gaps.mean(axis=1)
-        columns["standard_error"] = [CELLS * standard_error(gap, self.rows) for gap in gaps]
+        columns["standard_error"] = [CELLS * standard_error(gap, self.rows, self.columns) for gap in gaps]
         columns["seconds"] = self.seconds
         for name in dict.fromkeys(name for own in self.differs for name in own):
             values = [own.get(name) for own in self.differs]
@@ -69,11 +67,6 @@ class Comparison:
         table = self.table
         near = table["difference"] + LEVEL * table["standard_error"] >= 0.0
         return tuple(table["model"][near])
-
-    @property
-    def simplest(self) -> str:
-        """The model of those level with the best whose factors have the fewest entries."""
-        return min(self.level, key=lambda name: self.sizes[self.names.index(name)])
 
     @cached_property
     def verdict(self) -> str:
@@ -118,14 +111,26 @@ class Comparison:
         return card("Held-out reports, log predictive probability", rows, self.verdict)
 
 
-def standard_error(differences: np.ndarray, groups: np.ndarray) -> float:
-    """The standard error of the mean of cells' differences, where cells of a group depend on each other.
+def standard_error(differences: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> float:
+    """The standard error of the mean of cells' differences, where cells of a row or of a column depend on each other.
 
-    sqrt(G / (G - 1) sum_g (sum of (difference - mean) in g)^2) / n for G groups and n cells.
+    Two-way clustering (Cameron, Gelbach and Miller 2011): the variance by rows plus that by columns less that by cells;
+    never less than any of the three.
+    """
+    by_row, by_column, by_cell = (
+        clustered_variance(differences, groups) for groups in (rows, columns, np.arange(differences.size))
+    )
+    return float(np.sqrt(max(by_row + by_column - by_cell, by_row, by_column, by_cell)))
+
+
+def clustered_variance(differences: np.ndarray, groups: np.ndarray) -> float:
+    """The variance of the mean of cells' differences, where cells of a group depend on each other.
+
+    G / (G - 1) sum_g (sum of (difference - mean) in g)^2 / n^2 for G groups and n cells.
     """
     _, place = np.unique(groups, return_inverse=True)
     sums = np.bincount(place, differences - differences.mean())
-    return float(np.sqrt(sums.size / max(sums.size - 1, 1) * (sums**2).sum()) / differences.size)
+    return float(sums.size / max(sums.size - 1, 1) * (sums**2).sum() / differences.size**2)
 
 
 def listed(names: list[str]) -> str:
