@@ -1,5 +1,8 @@
 """``countveil compare``."""
 
+import inspect
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +29,14 @@ def test_topics_are_compared_and_the_table_and_the_picture_written(here):
     assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
     assert "t.csv exists already" in fails("compare", "r.npz", "--topics", "1,2", *SHORT, "--out", "t.csv")
     assert "p.png exists already" in fails("compare", "r.npz", "--topics", "1,2", "--plot", "p.png")
+
+
+def test_help_states_the_defaults_of_compare(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    said = " ".join(run("compare", "--help").stdout.split())
+    for name, sort in (("draws", "Draws kept"), ("tune", "First sweeps"), ("chains", "Chains")):
+        default = inspect.signature(cv.compare).parameters[name].default
+        assert re.search(rf"{sort} [^\[]*\[default: {default}\]", said), name
 
 
 def test_communities_and_components_have_the_options_of_fits(tmp_path, monkeypatch):

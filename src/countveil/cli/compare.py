@@ -79,9 +79,11 @@ class Length(NamedTuple):
     folds: Annotated[
         int, typer.Option(min=2, help="Folds of the cells; each takes a fit of every model.")
     ] = 5
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each fit [default: few].")] = None
-    tune: Annotated[int | None, typer.Option(min=0, help="First sweeps of each fit [default: few].")] = None
-    chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: one].")] = None
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 12].")] = None
+    tune: Annotated[
+        int | None, typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 60].")
+    ] = None
+    chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 1].")] = None
     seed: Seed = None
     threads: Threads = None
     checkpoint: Annotated[

@@ -30,8 +30,8 @@ from countveil.selection.saving import Place, Scored
 
 DRAWS, TUNE, THIN, CHAINS = 12, 60, 4, 1
 """Short fits. On Reuters, scores after 100 sweeps were up to 1.5 per 1,000 cells below those after 200, more for many
-topics than for few, and ranked them alike. Of draws in a row few are kept: to score all reports for each takes as long as
-up to ten sweeps, and half of the draws lose 0.1."""
+topics than for few, and ranked them alike. Of draws in a row few are kept: to score all reports under one takes as long
+as up to ten sweeps, and half of the draws lose 0.1."""
 
 
 class Problem(NamedTuple):
