@@ -15,7 +15,7 @@ import numpy as np
 import countveil as cv
 from countveil.selection.comparison import clustered_variance, standard_error
 
-SHORT = {"draws": 30, "tune": 30, "threads": 1, "progress": False}
+SHORT = {"draws": 30, "tune": 30, "thin": 2, "threads": 1, "progress": False}
 SAME = 5  # the seed of what stays the same
 ALPHA = np.exp(-1.0)
 

@@ -29,9 +29,9 @@ from countveil.selection.comparison import Comparison
 from countveil.selection.saving import Place, Scored
 
 DRAWS, TUNE, THIN, CHAINS = 12, 60, 4, 1
-"""Short fits. On Reuters, scores after 100 sweeps were up to 1.5 per 1,000 cells below those after 200, more for many
-topics than for few, and ranked them alike. Of draws in a row few are kept: to score all reports under one takes as long
-as up to ten sweeps, and half of the draws lose 0.1."""
+"""Short fits. On one fold of Reuters the same number of topics was best after 50, 100 and 200 sweeps, though scores rose
+by up to 1.5 per 1,000 cells from 100 to 200. Of draws in a row few are kept: to score all reports under one takes as
+long as up to ten sweeps, and half of the draws lost 0.1."""
 
 
 class Problem(NamedTuple):
@@ -77,8 +77,8 @@ def compare(
         models: a list of models, or a dict of them by name. Without names, they are named by what they differ in.
         folds: how many, from 2 on; each is fitted by every model.
         seed: of the folds and the fits, in place of the models' own.
-        draws, tune, thin, chains: as for the models, in their place: short fits rank models as long ones do. None
-            keeps the models' own.
+        draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
+            models' own.
         threads: how many fits to make at once; None takes all cores. Does not change the result.
         progress: as for the models.
         checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it. One that cannot
