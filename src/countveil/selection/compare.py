@@ -30,8 +30,8 @@ from countveil.selection.saving import Place, Scored
 
 DRAWS, TUNE, THIN, CHAINS = 12, 60, 4, 1
 """Short fits. On one fold of Reuters the same number of topics was best after 50, 100 and 200 sweeps, though scores
-rose by up to 1.5 per 1,000 cells from 100 to 200. Of draws in a row few are kept: to score all reports under one takes as
-long as up to ten sweeps, and half of the draws lost 0.1."""
+rose by up to 1.5 per 1,000 cells from 100 to 200. Of draws in a row few are kept: to score all reports under one takes
+as long as up to ten sweeps, and half of the draws lost 0.1."""
 
 
 class Problem(NamedTuple):
