@@ -26,7 +26,7 @@ demo: $(STAMPS)/demo  ## privatize a real corpus, fit it from the noisy counts a
 	$(BIN)/countveil demo
 
 test: $(STAMPS)/test lint types  ## everything that must hold
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(STAMPS)/test
 	$(BIN)/ruff check .

@@ -72,6 +72,9 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
+    "choosing.md": [
+        Instead("--topics 5,10,20,50", "--topics 1,2 --folds 2 --draws 5 --tune 5", SMALL),
+    ],
     "cluster.md": [
         Instead("pip install '.[dask]'", ":", INSTALLS),
         Instead("dask scheduler", ": dask scheduler", "a server: runs until stopped"),
@@ -132,6 +135,7 @@ kept.close()
 """
 GIVEN = {
     "README.md": f"{SURVEY}\nreports, rate, alpha = counts, np.ones(counts.shape), level.alpha",
+    "choosing.md": SURVEY,
     "planning.md": f"{COUNTS}{STUDY}\nfrom scipy import sparse\nsparse.save_npz('pilot.npz', sparse.csr_array(counts))",
     "participants-page.md": f"{STUDY}\nimport json\nfrom countveil.page import strings\n"
     f"Path('de.json').write_text(json.dumps(strings()))\nPath('stored.py').write_text({STORED!r})",

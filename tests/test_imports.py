@@ -20,7 +20,7 @@ PACKAGE = "countveil"
 LAYERS = (
     {"cli"},
     {"experiments"},
-    {"planning", "report"},
+    {"planning", "report", "selection"},
     {"contenders", "plotting"},
     {"estimators", "numpyro", "pymc", "true_counts"},
     {"inference"},

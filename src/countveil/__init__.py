@@ -29,6 +29,7 @@ _HOME_OF = {
     "BlockModel": "countveil.estimators",
     "TensorModel": "countveil.estimators",
     "PoissonFactorization": "countveil.estimators",
+    "compare": "countveil.selection",
     "sample_true_counts": "countveil.true_counts",
     "sample_bursts": "countveil.true_counts",
     "expected_true_counts": "countveil.true_counts",

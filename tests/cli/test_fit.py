@@ -10,6 +10,7 @@ import pytest
 
 import countveil as cv
 from countveil.cli import fit as fits
+from countveil.cli import options
 from countveil.data.networks import above_diagonal
 from countveil.estimators.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
@@ -35,7 +36,7 @@ def test_the_fit_is_a_netcdf_file(here):
 
 
 def test_help_says_what_the_records_of_methods_say():
-    assert in_words() == fits.METHODS.removeprefix("How to fit: ")
+    assert in_words() == options.METHODS.removeprefix("How to fit: ")
     assert fits.CHECKPOINT.endswith(f"with {those('samples')}.")
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.cli.options import read_level
+from countveil.cli.options import read_level, whole_numbers
 from countveil.privacy import PrivacyLevel
 
 
@@ -19,3 +19,9 @@ def test_a_level_is_read_as_exact_decimals():
 def test_what_is_no_level_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         read_level(text)
+
+
+def test_whole_numbers_are_read_from_a_list():
+    assert whole_numbers("topics", "5,10, 20") == [5, 10, 20]
+    with pytest.raises(ValueError, match="topics must be whole numbers separated by commas, got '5,ten'"):
+        whole_numbers("topics", "5,ten")

@@ -4,6 +4,7 @@ from scipy import stats
 
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning, signal_share
+from countveil.inference.predict import log_predictive_of_cells
 from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.count_laws import count_laws, laws_by_draws
@@ -38,6 +39,20 @@ def test_only_seen_cells_can_be_scored():
         fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask), mask)
     with pytest.raises(ValueError, match=r"of the fit, doc x word = \(12, 10\), got \(11, 10\)"):
         fit.log_predictive(cv.PrivatizedCounts(reports[1:], 0.5))
+
+
+@pytest.mark.parametrize("dispersion", ["row", "column"])
+def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
+    _, _, observations, _ = planted(12, 10, 2, 0.5, seed=1, tokens=30.0)
+    fit = cv.TopicModel(2, dispersion=dispersion, **QUICK).fit(observations)
+    every, rng = fit.log_predictive(observations).to_numpy().reshape(12, 10), np.random.default_rng(1)
+    rows, columns = np.divmod(rng.permutation(120)[:25], 10)
+    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    found = log_predictive_of_cells(draws, observations, fit.model_.likelihood, rows, columns)
+    np.testing.assert_allclose(found, every[rows, columns], rtol=1e-12)
+    hidden = observations.hide(rows, columns)
+    with pytest.raises(ValueError, match="got one that is masked at index"):
+        log_predictive_of_cells([], hidden, fit.model_.likelihood, rows, columns)
 
 
 @pytest.mark.parametrize("method", ["gibbs", "em"])

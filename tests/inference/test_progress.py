@@ -56,6 +56,13 @@ def test_an_optimiser_and_the_stochastic_method_show_theirs(notebook):
         assert "sweeps" in words(notebook[-1])
 
 
+def test_a_comparison_shows_its_fits(notebook, recwarn):
+    counts = np.random.default_rng(1).poisson(2.0, (6, 5))
+    cv.compare(cv.PrivatizedCounts(counts, 0.4), [cv.TopicModel(2)], 2, 1, draws=2, tune=2, threads=1)
+    assert re.search(r"comparing ━+ 2/2 fits, ", words(notebook[-1]))
+    assert not recwarn.list
+
+
 def test_a_notebook_is_drawn_a_few_times_a_second_at_most(notebook, monkeypatch):
     clock = iter(np.arange(0.0, 1000.0, 0.01))
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))

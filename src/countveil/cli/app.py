@@ -11,6 +11,7 @@ import typer
 from countveil import __version__
 from countveil.cli.audit import audit_noise
 from countveil.cli.collect import collect_reports
+from countveil.cli.compare import compare_models
 from countveil.cli.demo import demo_app
 from countveil.cli.fit import fit_app
 from countveil.cli.plan import plan_study
@@ -32,6 +33,7 @@ app.command("collect")(collect_reports)
 app.command("audit")(audit_noise)
 app.command("receive")(receive_reports)
 app.command("plan")(plan_study)
+app.command("compare")(compare_models)
 app.command("report")(report)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)

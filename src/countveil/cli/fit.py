@@ -8,7 +8,19 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Force, Threads, read_dispersion
+from countveil.cli.options import (
+    Dispersion,
+    Force,
+    LikelihoodName,
+    MethodName,
+    Seed,
+    SelfLoops,
+    Shape,
+    Threads,
+    Undirected,
+    read_dispersion,
+    whole_numbers,
+)
 from countveil.cli.outputs import check_free
 from countveil.cli.say import say
 from countveil.privacy import Release
@@ -17,6 +29,7 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
+    from countveil.data.observations import PrivatizedCounts
     from countveil.data.release_files import ReleaseFiles
     from countveil.estimators.base import FactorizationEstimator
     from countveil.models.layout import Part
@@ -29,41 +42,19 @@ ReleaseFile = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
-# What the records of methods say, in their words: the records take long to import, and help must not wait for them.
-METHODS = (
-    'How to fit: "gibbs" samples the posterior, exactly as the draws grow. "augmented-gibbs" samples it as '
-    'published, with auxiliary variables for the noise: slower. "cavi" approximates it by independent gammas: '
-    'fast, and good where counts are dense. "bessel-cavi" approximates it as published, with a point mass for the '
-    'Bessel variable. "svi" learns an approximation from batches of rows, for very large data (topics and '
-    'tensors). "em" finds one point estimate, fast and steady, and says nothing about uncertainty.'
-)
 CHECKPOINT = "File to save the chains to as they run, with method 'gibbs' or method 'augmented-gibbs'."
 
 
 class Sampling(NamedTuple):
     """Options of every fit: how to fit, and with what."""
 
-    method: Annotated[str, typer.Option(help=METHODS)] = "gibbs"
-    likelihood: Annotated[
-        str | None,
-        typer.Option(
-            help='"poisson", or "negative-binomial" for counts that come in bursts '
-            "[default: the latter with method gibbs, the former with others]."
-        ),
-    ] = None
-    dispersion: Annotated[
-        str | None,
-        typer.Option(
-            help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
-            "such as 0.6 [default: global]."
-        ),
-    ] = None
+    method: MethodName = "gibbs"
+    likelihood: LikelihoodName = None
+    dispersion: Dispersion = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
     tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")
-    ] = None
+    seed: Seed = None
     threads: Threads = None
     scheduler: Annotated[
         str | None,
@@ -134,12 +125,8 @@ def fit_blocks(
     output: Output,
     *,
     communities: Annotated[int, typer.Option(min=1, help="Number of communities C.")] = 5,
-    undirected: Annotated[
-        bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
-    ] = False,
-    self_loops: Annotated[
-        bool, typer.Option("--self-loops", help="Counts of actors with themselves are data too.")
-    ] = False,
+    undirected: Undirected = False,
+    self_loops: SelfLoops = False,
     sampling: Sampling,
     actors: Annotated[int, typer.Option(min=1, help="Actors to print of each community.")] = 8,
     saving: Saving,
@@ -173,13 +160,7 @@ def fit_tensor(
     modes: Annotated[
         str | None, typer.Option(help="Names of the axes, separated by commas [default: mode0,mode1,...].")
     ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            help="Lengths of the axes, rows first, separated by commas [default: read from the columns' names, as "
-            "count_table writes them]."
-        ),
-    ] = None,
+    shape: Shape = None,
     sampling: Sampling,
     entries: Annotated[int, typer.Option(min=1, help="Entries to print of each component's modes.")] = 5,
     saving: Saving,
@@ -193,11 +174,9 @@ def fit_tensor(
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
     data = ready(release, output, saving)
-    from countveil.data.observations import PrivatizedCounts
     from countveil.estimators import TensorModel
 
-    whole = PrivatizedCounts.from_release(data) if isinstance(data, Release) else data.unpacked()
-    tensor = whole.folded(None if shape is None else whole_numbers(shape))
+    tensor = folded(data, shape)
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     model = TensorModel(components, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
@@ -206,12 +185,12 @@ def fit_tensor(
     finish(model, output)
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Whole numbers separated by commas."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"shape must be whole numbers separated by commas, got {text!r}") from None
+def folded(data: "Release | ReleaseFiles", shape: str | None) -> "PrivatizedCounts":
+    """A release of a matrix as the tensor that it stands for."""
+    from countveil.data.observations import PrivatizedCounts
+
+    whole = PrivatizedCounts.from_release(data) if isinstance(data, Release) else data.unpacked()
+    return whole.folded(None if shape is None else whole_numbers("shape", shape))
 
 
 def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFiles":
@@ -223,6 +202,11 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
         raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
     if saving.checkpoint is not None:
         check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
+    return read_release(release)
+
+
+def read_release(release: Path) -> "Release | ReleaseFiles":
+    """A release, or those of a folder; says so if its noise is simulated."""
     if not release.exists():
         raise FileNotFoundError(f"no release at {release}")
     from countveil.data.release_files import ReleaseFiles

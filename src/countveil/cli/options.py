@@ -6,6 +6,44 @@ import typer
 
 from countveil.privacy import PrivacyLevel
 
+# What the records of methods say, in their words: the records take long to import, and help must not wait for them.
+METHODS = (
+    'How to fit: "gibbs" samples the posterior, exactly as the draws grow. "augmented-gibbs" samples it as '
+    'published, with auxiliary variables for the noise: slower. "cavi" approximates it by independent gammas: '
+    'fast, and good where counts are dense. "bessel-cavi" approximates it as published, with a point mass for the '
+    'Bessel variable. "svi" learns an approximation from batches of rows, for very large data (topics and '
+    'tensors). "em" finds one point estimate, fast and steady, and says nothing about uncertainty.'
+)
+
+MethodName = Annotated[str, typer.Option(help=METHODS)]
+LikelihoodName = Annotated[
+    str | None,
+    typer.Option(
+        help='"poisson", or "negative-binomial" for counts that come in bursts '
+        "[default: the latter with method gibbs, the former with others]."
+    ),
+]
+Dispersion = Annotated[
+    str | None,
+    typer.Option(
+        help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
+        "such as 0.6 [default: global]."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
+Undirected = Annotated[
+    bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
+]
+SelfLoops = Annotated[
+    bool, typer.Option("--self-loops", help="Counts of actors with themselves are data too.")
+]
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        help="Lengths of the axes, rows first, separated by commas [default: read from the columns' names, as "
+        "count_table writes them]."
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
 ]
@@ -26,3 +64,11 @@ def read_dispersion(text: str | None) -> str | float | None:
         return None if text is None else float(text)
     except ValueError:
         return text
+
+
+def whole_numbers(name: str, text: str) -> list[int]:
+    """Whole numbers separated by commas; raises ValueError, which names the option."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be whole numbers separated by commas, got {text!r}") from None

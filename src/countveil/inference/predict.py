@@ -8,6 +8,8 @@ from scipy.special import logsumexp
 
 from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
+from countveil.kernels.entries import Entries
+from countveil.kernels.rates import stored_rates
 from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import Likelihood, parameters_at, parameters_of_rows
@@ -31,12 +33,7 @@ def pointwise_log_likelihood(
     Raises:
         ValueError: a cell that is masked in the observations.
     """
-    (reports, level), noise = observations.cells(rows, columns), observations.noise
-    if (reports < 0).any():
-        first = int(np.argmax(reports < 0))
-        raise ValueError(
-            f"cells must be seen in X, got one that is masked at index ({rows[first]}, {columns[first]})"
-        )
+    (reports, level), noise = seen_cells(observations, rows, columns), observations.noise
     return np.stack(
         [
             report_scores(
@@ -50,6 +47,51 @@ def pointwise_log_likelihood(
             for (theta, phi), parameters in draws
         ]
     )
+
+
+def seen_cells(
+    observations: Observations, rows: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(max(report, 0), noise level) of the given cells; raises ValueError for one that is masked."""
+    reports, level = observations.cells(rows, columns)
+    if (reports < 0).any():
+        first = int(np.argmax(reports < 0))
+        raise ValueError(
+            f"cells must be seen in X, got one that is masked at index ({rows[first]}, {columns[first]})"
+        )
+    return reports, level
+
+
+def log_predictive_of_cells(
+    draws: Laws,
+    observations: Observations,
+    likelihood: Likelihood,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> np.ndarray:
+    """(cells,) log of the mean over draws of P(max(report, 0)) in the given cells, with one draw in memory at a time.
+
+    Raises:
+        ValueError: a cell that is masked in the observations.
+    """
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    reports, level = seen_cells(observations, rows, columns)
+    n_rows, noise = observations.shape[0], observations.noise
+    indptr = np.searchsorted(rows, np.arange(n_rows + 1))
+    unread = np.zeros(n_rows)
+    entries = Entries(
+        indptr, columns.astype(np.int32), np.zeros(rows.size, np.int16), np.empty(0), unread, unread
+    )
+    total, rates, n_draws = np.full(rows.size, -np.inf), np.empty(rows.size), 0
+    for (theta, phi), parameters in draws:
+        stored_rates(entries, np.ascontiguousarray(theta), np.ascontiguousarray(phi), rates)
+        law = law_of(noise, likelihood, parameters)
+        np.logaddexp(total, report_scores(law, rows, columns, reports, level, rates), out=total)
+        n_draws += 1
+    found = np.empty(rows.size)
+    found[order] = total - np.log(n_draws)
+    return found
 
 
 def log_predictive(scores: xr.DataArray) -> xr.DataArray:

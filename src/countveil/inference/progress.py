@@ -20,12 +20,15 @@ WIDTH = 110
 LOOK = '<pre style="white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,monospace">{code}</pre>'
 
 
-def progress_bar(show: bool | None) -> Progress:
-    """A progress display; None shows it where somebody can watch (on stderr of a terminal, or in a notebook)."""
+def progress_bar(show: bool | None, unit: str = "sweeps") -> Progress:
+    """A progress display; None shows it where somebody can watch (on stderr of a terminal, or in a notebook).
+
+    ``unit`` says what is counted.
+    """
     console = Console(stderr=True)
     if console.is_jupyter and show is not False:
-        return NotebookProgress(*columns())
-    return Progress(*columns(), console=console, disable=not is_watched(show))
+        return NotebookProgress(*columns(unit))
+    return Progress(*columns(unit), console=console, disable=not is_watched(show))
 
 
 def is_watched(show: bool | None) -> bool:
@@ -34,10 +37,10 @@ def is_watched(show: bool | None) -> bool:
     return show if show is not None else console.is_terminal or console.is_jupyter
 
 
-def columns() -> list[ProgressColumn]:
+def columns(unit: str = "sweeps") -> list[ProgressColumn]:
     """What is shown for each task."""
     return [
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps,"),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(f"{unit},"),
         TimeRemainingColumn(), TextColumn("left  {task.fields[score]}"),
     ]  # fmt: skip
 

@@ -1,8 +1,18 @@
 """Pictures of fits, as matplotlib functions that return axes (extra ``plots``)."""
 
+from countveil.plotting.comparisons import differences
 from countveil.plotting.curves import privacy_utility
 from countveil.plotting.factors import prevalence, topics
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.posterior import trace, true_counts
 
-__all__ = ["block_matrix", "network", "prevalence", "privacy_utility", "topics", "trace", "true_counts"]
+__all__ = [
+    "block_matrix",
+    "differences",
+    "network",
+    "prevalence",
+    "privacy_utility",
+    "topics",
+    "trace",
+    "true_counts",
+]

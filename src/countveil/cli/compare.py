@@ -1,0 +1,167 @@
+"""``countveil compare``: how many topics, communities or components, by held-out reports."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.fit import ReleaseFile, folded, read_release
+from countveil.cli.option_groups import with_option_groups
+from countveil.cli.options import (
+    Dispersion,
+    Force,
+    LikelihoodName,
+    MethodName,
+    Seed,
+    SelfLoops,
+    Shape,
+    Threads,
+    Undirected,
+    read_dispersion,
+    whole_numbers,
+)
+from countveil.cli.outputs import check_free
+from countveil.cli.say import say
+
+if TYPE_CHECKING:
+    from countveil.estimators.base import FactorizationEstimator
+    from countveil.selection import Comparison
+
+PICTURES = (".png", ".svg", ".pdf")
+NUMBERS = "separated by commas, such as 5,10,20,50."
+
+
+class Models(NamedTuple):
+    """Options of what to compare: one of the three numbers, and what the models have in common."""
+
+    topics: Annotated[str | None, typer.Option(help=f"Numbers of topics, {NUMBERS}")] = None
+    communities: Annotated[
+        str | None, typer.Option(help=f"Numbers of communities of a network, {NUMBERS}")
+    ] = None
+    components: Annotated[str | None, typer.Option(help=f"Numbers of components of a tensor, {NUMBERS}")] = (
+        None
+    )
+    method: MethodName = "gibbs"
+    likelihood: LikelihoodName = None
+    dispersion: Dispersion = None
+    undirected: Undirected = False
+    self_loops: SelfLoops = False
+    shape: Shape = None
+
+    def made(self, data: Any) -> tuple[Any, list["FactorizationEstimator"]]:
+        """(The data in the models' form, the models); raises ValueError unless one option says their numbers."""
+        from countveil.estimators import BlockModel, TensorModel, TopicModel
+
+        given = {name: getattr(self, name) for name in ("topics", "communities", "components")}
+        asked = [name for name, text in given.items() if text is not None]
+        if len(asked) != 1:
+            raise ValueError(
+                f"one of --topics, --communities and --components must say what to compare, got {len(asked)}"
+            )
+        numbers = whole_numbers(asked[0], given[asked[0]])
+        common: dict[str, Any] = {
+            "method": self.method,
+            "likelihood": self.likelihood,
+            "dispersion": read_dispersion(self.dispersion),
+        }
+        if asked == ["topics"]:
+            return data, [TopicModel(k, **common) for k in numbers]
+        if asked == ["components"]:
+            return folded(data, self.shape), [TensorModel(k, **common) for k in numbers]
+        common |= {"directed": not self.undirected, "self_loops": self.self_loops}
+        return data, [BlockModel(k, **common) for k in numbers]
+
+
+class Length(NamedTuple):
+    """Options of how much work to spend."""
+
+    folds: Annotated[
+        int, typer.Option(min=2, help="Folds of the cells; each takes a fit of every model.")
+    ] = 5
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 12].")] = None
+    tune: Annotated[
+        int | None, typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 60].")
+    ] = None
+    chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 1].")] = None
+    seed: Seed = None
+    threads: Threads = None
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File to keep the scores of finished fits in; needs --seed.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``compare`` takes."""
+        given = self._asdict()
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@plain_errors
+@with_option_groups
+def compare_models(
+    release: ReleaseFile,
+    *,
+    models: Models,
+    length: Length,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The table to write (.csv).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="The picture to write (.png, .svg or .pdf).")] = None,
+    force: Force = False,
+) -> None:
+    """Compare numbers of topics, communities or components by how well they predict reports that they did not see.
+
+    Every model is fitted without a fifth of the cells, five times, and scored on the reports in these. Prints the mean
+    log predictive probability of 1,000 reports, differences from the best model with standard errors, and which models
+    are level with it.
+
+    Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
+    """
+    if out is not None:
+        if out.suffix.lower() != ".csv":
+            raise ValueError(f"out must end in .csv, got {out.name}")
+        check_free(out, force, release, length.checkpoint, plot)
+    if plot is not None:
+        if plot.suffix.lower() not in PICTURES:
+            raise ValueError(f"plot must end in one of {', '.join(PICTURES)}, got {plot.name}")
+        check_free(plot, force, release, length.checkpoint)
+    data, candidates = models.made(read_release(release))
+    from countveil.files import write_csv
+    from countveil.selection import compare
+
+    found = compare(data, candidates, **length.arguments())
+    print_table(found)
+    say(found.verdict)
+    if out is not None:
+        write_csv(found.table, out)
+        say(f"Wrote {out}.")
+    if plot is not None:
+        write_plot(found, plot)
+        say(f"Wrote {plot}.")
+
+
+def print_table(found: "Comparison") -> None:
+    """One row per model."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from countveil.console import console
+
+    title = "Log predictive probability of 1,000 held-out reports"
+    table = Table(title=Text(title), title_justify="left", header_style="")
+    for heading in ("model", "score", "difference", "standard error", "seconds"):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    columns = found.table[["model", "score", "difference", "standard_error", "seconds"]]
+    for name, score, difference, error, seconds in columns.itertuples(index=False):
+        table.add_row(Text(name), f"{score:.2f}", f"{difference:+.2f}", f"{error:.2f}", f"{seconds:.1f}")
+    console().print(table)
+
+
+def write_plot(found: "Comparison", path: Path) -> None:
+    """Write the differences as a picture, in one step."""
+    from countveil.files import replacing
+    from countveil.plotting import style
+
+    figure = style.new_figure(7.0, 1.0 + 0.28 * len(found.names))
+    found.plot(ax=figure.subplots())
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)

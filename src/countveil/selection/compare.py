@@ -1,0 +1,261 @@
+"""compare: which model predicts reports best that it did not see."""
+
+import os
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from countveil.engines.blas import one_blas_thread
+from countveil.engines.opening import check_engine
+from countveil.engines.threads import available_threads
+from countveil.estimators.checks import check_integer
+from countveil.inference.checkpoint import fingerprint
+from countveil.inference.compiling import compiling_told
+from countveil.inference.diagnostics import FitWarning
+from countveil.inference.folds import Cells, folds_of, is_mirrored
+from countveil.inference.predict import log_predictive_of_cells
+from countveil.inference.progress import progress_bar
+from countveil.selection import saving
+from countveil.selection.candidates import Candidate, candidates_of
+from countveil.selection.comparison import Comparison
+from countveil.selection.saving import Place, Scored
+
+DRAWS, TUNE, THIN, CHAINS = 12, 60, 4, 1
+"""Short fits. On one fold of Reuters the same number of topics was best after 50, 100 and 200 sweeps, though scores
+rose by up to 1.5 per 1,000 cells from 100 to 200. Of draws in a row few are kept: to score all reports under one takes
+as long as up to ten sweeps, and half of the draws lost 0.1."""
+
+
+class Problem(NamedTuple):
+    """What is to be fitted and scored: every candidate without every fold of cells."""
+
+    candidates: list[Candidate]
+    folds: list[Cells]
+    seeds: list[int]  # of each fold's fits
+    pairs: bool  # whether both cells of a pair of actors are hidden together
+
+    @property
+    def fits(self) -> list[Place]:
+        """All of them; the largest models come first, so that no worker is left with one of them at the end."""
+        order = sorted(range(len(self.candidates)), key=lambda m: -self.candidates[m].size)
+        return [(model, fold) for model in order for fold in range(len(self.folds))]
+
+
+def compare(
+    data: Any,
+    models: Any,
+    folds: int = 5,
+    seed: int | None = None,
+    *,
+    draws: int | None = DRAWS,
+    tune: int | None = TUNE,
+    thin: int | None = THIN,
+    chains: int | None = CHAINS,
+    threads: int | None = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> Comparison:
+    """Cross-validate models on held-out reports: which number of topics, which likelihood, which priors.
+
+    The cells that were seen are dealt at random into folds, at most 200,000 into each. Every model is fitted without
+    the cells of a fold, the same for all models, and scored on their reports: the log of the posterior average of
+    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7). Models are then compared cell
+    by cell with the best one. Cells that are masked in the data, or that a model leaves out, such as self-loops, are
+    not scored. Of an undirected network each pair is one cell, hidden on both sides of the diagonal.
+
+    Args:
+        data: whatever the models' ``fit`` takes.
+        models: a list of models, or a dict of them by name. Without names, they are named by what they differ in.
+        folds: how many, from 2 on; each is fitted by every model.
+        seed: of the folds and the fits, in place of the models' own.
+        draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
+            models' own.
+        threads: how many fits to make at once; None takes all cores. Does not change the result.
+        progress: as for the models.
+        checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it. One that cannot
+            be written is a warning.
+
+    Raises:
+        TypeError: models that are not of the library, or data that they do not take.
+        ValueError: fewer than two folds; no models, or two of one name; data that a model refuses; a checkpoint that
+            is damaged or belongs to another comparison; every fit of every model failed.
+        FileExistsError: the checkpoint exists and ``resume`` is not set.
+        FileNotFoundError: the checkpoint's folder does not exist.
+    """
+    check_integer("folds", folds, 2)
+    for name, value, least in (
+        ("draws", draws, 1),
+        ("tune", tune, 0),
+        ("thin", thin, 1),
+        ("chains", chains, 1),
+        ("threads", threads, 1),
+    ):
+        if value is not None:
+            check_integer(name, value, least)
+    path = checkpoint_path(checkpoint, resume, seed)
+    if seed is not None:
+        check_integer("seed", seed, 0, 10**40 - 1)
+    settled = secrets.randbits(63) if seed is None else int(seed)
+    short = {"draws": draws, "tune": tune, "thin": thin, "chains": chains}
+    problem = problem_of(candidates_of(data, models, short), folds, settled)
+    mark = "" if path is None else mark_of(problem, settled)
+    sizes = {(m, f): problem.folds[f].size for m, f in problem.fits}
+    done = saving.read(path, mark, sizes) if path is not None and path.exists() else {}
+
+    def save() -> None:
+        if path is not None:
+            keep(path, mark, done)
+
+    run(problem, done, available_threads() if threads is None else threads, progress, save)
+    return comparison_of(problem, done, settled)
+
+
+def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, seed: int | None) -> Path | None:
+    """Where finished fits are kept; errors as ``compare``."""
+    if checkpoint is None:
+        if resume:
+            raise ValueError("resume must come with the checkpoint to go on from, got none")
+        return None
+    path = Path(checkpoint)
+    if seed is None:
+        raise ValueError(
+            "checkpoint must come with a seed, by which the fits go on as they began, got seed None"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {path}")
+    if path.exists() and not resume:
+        raise FileExistsError(f"checkpoint {path} exists: resume from it, or remove it first")
+    return path
+
+
+def keep(path: Path, mark: str, done: dict[Place, Scored]) -> None:
+    """Write the checkpoint; one that cannot be written is told of by a warning, since the fits are worth more."""
+    try:
+        saving.write(path, mark, done)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        warnings.warn(
+            f"checkpoint {path} cannot be written ({reason}): the comparison goes on without it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def problem_of(candidates: list[Candidate], folds: int, seed: int) -> Problem:
+    """The folds, and a seed for the fits of each of them: that of all models, so that they differ in nothing else."""
+    observed = list({id(each.observed): each.observed for each in candidates}.values())  # often one for all
+    undirected = any(getattr(each.model, "directed", None) is False for each in candidates)
+    pairs = undirected or any(seen.directed is False or is_mirrored(seen) for seen in observed)
+    of_folds, *of_fits = np.random.SeedSequence(seed).spawn(1 + folds)
+    cells = folds_of(observed, folds, np.random.default_rng(of_folds), pairs)
+    return Problem(
+        candidates, cells, [int(each.generate_state(1, np.uint64)[0] >> 1) for each in of_fits], pairs
+    )
+
+
+def mark_of(problem: Problem, seed: int) -> str:
+    """A digest of the data, the models in their order, the folds and the seed."""
+    settings = {
+        "models": [each.facts for each in problem.candidates],
+        "folds": len(problem.folds),
+        "seed": seed,
+    }
+    return fingerprint(problem.candidates[0].observed, settings)
+
+
+def run(
+    problem: Problem, done: dict[Place, Scored], threads: int, progress: bool | None, save: Callable[[], None]
+) -> None:
+    """Make all fits that are not done yet, side by side, and add what becomes of them to ``done``.
+
+    Ctrl-C waits for the fits under way, so that their scores are saved too.
+    """
+    waiting = [place for place in problem.fits if place not in done]
+    on_cluster = any(check_engine(each.model.engine) for each in problem.candidates)
+    workers = 1 if on_cluster else min(threads, max(1, len(waiting)))
+    with (
+        warnings.catch_warnings(),
+        compiling_told(progress),
+        one_blas_thread(),
+        progress_bar(progress, "fits") as bar,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design
+        warnings.simplefilter("ignore", FitWarning)
+        task = bar.add_task("comparing", total=len(problem.fits), completed=len(done), score="")
+        futures = {pool.submit(attempt, problem, place, threads // workers): place for place in waiting}
+
+        def collect(finished: Iterable[Future[Scored]]) -> None:
+            for future in finished:
+                if futures[future] not in done:
+                    done[futures[future]] = future.result()
+                    bar.update(task, completed=len(done))
+                    save()
+
+        try:
+            collect(as_completed(futures))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            collect(each for each in futures if not each.cancelled() and each.exception() is None)
+            raise
+
+
+def attempt(problem: Problem, place: Place, threads: int) -> Scored:
+    """Fit a model without a fold's cells, and score them; what goes wrong is the result."""
+    started, cells = time.perf_counter(), problem.folds[place[1]]
+    try:
+        scores = held_out_scores(problem, place, threads)
+        failure = "" if np.isfinite(scores).all() else "a score that is not finite"
+    except Exception as error:
+        scores, failure = np.full(cells.size, np.nan), f"{type(error).__name__}: {error}"
+    if failure:
+        failure = f"its fit without fold {place[1] + 1} failed ({failure})"
+        scores = np.full(cells.size, np.nan)
+    return Scored(scores, time.perf_counter() - started, failure)
+
+
+def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
+    """(cells,) log of the posterior average of P(report | draw) of a fold's cells, by the fit that did not see them."""
+    (_, model, _, observed, _, _), cells = problem.candidates[place[0]], problem.folds[place[1]]
+    training = observed.hide(*(cells.both_directions() if problem.pairs else cells))
+    fit = clone(model).set_params(seed=problem.seeds[place[1]], threads=threads, progress=False).fit(training)
+    places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed.mode_shape[1:])], axis=1)
+    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    matrix = fit.data_matrix(observed)
+    return log_predictive_of_cells(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
+
+
+def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Comparison:
+    """What all fits together say; raises ValueError if every model failed in some fold."""
+    numbers = range(len(problem.folds))
+    each = [[done[m, f] for f in numbers] for m in range(len(problem.candidates))]
+    names = tuple(candidate.name for candidate in problem.candidates)
+    failures = {
+        name: next(scored.failure for scored in own if scored.failure)
+        for name, own in zip(names, each, strict=True)
+        if any(scored.failure for scored in own)
+    }
+    if len(failures) == len(names):
+        raise ValueError(
+            f"models must have one that can be fitted, got none: {next(iter(failures.values()))}"
+        )
+    return Comparison(
+        names,
+        np.array([np.concatenate([scored.scores for scored in own]) for own in each]),
+        np.concatenate([cells.rows for cells in problem.folds]),
+        np.concatenate([cells.columns for cells in problem.folds]),
+        np.repeat(numbers, [cells.size for cells in problem.folds]),
+        np.array([sum(scored.seconds for scored in own) for own in each]),
+        tuple(candidate.differs for candidate in problem.candidates),
+        seed,
+        failures,
+    )

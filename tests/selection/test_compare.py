@@ -1,0 +1,273 @@
+"""Cross-validation: what is hidden, how it is scored, and that a seed gives the same bits however it is run."""
+
+import errno
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+import countveil as cv
+from countveil.estimators.base import FactorizationEstimator
+from countveil.selection import compare as comparing_function
+
+ALPHA = 0.4
+SHORT = {"draws": 6, "tune": 4, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def reports():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(rng.gamma(0.5, 6.0, (12, 2)) @ rng.dirichlet(np.full(9, 0.3), 2))
+    return counts + rng.geometric(1 - ALPHA, counts.shape) - rng.geometric(1 - ALPHA, counts.shape)
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """What every fit was given."""
+    seen, fit = [], FactorizationEstimator.fit
+
+    def noted(self, X, *args, **options):
+        seen.append((self, X))
+        return fit(self, X, *args, **options)
+
+    monkeypatch.setattr(FactorizationEstimator, "fit", noted)
+    return seen
+
+
+def models(likelihood=None):
+    return [cv.TopicModel(k, likelihood=likelihood) for k in (1, 2)]
+
+
+def probability(report, rate, p):
+    """P(max(report, 0)), counts summed out one by one; p is 0 for Poisson counts."""
+    y = np.arange(200)
+    counts = stats.poisson.pmf(y, rate) if p == 0.0 else stats.nbinom.pmf(y, -rate / np.log1p(-p), 1.0 - p)
+    noise = (1 - ALPHA) * ALPHA ** np.abs(report - y) if report > 0 else ALPHA**y
+    return counts @ noise / (1 + ALPHA)
+
+
+def test_the_score_is_the_log_of_the_mean_probability_over_draws(reports):
+    data = cv.PrivatizedCounts(reports, ALPHA)
+    found = cv.compare(data, [cv.TopicModel(2, likelihood="poisson"), cv.TopicModel(2)], 3, 5, **SHORT)
+    own = np.flatnonzero(found.folds == 1)
+    mask = np.zeros(reports.shape, dtype=bool)
+    mask[found.rows[own], found.columns[own]] = True
+    assert own.size == mask.sum() == 36
+    seed = int(
+        np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1
+    )  # of this fold's fits
+    for m, likelihood in enumerate(("poisson", "negative-binomial")):
+        fit = cv.TopicModel(2, likelihood=likelihood, chains=1, thin=4, seed=seed, **SHORT)
+        draws = (
+            fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset.isel(chain=0)
+        )
+        theta, phi = draws["theta"].to_numpy().astype(float), draws["phi"].to_numpy().astype(float)
+        p = draws["p"].to_numpy() if m else np.zeros(len(theta))
+        for cell in own:
+            d, v = found.rows[cell], found.columns[cell]
+            each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s]) for s in range(6)]
+            assert found.scores[m, cell] == pytest.approx(np.log(np.mean(each)), rel=1e-6)
+
+
+def test_all_models_have_the_same_folds_and_never_see_them(reports, fitted):
+    mask = np.zeros(reports.shape, dtype=bool)
+    mask[3, :4] = True
+    data = cv.PrivatizedCounts(reports, ALPHA, mask)
+    found = cv.compare(data, models(), 4, 1, **SHORT)
+    assert found.rows.size == reports.size - 4
+    assert not mask[found.rows, found.columns].any()
+    assert len(fitted) == 8
+    hidden = {}  # by the seed, which is that of the fold
+    for model, training in fitted:
+        unseen = training.cells(found.rows, found.columns)[0] < 0
+        assert (training.cells(*np.nonzero(mask))[0] < 0).all()
+        (fold,) = np.unique(found.folds[unseen])
+        assert (unseen == (found.folds == fold)).all()
+        hidden.setdefault(model.seed, []).append((fold, model.n_topics))
+    assert sorted(sorted(each) for each in hidden.values()) == [[(f, 1), (f, 2)] for f in range(4)]
+    assert data.n_masked == 4
+
+
+@pytest.mark.parametrize("model", ["blocks", "any"])
+def test_both_cells_of_an_undirected_pair_are_hidden_together(fitted, model):
+    upper = np.triu(np.random.default_rng(2).poisson(3.0, (7, 7)), 1)
+    data = cv.PrivatizedCounts(upper + upper.T, ALPHA)
+    if model == "blocks":
+        given = [cv.BlockModel(c, directed=False) for c in (1, 2)]
+    else:
+        symmetric = {"shared": {"jd": "ic"}, "symmetric": ["cd"], "method": "gibbs"}
+        given = [cv.PoissonFactorization("ic,jd,cd->ij", {"c": c, "d": c}, **symmetric) for c in (1, 2)]
+    found = cv.compare(data, given, 3, 1, **SHORT)
+    off = found.rows != found.columns
+    assert off.sum() == 21
+    assert (found.rows <= found.columns).all()
+    for _, training in fitted:
+        there = training.cells(found.rows[off], found.columns[off])[0] < 0
+        back = training.cells(found.columns[off], found.rows[off])[0] < 0
+        assert 0 < there.sum() < 21
+        assert (back | ~there).all()
+        if model == "any":
+            assert (back == there).all()
+
+
+def test_directed_pairs_are_cells_of_their_own_and_self_loops_are_not_scored(fitted):
+    counts = np.random.default_rng(2).poisson(3.0, (6, 6))
+    found = cv.compare(
+        cv.PrivatizedCounts(counts, ALPHA),
+        [cv.BlockModel(2), cv.BlockModel(2, self_loops=True)],
+        2,
+        1,
+        **SHORT,
+    )
+    assert list(found.names) == ["self_loops=False", "self_loops=True"]
+    assert found.rows.size == 30
+    assert (found.rows != found.columns).all()
+    back = fitted[0][1].cells(found.columns, found.rows)[0] < 0
+    there = fitted[0][1].cells(found.rows, found.columns)[0] < 0
+    assert (back != there).any()
+
+
+def test_tensors_levels_by_row_and_truncated_sparse_reports(reports):
+    tensor = cv.PrivatizedCounts(reports.reshape(12, 3, 3), ALPHA)
+    found = cv.compare(tensor, [cv.TensorModel(k) for k in (1, 2)], 2, 1, **SHORT)
+    assert found.columns.max() == 8
+    levels = np.linspace(0.2, 0.5, 12)
+    whole = cv.compare(cv.PrivatizedCounts(reports, levels), models("poisson"), 2, 1, **SHORT)
+    positive = sp.csr_array(np.maximum(reports, 0))
+    truncated = cv.compare(cv.PrivatizedCounts(positive, levels), models("poisson"), 2, 1, **SHORT)
+    np.testing.assert_array_equal(whole.scores, truncated.scores)
+
+
+def test_a_seed_gives_the_same_bits_with_any_number_of_workers(reports):
+    data = cv.PrivatizedCounts(reports, ALPHA)
+    one = cv.compare(data, models(), 2, 7, **SHORT)
+    two = cv.compare(data, models(), 2, 7, **SHORT | {"threads": 2})
+    np.testing.assert_array_equal(one.scores, two.scores)
+    other = cv.compare(data, models(), 2, 8, **SHORT)
+    assert (one.scores != other.scores).any()
+    # Nor does a model's score depend on the others, their order or its own seed.
+    alone = cv.compare(data, [cv.TopicModel(2, seed=3, threads=2)], 2, 7, **SHORT)
+    np.testing.assert_array_equal(alone.scores[0], one.scores[1])
+
+
+def test_short_settings_replace_the_models_own_unless_they_are_none(reports, fitted):
+    data = cv.PrivatizedCounts(reports, ALPHA)
+    own = cv.TopicModel(1, draws=3, tune=2, chains=2)
+    cv.compare(data, [own], 2, 1, draws=None, tune=None, chains=None, threads=1)
+    cv.compare(data, [own], 2, 1, draws=4, tune=1, threads=1)
+    found = [(model.draws, model.tune, model.chains) for model, _ in fitted]
+    assert found == [(3, 2, 2)] * 2 + [(4, 1, 1)] * 2
+    assert not hasattr(own, "posterior_")
+
+
+def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, monkeypatch):
+    data, path = cv.PrivatizedCounts(reports, ALPHA), tmp_path / "kept.npz"
+    whole = cv.compare(data, models(), 3, 7, **SHORT)
+    fit, made = FactorizationEstimator.fit, []
+
+    def third_is_interrupted(self, X, *args, **options):
+        made.append(self)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return fit(self, X, *args, **options)
+
+    monkeypatch.setattr(FactorizationEstimator, "fit", third_is_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cv.compare(data, models(), 3, 7, checkpoint=path, **SHORT)
+    with pytest.raises(FileExistsError, match=r"kept.npz exists: resume from it"):
+        cv.compare(data, models(), 3, 7, checkpoint=path, **SHORT)
+    done = len(made)
+    again = cv.compare(data, models(), 3, 7, checkpoint=path, resume=True, **SHORT)
+    assert len(made) - done < 6
+    np.testing.assert_array_equal(again.scores, whole.scores)
+    done = len(made)
+    once_more = cv.compare(data, models(), 3, 7, checkpoint=path, resume=True, **SHORT)
+    assert len(made) == done
+    np.testing.assert_array_equal(once_more.seconds, again.seconds)
+    for other in (
+        lambda: cv.compare(data, models(), 3, 8, checkpoint=path, resume=True, **SHORT),
+        lambda: cv.compare(data, models("poisson"), 3, 7, checkpoint=path, resume=True, **SHORT),
+        lambda: cv.compare(data, models(), 4, 7, checkpoint=path, resume=True, **SHORT),
+        lambda: cv.compare(data, models(), 3, 7, checkpoint=path, resume=True, **SHORT | {"draws": 5}),
+        lambda: cv.compare(
+            cv.PrivatizedCounts(reports + 1, ALPHA), models(), 3, 7, checkpoint=path, resume=True, **SHORT
+        ),
+    ):
+        with pytest.raises(ValueError, match="got that of another comparison"):
+            other()
+
+
+def test_a_fit_that_fails_is_reported_and_not_hidden(reports, monkeypatch):
+    data, fit = cv.PrivatizedCounts(reports, ALPHA), FactorizationEstimator.fit
+
+    def fails(self, X, *args, **options):
+        if self.n_topics == 2:
+            raise FloatingPointError("lost")
+        return fit(self, X, *args, **options)
+
+    monkeypatch.setattr(FactorizationEstimator, "fit", fails)
+    found = cv.compare(data, models(), 2, 1, **SHORT)
+    assert found.best == "n_topics=1"
+    assert found.table.set_index("model")["score"].isna().tolist() == [False, True]
+    assert (
+        "n_topics=2 was not scored: its fit without fold 1 failed (FloatingPointError: lost)."
+        in found.verdict
+    )
+    with pytest.raises(ValueError, match=r"models must have one that can be fitted, got none: .*lost"):
+        cv.compare(data, models()[1:], 2, 1, **SHORT)
+
+
+def test_scores_that_are_not_finite_are_failures(reports, monkeypatch):
+    module = __import__("sys").modules[comparing_function.__module__]
+    monkeypatch.setattr(module, "log_predictive_of_cells", lambda *a: np.full(a[3].size, -np.inf))
+    with pytest.raises(ValueError, match="a score that is not finite"):
+        cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), 2, 1, **SHORT)
+
+
+def test_the_number_of_topics_that_was_planted_is_found():
+    rng = np.random.default_rng(4)
+    topics = np.kron(np.eye(3), np.full(6, 1 / 6))
+    counts = rng.poisson(60.0 * rng.dirichlet(np.full(3, 0.2), 40) @ topics)
+    release = cv.simulate_release(counts, cv.PrivacyLevel(2, 1), rng)
+    given = [cv.TopicModel(k, likelihood="poisson") for k in (1, 3, 6)]
+    found = cv.compare(release, given, 3, 1, draws=20, tune=40)
+    assert found.best == "n_topics=3"
+    assert "n_topics=1" not in found.level
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"folds": 1}, "folds must be a whole number of at least 2, got 1"),
+        ({"folds": 2.0}, "folds must be a whole number of at least 2, got 2.0"),
+        ({"draws": 0}, "draws must be a whole number of at least 1, got 0"),
+        ({"thin": 0}, "thin must be a whole number of at least 1, got 0"),
+        ({"tune": -1}, "tune must be a whole number of at least 0, got -1"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"resume": True}, "resume must come with the checkpoint to go on from, got none"),
+        ({"checkpoint": "kept.npz"}, "checkpoint must come with a seed"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(reports, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), **arguments)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(reports, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("countveil.selection.saving.write", full)
+    data = cv.PrivatizedCounts(reports, ALPHA)
+    with pytest.warns(RuntimeWarning, match=r"kept.npz cannot be written \(No space left on device\)"):
+        found = cv.compare(data, models()[:1], 2, 1, checkpoint=tmp_path / "kept.npz", **SHORT)
+    assert np.isfinite(found.scores).all()
+
+
+def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
+    with pytest.raises(FileNotFoundError, match="checkpoint must go to a folder that exists"):
+        cv.compare(
+            cv.PrivatizedCounts(reports, ALPHA), models(), seed=1, checkpoint=tmp_path / "no" / "kept.npz"
+        )
