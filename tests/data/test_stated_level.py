@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data import observations
+from countveil.data import runs
 from countveil.data.stated_level import contradiction_of, tallied
 from countveil.estimators.totals import error_of
 from countveil.inference.diagnostics import FitWarning
@@ -97,8 +97,8 @@ def test_large_data_are_tallied_in_runs_of_rows(monkeypatch):
     rng = np.random.default_rng(7)
     data = cv.PrivatizedCounts(rng.integers(-3, 4, SIZE), 0.5, rng.random(SIZE) < 0.1)
     whole, error = tallied(data), error_of(data)
-    monkeypatch.setattr(observations, "ENTRIES_AT_ONCE", 200)
-    assert [run.stop - run.start for run in data.runs()] != [SIZE[0]]
+    monkeypatch.setattr(runs, "ENTRIES_AT_ONCE", 200)
+    assert [run.stop - run.start for run in runs.runs_of(data)] != [SIZE[0]]
     for got, wanted in zip(tallied(data), whole, strict=True):
         np.testing.assert_array_equal(got, wanted)
     assert error_of(data) == pytest.approx(error, rel=1e-12)

@@ -38,8 +38,6 @@ from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
-ENTRIES_AT_ONCE = 2**14  # that are looked at together where all are
-
 
 class Observations:
     """A matrix of reports with the noise that is on them, held by rows.
@@ -57,8 +55,7 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
-        below_zero: (D, V) sizes of the negative reports, zero where there are none, dense or CSR as the reports came;
-            None where no report is negative, or the cells have been rearranged. Inference has no use for them.
+        below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         simulated: whether a release says that its noise was simulated, and protects nobody.
         directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
             pair has one count; None for all that are no networks, or do not say.
@@ -187,8 +184,7 @@ class Observations:
             else np.zeros(self.columns.size, dtype=np.int64)
             for axes, size in zip((rows, columns), sizes, strict=True)
         )
-        order = np.lexsort((column, row))
-        found = self._copy()
+        order, found = np.lexsort((column, row)), self._copy()
         found.shape, found.below_zero = (math.prod(sizes[0]), math.prod(sizes[1])), None
         counts = np.bincount(row, minlength=found.shape[0])
         found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -214,15 +210,6 @@ class Observations:
             self.level_d[rows],
             self.exposure_d[rows],
         )
-
-    def runs(self) -> Iterator[slice]:
-        """Runs of rows with about ``ENTRIES_AT_ONCE`` stored entries, or one longer row, in order."""
-        first = 0
-        while first < self.shape[0]:
-            wanted = self.indptr[first] + ENTRIES_AT_ONCE
-            stop = max(first + 1, int(np.searchsorted(self.indptr, wanted, side="right")) - 1)
-            yield slice(first, min(stop, self.shape[0]))
-            first = stop
 
     @property
     def row_numbers(self) -> np.ndarray:

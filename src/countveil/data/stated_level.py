@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.observations import Observations
+from countveil.data.runs import runs_of
 from countveil.kernels.entries import MASKED
 from countveil.noise.protocol import Contradiction, Tally
 
@@ -17,7 +18,7 @@ def tallied(data: Observations) -> Tally:
     """Cells by row, or each by itself where levels vary within rows."""
     if data.stores_all:
         return tally_of_cells(data)
-    rows = [tally_of_rows(data, run) for run in data.runs()]
+    rows = [tally_of_rows(data, run) for run in runs_of(data)]
     level, cells, at_most_zero, ones, twos, below = (np.concatenate(each) for each in zip(*rows, strict=True))
     return Tally(level, cells, at_most_zero, ones, twos, None if data.below_zero is None else below)
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from countveil.data.observations import Observations
+from countveil.data.runs import runs_of
 from countveil.estimators.reading import Readable
 from countveil.inference.diagnostics import Totals
 from countveil.inference.facts import facts_of
@@ -34,8 +35,8 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
 
 def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
     """(rows, columns) of the masked cells."""
-    starts = [data.indptr[run.start] for run in data.runs()]
-    found = [np.flatnonzero(data.block(run).reports == MASKED) for run in data.runs()]
+    starts = [data.indptr[run.start] for run in runs_of(data)]
+    found = [np.flatnonzero(data.block(run).reports == MASKED) for run in runs_of(data)]
     entries = np.concatenate([first + each for first, each in zip(starts, found, strict=True)])
     return np.searchsorted(data.indptr, entries, side="right") - 1, data.columns[entries]
 
@@ -44,7 +45,7 @@ def error_of(data: Observations) -> float:
     """The standard error of the reports' total, given the true counts (12.5)."""
     unseen = 0.5 if data.noise is TWO_SIDED_GEOMETRIC else 1.0
     stored = 0.0
-    for run in data.runs():
+    for run in runs_of(data):
         block = data.block(run)
         levels = block.level_e if data.stores_all else np.repeat(block.level_d, np.diff(block.indptr))
         shares = np.where(block.reports > 0, 1.0, np.where(block.reports == MASKED, 0.0, unseen))
