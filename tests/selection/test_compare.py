@@ -58,7 +58,7 @@ def test_the_score_is_the_log_of_the_mean_probability_over_draws(reports):
         np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1
     )  # of this fold's fits
     for m, likelihood in enumerate(("poisson", "negative-binomial")):
-        fit = cv.TopicModel(2, likelihood=likelihood, chains=1, thin=4, seed=seed, **SHORT)
+        fit = cv.TopicModel(2, likelihood=likelihood, chains=1, thin=2, seed=seed, **SHORT)
         draws = (
             fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset.isel(chain=0)
         )

@@ -79,7 +79,7 @@ class Length(NamedTuple):
     folds: Annotated[
         int, typer.Option(min=2, help="Folds of the cells; each takes a fit of every model.")
     ] = 5
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 12].")] = None
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 50].")] = None
     tune: Annotated[
         int | None, typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 60].")
     ] = None
