@@ -33,8 +33,7 @@ def fit():
 def test_topics_have_the_words_and_the_intervals_of_the_chains_that_have_them(fit):
     table = fit.topics(3)
     assert table.columns.tolist() == [
-        *("topic", "support", "prevalence", "prevalence_lower", "prevalence_upper"),
-        *("rank", "word", "probability", "lower", "upper"),
+        *("topic", "support", "prevalence", "rank", "word", "probability", "lower", "upper"),
     ]
     assert table.groupby("topic")["support"].first().tolist() == [1.0, 1.0, 0.75, 0.25]
     phi, theta = (fit.posterior["posterior"][name].to_numpy() for name in ("phi", "theta"))
@@ -50,7 +49,6 @@ def test_topics_have_the_words_and_the_intervals_of_the_chains_that_have_them(fi
         np.testing.assert_allclose(rows["upper"], np.quantile(values, 0.95, axis=0), rtol=1e-6)
         size = np.concatenate([shares[c, :, k] for c, k in np.argwhere(has)])
         np.testing.assert_allclose(rows["prevalence"], size.mean(), rtol=1e-6)
-        np.testing.assert_allclose(rows["prevalence_upper"], np.quantile(size, 0.95), rtol=1e-6)
 
 
 def test_topics_of_the_same_support_go_by_their_size(fit):
@@ -69,18 +67,17 @@ def test_every_kind_of_component_has_support():
     assert ((table["support"] > 0.0) & (table["support"] <= 1.0)).all()
 
 
-def test_a_single_run_and_draws_that_are_not_calibrated_have_no_support(fit):
+def test_a_fit_of_one_chain_has_topics_and_cannot_say_their_support(fit):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(data)
         one = cv.TopicModel(2, **QUICK | {"chains": 1}).fit(data)
-    with pytest.raises(
-        ValueError, match="support goes with calibrated draws, but those of method 'em' are not"
-    ):
-        point.topics()
-    with pytest.raises(ValueError, match="support needs several chains, got 1"):
-        one.topics()
+    for single in (point, one):
+        assert single.topics()["support"].isna().all()
+        assert single.topics()["word"].tolist() == single.top_words(8)["word"].tolist()
+    assert "lower" not in point.topics()
+    assert "uncalibrated_lower" in point.topics(uncalibrated=True)
     for arguments, message in (((0,), "n must be"), ((3, 1.5), "interval must be")):
         with pytest.raises(ValueError, match=message):
             fit.topics(*arguments)

@@ -151,12 +151,12 @@ class BlockModel(FactorizationEstimator):
         found = self.members("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
-    def communities(self, n: int = 8, interval: float = 0.9) -> pd.DataFrame:
+    def communities(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Communities that chains found alike, the best supported first, and what only some of them found.
 
         Columns as in ``TopicModel.topics``, with community and actor for topic and word.
         """
-        found = self.supported("actor", n, interval)
+        found = self.supported("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
 

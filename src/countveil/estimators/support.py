@@ -6,16 +6,17 @@ import numpy as np
 import pandas as pd
 
 from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.parts import HasParts
 from countveil.inference.matching import Matched, matched
-
-COLUMNS = "support", "prevalence", "prevalence_lower", "prevalence_upper"
 
 
 class HasSupport(HasParts):
     """Adds ``supported`` to a fit whose components can be listed."""
 
-    def supported(self, axis: str, n: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    def supported(
+        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
         """The components that the chains found, the best supported first, with their n largest entries along an axis.
 
         Chains of one fit may find different components. Two chains have the same one if it overlaps by at least half
@@ -23,21 +24,17 @@ class HasSupport(HasParts):
         same data would have it, too. Everything else is within these chains, and never an average over components that
         differ.
 
-        Columns: component (numbered from the best supported on; within the same support the largest first), support,
-        prevalence (its share of all expected counts) with prevalence_lower and prevalence_upper, rank, member,
-        probability (the member's share of the component), lower, upper.
+        Columns: component (numbered from the best supported on; within the same support the largest first), support
+        (NaN in a fit of one chain, which cannot say), prevalence (its share of all expected counts), rank, member,
+        probability (the member's share of the component), lower, upper. Where intervals are not calibrated: as in
+        ``members``.
 
         Raises:
-            ValueError: an axis along which nothing can be listed; n or interval out of range; a single chain; a
-                method whose intervals are not calibrated.
+            ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        if self.why_no_intervals:
-            raise ValueError(f"support goes with calibrated draws, but {self.why_no_intervals}")
         each = self._listed_along(axis)
-        if self.posterior["posterior"].sizes["chain"] < 2:
-            raise ValueError("support needs several chains, got 1")
         draws = self._shares(axis).transpose("chain", "draw", each.component, axis)
         shares, names = draws.to_numpy(), draws[axis].to_numpy()
         n_chains, n_draws = shares.shape[:2]
@@ -50,7 +47,10 @@ class HasSupport(HasParts):
         tails = 0.5 - 0.5 * interval, 0.5 + 0.5 * interval
         rows = [described(each, shares, sizes, names, n, tails) for each in found]
         rows.sort(key=lambda one: (-one[0]["support"], -one[0]["prevalence"]))
-        return pd.DataFrame([{"component": i} | row for i, one in enumerate(rows) for row in one])
+        table = pd.DataFrame([{"component": i} | row for i, one in enumerate(rows) for row in one])
+        if n_chains < 2:
+            table["support"] = np.nan
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
 
 def described(
@@ -65,10 +65,10 @@ def described(
     pairs = list(zip(found.chains, found.components, strict=True))
     own = np.concatenate([shares[chain, :, k] for chain, k in pairs]).astype(np.float64)
     size = np.concatenate([sizes[chain, :, k] for chain, k in pairs])
-    mean, (low, high) = own.mean(axis=0), np.quantile(size, tails)
+    mean = own.mean(axis=0)
     top = np.argsort(-mean, kind="stable")[:n]
     lower, upper = np.quantile(own[:, top], tails, axis=0)
-    common = dict(zip(COLUMNS, (found.support, size.mean(), low, high), strict=True))
+    common = {"support": found.support, "prevalence": size.mean()}
     return [
         common
         | {

@@ -75,14 +75,14 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         found = self.members("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
-    def topics(self, n: int = 8, interval: float = 0.9) -> pd.DataFrame:
+    def topics(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Topics that chains found alike, the best supported first, and what only some of them found.
 
-        Columns: topic, support (the share of the chains that have it), prevalence, prevalence_lower, prevalence_upper,
-        rank, word, probability, lower, upper; errors as ``supported``. Its numbers of topics are its own: there may be
-        more of them than ``n_topics``, where chains disagree.
+        Columns: topic, support (the share of the chains that have it), prevalence, rank, word, probability, lower,
+        upper; all else as in ``supported``. Its numbers of topics are its own: there may be more of them than
+        ``n_topics``, where chains disagree.
         """
-        found = self.supported("word", n, interval)
+        found = self.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
