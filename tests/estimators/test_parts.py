@@ -12,7 +12,7 @@ from countveil.inference import posterior
 from countveil.models.layout import Part
 from tests.chronicle import WORDS, YEARS, Chronicle, chronicled
 
-QUICK = {"draws": 8, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+QUICK = {"draws": 8, "tune": 4, "chains": 1, "seed": 1, "threads": 1, "progress": False}
 TENSOR = np.random.default_rng(3).poisson(2.0, (5, 4, 3))
 SQUARE = np.random.default_rng(4).poisson(2.0, (6, 6))
 COLUMNS = ["component", "prevalence", "rank", "member", "probability", "lower", "upper"]

@@ -27,7 +27,30 @@ def fit():
         near = 0.9 * topics[order] + 0.1 * rng.dirichlet(np.ones(SIZE[1]), (DRAWS, 3))
         draws["phi"][chain] = near
         draws["theta"][chain] = rng.gamma(2.0, [[10.0, 5.0, 1.0, 1.0][k] for k in order], (DRAWS, SIZE[0], 3))
+    found._adopt(found.posterior)
     return found
+
+
+def of_topic(fit, topic):
+    """(the draws (n, 3) of a planted topic's own words, its sizes (n,), the share of the chains that have it)."""
+    phi, theta = (fit.posterior["posterior"][name].to_numpy() for name in ("phi", "theta"))
+    shares = theta.sum(axis=2) / theta.sum(axis=(2, 3))[..., None]
+    own = phi[:, :, :, 3 * topic : 3 * topic + 3]
+    has = np.argwhere(own.mean(axis=1).sum(axis=2) > 0.5)  # (chain, K)
+    values = np.concatenate([own[c, :, k] for c, k in has])
+    return values, np.concatenate([shares[c, :, k] for c, k in has]), len(has) / CHAINS
+
+
+def check_rows(fit, rows):
+    """Refuse rows of one topic that are not those of the chains that have it."""
+    topic = WORDS.index(rows["word"].iloc[0]) // 3
+    assert rows["word"].tolist() == WORDS[3 * topic : 3 * topic + 3]
+    values, size, support = of_topic(fit, topic)
+    np.testing.assert_allclose(rows["probability"], values.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(rows["lower"], np.quantile(values, 0.05, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(rows["upper"], np.quantile(values, 0.95, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(rows["prevalence"], size.mean(), rtol=1e-6)
+    return support
 
 
 def test_topics_have_the_words_and_the_intervals_of_the_chains_that_have_them(fit):
@@ -35,20 +58,45 @@ def test_topics_have_the_words_and_the_intervals_of_the_chains_that_have_them(fi
     assert table.columns.tolist() == [
         *("topic", "support", "prevalence", "rank", "word", "probability", "lower", "upper"),
     ]
-    assert table.groupby("topic")["support"].first().tolist() == [1.0, 1.0, 0.75, 0.25]
-    phi, theta = (fit.posterior["posterior"][name].to_numpy() for name in ("phi", "theta"))
-    shares = theta.sum(axis=2) / theta.sum(axis=(2, 3))[..., None]
-    for topic, rows in table.groupby("topic"):
-        assert rows["word"].tolist() == WORDS[3 * topic : 3 * topic + 3]
-        own = phi[:, :, :, 3 * topic : 3 * topic + 3]
-        has = own.mean(axis=1).sum(axis=2) > 0.5  # (chain, K)
-        assert rows["support"].iloc[0] == has.any(axis=1).mean()
-        values = np.concatenate([own[c, :, k] for c, k in np.argwhere(has)])
-        np.testing.assert_allclose(rows["probability"], values.mean(axis=0), rtol=1e-6)
-        np.testing.assert_allclose(rows["lower"], np.quantile(values, 0.05, axis=0), rtol=1e-6)
-        np.testing.assert_allclose(rows["upper"], np.quantile(values, 0.95, axis=0), rtol=1e-6)
-        size = np.concatenate([shares[c, :, k] for c, k in np.argwhere(has)])
-        np.testing.assert_allclose(rows["prevalence"], size.mean(), rtol=1e-6)
+    assert table["support"].iloc[::3].tolist() == [1.0, 1.0, 0.75, 0.25]
+    for _, rows in table.groupby("topic"):
+        assert check_rows(fit, rows) == rows["support"].iloc[0]
+
+
+def test_every_table_numbers_topics_as_the_first_chain_does(fit):
+    every, own = fit.topics(3), fit.top_words(3)
+    phi = fit.posterior["posterior"]["phi"].to_numpy()[0].mean(axis=0)
+    assert own["topic"].unique().tolist() == [0, 1, 2]
+    assert sorted(every["topic"].unique()) == [0, 1, 2, 3]
+    shares = fit.prevalence()
+    for topic, rows in own.groupby("topic"):
+        assert rows["word"].iloc[0] == WORDS[phi[topic].argmax()]
+        check_rows(fit, rows)
+        same = every[every["topic"] == topic].drop(columns="support").reset_index(drop=True)
+        np.testing.assert_array_equal(same.to_numpy(), rows.to_numpy())
+        assert shares["prevalence"][topic] == rows["prevalence"].iloc[0]
+        values = of_topic(fit, WORDS.index(rows["word"].iloc[0]) // 3)
+        np.testing.assert_allclose(shares["lower"][topic], np.quantile(values[1], 0.05), rtol=1e-6)
+        centre = fit.components_[topic, phi[topic].argmax()]
+        np.testing.assert_allclose(centre, values[0][:, 0].mean(), rtol=1e-5)
+    support = fit.support()
+    assert support["component"].tolist() == every["topic"].iloc[::3].tolist()
+    assert support["support"].tolist() == [1.0, 1.0, 0.75, 0.25]
+    np.testing.assert_array_equal(support["prevalence"], every["prevalence"].iloc[::3])
+
+
+def test_new_rows_are_of_the_topics_of_the_chains_that_have_them_all(fit):
+    """Chain 3 has another topic, so that its draws stay out; those of the others are numbered as in the first."""
+    orders = fit._orders()
+    assert sorted(orders) == list(range(3 * DRAWS))
+    phi = fit.posterior["posterior"]["phi"].to_numpy().reshape(-1, 3, SIZE[1])
+    peaks = {tuple(phi[s][order].argmax(axis=1)) for s, order in orders.items()}
+    assert len(peaks) == 1
+    data = cv.PrivatizedCounts(np.eye(SIZE[1], dtype=int)[[0, 3, 6]] * 40, 0.3, column_labels=WORDS)
+    found = fit.transform(data)
+    np.testing.assert_array_equal(
+        np.array(WORDS)[list(peaks.pop())][found.argmax(axis=1)], ["w0", "w3", "w6"]
+    )
 
 
 def test_topics_of_the_same_support_go_by_their_size(fit):
@@ -65,6 +113,25 @@ def test_every_kind_of_component_has_support():
     tensor = cv.PrivatizedCounts(np.random.default_rng(2).poisson(2.0, (4, 3, 2)), 0.3)
     table = cv.TensorModel(2, **QUICK).fit(tensor).supported("mode1", 1)
     assert ((table["support"] > 0.0) & (table["support"] <= 1.0)).all()
+
+
+def test_a_network_is_of_the_chains_that_have_all_communities():
+    """In chain 1 communities have other numbers, in chain 2 one is another: it would blur means and blocks."""
+    square = cv.PrivatizedCounts(np.random.default_rng(2).poisson(2.0, (6, 6)), 0.3)
+    found = cv.BlockModel(2, **QUICK | {"chains": 3}).fit(square)
+    draws, rng = found.posterior["posterior"], np.random.default_rng(3)
+    groups = np.eye(3).repeat(2, axis=0)  # (actor, group)
+    blocks = np.array([[9.0, 2.0], [1.0, 4.0]])
+    for chain, own in enumerate(([0, 1], [1, 0], [0, 2])):
+        draws["theta"][chain] = groups[:, own] / 2.0 + rng.uniform(0.0, 0.01, (DRAWS, 6, 2))
+        draws["pi"][chain] = blocks[own][:, own] if chain < 2 else 50.0
+    found._adopt(found.posterior)
+    network = found.network
+    np.testing.assert_allclose(network.memberships, groups[:, :2] / 2.0, atol=0.01)
+    assert len(network.block_draws) == 2 * DRAWS
+    np.testing.assert_allclose(network.blocks / network.blocks.sum(), blocks / 16.0, atol=0.02)
+    np.testing.assert_array_equal(found.memberships_, network.memberships)
+    np.testing.assert_array_equal(found.blocks_, network.blocks)
 
 
 def test_a_fit_of_one_chain_has_topics_and_cannot_say_their_support(fit):

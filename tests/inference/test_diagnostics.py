@@ -1,11 +1,15 @@
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 from countveil.inference.diagnostics import (
     Share,
+    State,
     contradiction_in_words,
     diagnose,
     diagnose_optimiser,
+    nested,
     undetermined_in_words,
 )
 from countveil.noise.protocol import Contradiction
@@ -23,14 +27,16 @@ def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
 
 def test_independent_draws_of_agreeing_chains_suffice():
     found = diagnose({"a": traces()})
-    assert found.verdict.startswith("The chains agree (R-hat up to 1.00)")
-    assert found.table.columns.tolist() == ["r_hat", "ess_bulk", "ess_tail"]
+    assert found.verdict.startswith("Printable: the chains agree (R-hat up to 1.00)")
+    assert found.state == State.PRINTABLE
+    assert found.table.columns.tolist() == ["r_hat", "ess_bulk", "ess_tail", "r_hat_nested"]
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000, rel=0.15)
 
 
 def test_slow_chains_agree_only_roughly():
     found = diagnose({"a": traces(correlation=0.97)})
-    assert found.verdict.startswith("The chains agree roughly")
+    assert found.verdict.startswith("Printable: the chains agree roughly")
+    assert found.state == State.PRINTABLE
     # of n draws with correlation c between neighbours, n (1 - c) / (1 + c) count
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000 * 0.03 / 1.97, rel=0.6)
 
@@ -38,20 +44,61 @@ def test_slow_chains_agree_only_roughly():
 @pytest.mark.parametrize("shift", [1.0, 30.0])
 def test_chains_in_other_places_disagree(shift):
     found = diagnose({"fine": traces(), "apart": traces(shift=shift)})
-    assert found.verdict.startswith("The chains disagree (R-hat up to")
+    assert found.verdict.startswith(
+        "Not to be trusted yet: the chains found different components (R-hat up to"
+    )
+    assert found.state == State.UNTRUSTED
     assert found.table.loc["apart", "r_hat"] > 1.1 > found.table.loc["fine", "r_hat"]
+
+
+def test_averages_over_many_chains_that_differ_are_steady():
+    """Chains with nothing in common have a nested R-hat of sqrt(1 + 1 / C): ten are enough."""
+    apart = np.random.default_rng(1).permutation(20) * 30.0
+    for chains, state in ((4, State.UNTRUSTED), (8, State.UNTRUSTED), (11, State.WITH_SUPPORT)):
+        values = traces(chains=chains, draws=50) + apart[:chains, None]
+        found = diagnose({"apart": values, "log-likelihood": traces(chains=chains, draws=50)})
+        assert found.table.loc["apart", "r_hat_nested"] == pytest.approx(
+            np.sqrt(1.0 + 1.0 / chains), abs=0.015
+        )
+        assert found.state == state
+    found = diagnose({"apart": traces(shift=30.0)})
+    assert "averages over 4 chains are not steady" in found.verdict
+    assert "Run about 10 chains" in found.verdict
+
+
+def test_nested_r_hat_against_a_slow_version():
+    values = np.random.default_rng(2).gamma(2.0, size=(3, 20)) + np.array([0.0, 0.3, 1.0])[:, None]
+    order = np.argsort(np.argsort(values.ravel())).reshape(values.shape) + 1
+    scores = NormalDist().inv_cdf
+    z = np.array([[scores((rank - 0.375) / 60.25) for rank in chain] for chain in order])
+    among = np.var([chain.mean() for chain in z], ddof=1)
+    within = among + np.mean([np.var(chain, ddof=1) for chain in z])
+    weights = np.array([0.5, 0.3, 0.2])
+    expected = np.sqrt(1.0 + 0.38 * among / within)
+    assert nested(values, weights) == pytest.approx(expected)
+    other = np.stack([values, np.zeros_like(values)], axis=2)
+    assert nested(other, weights) == pytest.approx(expected)
+    assert nested(np.zeros((2, 5)), np.full(2, 0.5)) == 1.0
+
+
+def test_a_log_likelihood_that_differs_does_not_speak_against_averages():
+    found = diagnose({"rates": traces(shift=0.3), "log-likelihood": traces(shift=30.0)})
+    assert found.state == State.WITH_SUPPORT
+    assert "components with their support" in found.verdict
 
 
 def test_the_worst_member_counts():
     members = np.stack([traces(seed=2), traces(shift=2.0), traces(seed=3)], axis=2)
     found = diagnose({"many": members}).table.loc["many"]
     alone = diagnose({"one": traces(shift=2.0)}).table.loc["one"]
-    assert found.tolist() == alone.tolist()
+    np.testing.assert_allclose(found, alone)
 
 
 def test_one_chain_cannot_agree_with_itself():
     found = diagnose({"a": traces(chains=1)})
     assert found.verdict.startswith("One chain only")
+    assert found.state == State.UNCHECKED
+    assert np.isnan(found.table.loc["a", "r_hat_nested"])
     assert np.isnan(found.table.loc["a", "r_hat"])
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(1000, rel=0.2)
 

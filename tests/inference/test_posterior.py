@@ -7,7 +7,7 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.inference.algorithm import Fitted
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.identify import identify
-from countveil.inference.posterior import data_tree, flat_draws, label_free, mean_rate, top_entries
+from countveil.inference.posterior import data_tree, label_free, mean_rate
 from countveil.models.layout import Layout
 from tests.joint import small_model
 
@@ -135,27 +135,6 @@ def test_mean_rate_is_the_mean_over_draws_of_theta_phi():
     np.testing.assert_allclose(rate, expected, rtol=1e-5)
     assert rate.dims == ("doc", "word")
     assert rate["word"].values.tolist() == [f"w{v}" for v in range(V)]
-
-
-def test_top_words_against_a_slow_version():
-    found, _ = tree()
-    sizes = flat_draws(found, "theta").sum(axis=1, dtype=np.float64)
-    table = top_entries(found["posterior"]["phi"], "topic", 4, 0.8, sizes)
-    assert table.columns.tolist() == ["topic", "prevalence", "rank", "word", "probability", "lower", "upper"]
-    assert table["rank"].tolist() == [1, 2, 3, 4] * K
-    phi = found["posterior"]["phi"].values.reshape(-1, K, V)
-    for k in range(K):
-        part = table[table["topic"] == k]
-        mean = phi[:, k].mean(axis=0)
-        best = sorted(range(V), key=lambda v: -mean[v])[:4]
-        assert part["word"].tolist() == [f"w{v}" for v in best]
-        np.testing.assert_allclose(part["probability"], mean[best], rtol=1e-6)
-        np.testing.assert_allclose(part["lower"], np.quantile(phi[:, k, best], 0.1, axis=0), rtol=1e-5)
-        np.testing.assert_allclose(part["upper"], np.quantile(phi[:, k, best], 0.9, axis=0), rtol=1e-5)
-    prevalence = table.groupby("topic")["prevalence"].first()
-    assert prevalence.is_monotonic_decreasing
-    assert prevalence.sum() == pytest.approx(1.0)
-    assert len(top_entries(found["posterior"]["phi"], "topic", 100, 0.8, sizes)) == K * V
 
 
 def test_label_free_quantities_do_not_depend_on_the_order_of_topics():

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.inference.diagnostics import Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
-from countveil.report import load_fit, page, render, write_report
-from countveil.report.page import in_words, lost, trust
+from countveil.report import load_fit, render, write_report
+from countveil.report.page import in_words, trust
 from countveil.report.sections import cards, number, percent
 from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
 
@@ -220,13 +221,19 @@ def test_words_for_numbers():
 
 
 def test_the_verdict_in_a_word(topic_fit, release):
-    table = topic_fit.diagnostics().table.copy()
-    for r_hat, ess, word in ((1.0, 900, "good"), (1.05, 900, "fair"), (1.0, 90, "fair"), (1.2, 900, "bad")):
-        table["r_hat"], table["ess_bulk"], table["ess_tail"] = r_hat, ess, ess
-        assert trust(table) == word
-    table["ess_tail"] = np.nan
-    assert trust(table, doubted=True) == "bad"
-    assert trust(table.assign(ess_bulk=np.nan)) == "unknown"
+    found = topic_fit.diagnostics()
+    for state, r_hat, ess, word in (
+        (State.PRINTABLE, 1.0, 900, "good"),
+        (State.PRINTABLE, 1.05, 900, "fair"),
+        (State.PRINTABLE, 1.0, 90, "fair"),
+        (State.WITH_SUPPORT, 1.2, 900, "fair"),
+        (State.UNTRUSTED, 1.0, 900, "bad"),
+        (State.UNCHECKED, 1.0, 900, "unknown"),
+    ):
+        found.table["r_hat"], found.table["ess_bulk"], found.table["ess_tail"] = r_hat, ess, ess
+        assert trust(found._replace(state=state)) == word
+    point = diagnose_optimiser("", True, 3, Share(1.0, 0.01))
+    assert trust(point) == "good"
 
 
 def test_another_release_is_refused(topic_fit, tensor_fit, release):
@@ -262,8 +269,9 @@ def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
 def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
     fit = cv.TopicModel(2, **QUICK).fit(release_of(np.random.default_rng(1).poisson(2.0, (6, 5))))
     (part,) = fit.parts
-    monkeypatch.setattr(page, "trust", lambda table, lost: "bad" if lost else "good")
+    agreed = fit.diagnostics()._replace(state=State.PRINTABLE)
+    monkeypatch.setattr("countveil.estimators.results.diagnose", lambda *_: agreed)
     for n, wanted in ((1, False), (2, True)):
         monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
-        assert lost(fit) is wanted
+        assert (fit.diagnostics().state == State.UNTRUSTED) is wanted
         assert ("should not be trusted" in render(fit)) is wanted

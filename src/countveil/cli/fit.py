@@ -245,7 +245,9 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
     for part in model.parts:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"
-            print_members(title if len(part.axes) == 1 else f"{title}: {axis}", part, model.members(axis, n))
+            print_members(
+                title if len(part.axes) == 1 else f"{title}: {axis}", part, model.supported(axis, n)
+            )
     if model.parts and model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
 
@@ -265,22 +267,36 @@ def print_totals(model: "FactorizationEstimator") -> None:
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
-    """One row per component: its share of everything, and its largest members, with intervals if the table has any."""
+    """One row per component: its share of everything, and its largest members, with intervals if the table has any.
+
+    Of several chains, only what more than half of them have.
+    """
     from rich.table import Table
     from rich.text import Text
 
     from countveil.console import console
+    from countveil.estimators.support import STABLE
 
     table = Table(title=Text(plain(title)), title_justify="left", header_style="")
     table.add_column(part.one, justify="right")
+    alone = bool(members["support"].isna().all())
+    if not alone:
+        table.add_column("support", justify="right")
     table.add_column("share", justify="right")
     intervals = "lower" in members
+    stable = members if alone else members[members["support"] > STABLE]
     table.add_column(f"{part.heading} in %{' (90% interval)' if intervals else ''}")
-    for number, rows in members.groupby("component"):
+    for number, rows in stable.groupby("component", sort=False):
         listed = ", ".join(
             f"{plain(str(row.member))} {100 * row.probability:.1f}"
             + (f" ({100 * row.lower:.1f} to {100 * row.upper:.1f})" if intervals else "")
             for row in rows.itertuples()
         )
-        table.add_row(str(number), f"{rows['prevalence'].iloc[0]:.1%}", Text(listed))
+        support = [] if alone else [f"{rows['support'].iloc[0]:.0%}"]
+        table.add_row(str(number), *support, f"{rows['prevalence'].iloc[0]:.1%}", Text(listed))
     console().print(table)
+    others = members["component"].nunique() - stable["component"].nunique()
+    if others:
+        say(
+            f"Not listed: {others} {part.many if others > 1 else part.one} that at most half of the chains found."
+        )

@@ -29,7 +29,7 @@ from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
-from countveil.inference.diagnostics import R_HAT_FAIR, FitWarning, signal_share
+from countveil.inference.diagnostics import FitWarning, State, signal_share
 from countveil.inference.draws import Schedule
 from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
@@ -232,6 +232,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
+        self.__dict__.pop("_matched", None)
         self.n_features_in_ = int(self.model_.columns.shape[0])
         sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
         found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
@@ -304,7 +305,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         sizes = self.posterior["posterior"].sizes
         if sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE:
             return
-        if found.table["r_hat"].max() > R_HAT_FAIR:
+        if found.state == State.UNTRUSTED:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 

@@ -12,7 +12,6 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.component_counts import component_counts
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag, Whole
 from countveil.kernels.entries import MASKED
@@ -138,9 +137,9 @@ class BlockModel(FactorizationEstimator):
 
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
-        draws = tree["posterior"].dataset
-        self.memberships_ = draws["theta"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
-        self.blocks_ = component_counts(*self._fitted(), "cd").mean(axis=0)
+        found = self.network
+        assert found is not None
+        self.memberships_, self.blocks_ = found.memberships, found.blocks
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, largest community first, with intervals.

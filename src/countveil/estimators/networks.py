@@ -1,5 +1,6 @@
 """What a fit says about a network: communities of actors, and the expected counts between them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +17,23 @@ class Network(NamedTuple):
     part: Part  # what a community is called
     actors: np.ndarray  # (actors,) names, or numbers
     memberships: np.ndarray  # (actors, C) posterior mean of each actor's share of a community
-    block_draws: np.ndarray  # (C S, C, C) expected counts from community to community in every draw
+    block_draws: np.ndarray  # (n, C, C) expected counts from community to community in every draw
     blocks: np.ndarray  # (C, C) their posterior mean
     directed: bool
     self_loops: bool  # whether counts of actors with themselves are part of the data
 
 
 def network_of(
-    tree: xr.DataTree, model: Factorization, layout: Layout, parts: tuple[Part, ...]
+    tree: xr.DataTree,
+    model: Factorization,
+    layout: Layout,
+    parts: tuple[Part, ...],
+    chains: Sequence[tuple[int, np.ndarray]],
 ) -> Network | None:
     """The network that was fitted; None unless one factor of actors is used on both sides of one factor of communities.
 
-    The rate of (i, j) is sum_cd theta_ic pi_cd theta_jd, and theta's components sum to one.
+    The rate of (i, j) is sum_cd theta_ic pi_cd theta_jd, and theta's components sum to one. ``chains`` are those that
+    have the same communities, each with the order (C,) that numbers them alike.
     """
     spec, shared = model.spec, model.shared_factor
     if shared is None or model.shared not in normalised(model) or len(spec.output) != 2:
@@ -40,12 +46,15 @@ def network_of(
     )
     draws = tree["posterior"].dataset
     actor, community = layout.dims_of_factor(shared.name, spec.output[0] + first, shared=True)
-    theta = draws[shared.name].transpose("chain", "draw", actor, community)
-    blocks = component_counts(tree, model, layout, first + second)
+    theta = draws[shared.name].transpose("chain", "draw", actor, community).to_numpy()
+    counts = component_counts(tree, model, layout, first + second)
+    counts = counts.reshape(*theta.shape[:2], *counts.shape[1:])
+    members = np.mean([theta[c][..., order].mean(axis=0, dtype=np.float64) for c, order in chains], axis=0)
+    blocks = np.concatenate([counts[c][:, order][:, :, order] for c, order in chains])
     return Network(
         parts[0],
         draws[actor].to_numpy(),
-        theta.mean(("chain", "draw"), dtype=np.float64).to_numpy(),
+        members,
         blocks,
         blocks.mean(axis=0),
         directed=not others[0].symmetric,

@@ -8,10 +8,12 @@ import xarray as xr
 
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.component_counts import component_counts
+from countveil.estimators.component_tables import Drawn, entries_table, pooled, sizes_table
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
+from countveil.inference.matching import Matched, alike, matched
 from countveil.models.factorization import Factor
 from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
 
@@ -64,10 +66,9 @@ class HasParts(Readable):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        each = self._listed_along(axis)
-        sizes = self._sizes(each.group)
-        found = posteriors.top_entries(self._shares(axis), each.component, n, interval, sizes)
-        return as_calibrated(found.set_axis(COLUMNS, axis=1), self.why_no_intervals, uncalibrated)
+        drawn = self._draws_along(axis)
+        found = entries_table(drawn, self._own(self._listed_along(axis).group), n, interval)
+        return as_calibrated(found.drop(columns="support"), self.why_no_intervals, uncalibrated)
 
     def prevalence(
         self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
@@ -87,13 +88,9 @@ class HasParts(Readable):
                 components that can be listed.
         """
         check_interval(interval)
-        parts = self._parts_by_group()
-        if not parts:
-            raise ValueError(
-                f"the model must have components whose members can be listed, got {self.model_.spec.text!r}"
-            )
-        group = next(iter(parts)) if axis is None else self._listed_along(axis).group
-        found = posteriors.shares_table(self._sizes(group), parts[group].one, interval)
+        group = self._group_along(axis)
+        found = sizes_table(self._relative_sizes(group), self._own(group), interval)
+        found = found.drop(columns="support").rename(columns={"component": self._parts_by_group()[group].one})
         return as_calibrated(found, self.why_no_intervals, uncalibrated)
 
     def member_spread(self, axis: str) -> np.ndarray:
@@ -127,15 +124,23 @@ class HasParts(Readable):
         Raises:
             ValueError: an axis along which nothing can be listed.
         """
-        draws = self._shares(axis).transpose("chain", "draw", self._listed_along(axis).component, axis)
-        mean = draws.mean(("chain", "draw"), dtype=np.float64).to_numpy()
-        return np.asarray(mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300))
+        draws = self._chains(axis)
+        means = [
+            pooled(draws, each).mean(axis=0, dtype=np.float64)
+            for _, each in self._own(self._listed_along(axis).group)
+        ]
+        return np.asarray(means / np.maximum(np.sum(means, axis=1, keepdims=True), 1e-300))
 
     @property
     def network(self) -> Network | None:
-        """Communities of actors, and the expected counts between them; None for a fit of anything but a network."""
+        """Communities of actors, and the expected counts between them; None for a fit of anything but a network.
+
+        Of chains that differ, those are taken that have all communities of the heaviest one.
+        """
         tree, model, layout = self._fitted()
-        return network_of(tree, model, layout, self.parts)
+        parts = self._parts_by_group()
+        same = self._alike(next(iter(parts))) if parts else []
+        return network_of(tree, model, layout, tuple(parts.values()), same)
 
     def data_in_words(self) -> str:
         """The sizes of the data's axes, with their names."""
@@ -143,6 +148,17 @@ class HasParts(Readable):
         if network is not None:
             return f"{len(network.actors):,} actors and their {'' if network.directed else 'un'}directed contacts"
         return " × ".join(f"{len(names):,} {plurals.get(dim, dim)}" for dim, names in self.axes.items())
+
+    def _group_along(self, axis: str | None) -> str:
+        """The kind of components along an axis, or the first kind; raises ValueError."""
+        if axis is not None:
+            return self._listed_along(axis).group
+        parts = self._parts_by_group()
+        if not parts:
+            raise ValueError(
+                f"the model must have components whose members can be listed, got {self.model_.spec.text!r}"
+            )
+        return next(iter(parts))
 
     def _parts_by_group(self) -> dict[str, Part]:
         """The kinds in ``parts``, each under the latent axis by which ``latent_groups`` names it."""
@@ -171,6 +187,54 @@ class HasParts(Readable):
         if axis not in found:
             raise ValueError(f"axis must be one of {list(found)}, got {axis!r}")
         return found[axis]
+
+    def _matches(self, group: str) -> list[Matched]:
+        """What all chains found of a kind of components: first those of the heaviest chain, by their numbers."""
+        kept: dict[str, list[Matched]] = self.__dict__.setdefault("_matched", {})
+        if group not in kept:
+            axes = [axis for axis, each in self._listed().items() if each.group == group]
+            part = self._parts_by_group()[group]
+            weights = posteriors.chain_weights(self.posterior)
+            kept[group] = matched([self._chain_means(axis) for axis in part.axes or axes], weights)
+        return kept[group]
+
+    def _own(self, group: str) -> list[tuple[int, Matched]]:
+        """The model's components with their numbers: those of the heaviest chain, and which other chains have them."""
+        model = self.model_
+        n = (model.rows.sizes | model.columns.sizes)[group]
+        return list(enumerate(self._matches(group)[:n]))
+
+    def _alike(self, group: str) -> list[tuple[int, np.ndarray]]:
+        """Chains that have all components of the heaviest, with the order that numbers them as it does.
+
+        All chains where components cannot be listed, by the numbers that they have in the posterior.
+        """
+        if group not in self._parts_by_group():
+            sizes = self.model_.rows.sizes | self.model_.columns.sizes
+            return [(c, np.arange(sizes[group])) for c in range(self.posterior["posterior"].sizes["chain"])]
+        return alike(self._matches(group), len(self._own(group)))
+
+    def _chain_means(self, axis: str) -> np.ndarray:
+        """(C, K, n) each chain's mean components along an axis, as shares."""
+        means = np.stack([chain.mean(axis=0, dtype=np.float64) for chain in self._chains(axis)])
+        return np.asarray(means / np.maximum(means.sum(axis=2, keepdims=True), 1e-300))
+
+    def _chains(self, axis: str) -> np.ndarray:
+        """(C, S, K, n) every draw's shares of the components' expected counts along an axis."""
+        component = self._listed_along(axis).component
+        return self._shares(axis).transpose("chain", "draw", component, axis).to_numpy()
+
+    def _draws_along(self, axis: str) -> Drawn:
+        """Every draw of the components along an axis; raises ValueError for one along which nothing can be listed."""
+        group = self._listed_along(axis).group
+        names = self.posterior["posterior"][axis].to_numpy()
+        return Drawn(self._chains(axis), self._relative_sizes(group), names)
+
+    def _relative_sizes(self, group: str) -> np.ndarray:
+        """(C, S, K) each component's share of all expected counts."""
+        draws, sizes = self.posterior["posterior"].sizes, self._sizes(group)
+        shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)
+        return shares.reshape(draws["chain"], draws["draw"], -1)
 
     def _shares(self, axis: str) -> xr.DataArray:
         """Every draw's shares of the components' expected counts along an axis; they sum to one over it."""

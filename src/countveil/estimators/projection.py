@@ -15,6 +15,7 @@ from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import in_counts
+from countveil.models.layout import latent_groups
 from countveil.models.priors import RowPrior
 
 
@@ -24,7 +25,8 @@ class RowProjection(TransformerMixin):
     def transform(self: Any, X: Any) -> np.ndarray:
         """(D, K) expected counts from each component, for new rows given the fitted columns.
 
-        The new rows have reports of their own and, if their release says so, noise levels of their own.
+        The new rows have reports of their own and, if their release says so, noise levels of their own. Of chains that
+        differ, those are taken that have all components of the heaviest one.
 
         Raises:
             NotFittedError: before ``fit``.
@@ -47,24 +49,26 @@ class RowProjection(TransformerMixin):
             )
         rates = tree["posterior"][name].to_numpy()
         rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
-        chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
+        orders = self._orders()
+        chosen = np.array(list(orders))[np.unique(np.linspace(0, len(orders) - 1, MOST_DRAWS).astype(int))]
         wanted = set(chosen.tolist())
         draws = zip(range(len(rates)), self.matrix_draws(), self.parameter_draws(), strict=False)
-        phi, parameters = zip(*((pair[1], own) for s, pair, own in draws if s in wanted), strict=True)
+        phi, parameters = zip(
+            *((pair[1][:, orders[s]], own) for s, pair, own in draws if s in wanted), strict=True
+        )
         laws = [law_of(observations.noise, model.likelihood, own) for own in parameters]
         sizes = [
             growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
             for each, own in zip(phi, parameters, strict=True)
         ]
+        own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, orders[s]] for s in chosen])
         threads = available_threads() if self.threads is None else self.threads
         with (
             one_blas_thread(),
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            return project_rows(
-                observations, list(phi), rates[chosen], prior, laws, sizes, self.seed_, engine
-            )
+            return project_rows(observations, list(phi), own_rates, prior, laws, sizes, self.seed_, engine)
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
@@ -87,11 +91,20 @@ class RowProjection(TransformerMixin):
     def fit_transform(self: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
         """Fit, and return the posterior mean of expected counts from each component (D, K) for the rows of the fit."""
         self.fit(X)
-        likelihood, total, n = self.model_.likelihood, 0.0, 0
-        for (theta, phi), parameters in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
-            theta, scaled = in_counts(likelihood, theta, phi, parameters)
-            total, n = total + theta * growth(scaled, phi), n + 1
-        return np.asarray(total / n)
+        likelihood, total, orders = self.model_.likelihood, 0.0, self._orders()
+        for s, ((theta, phi), own) in enumerate(
+            zip(self.matrix_draws(), self.parameter_draws(), strict=False)
+        ):
+            if s in orders:
+                theta, scaled = in_counts(likelihood, theta, phi, own)
+                total = total + (theta * growth(scaled, phi))[:, orders[s]]
+        return np.asarray(total / len(orders))
+
+    def _orders(self: Any) -> dict[int, np.ndarray]:
+        """The draws of chains that have the same components, each with the order (K,) that numbers them alike."""
+        n_draws = self.posterior["posterior"].sizes["draw"]
+        same = self._alike(latent_groups(self.model_)[self.model_.spec.latent[0]])
+        return {chain * n_draws + s: order for chain, order in same for s in range(n_draws)}
 
 
 def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
     Diagnostics,
     Share,
+    State,
     Totals,
     contradiction_in_words,
     diagnose,
@@ -70,16 +71,17 @@ class Results(HasSupport, Predicts):
     def diagnostics(self) -> Diagnostics:
         """Whether to trust the fit, in words, with the numbers behind it.
 
-        For a sampler R-hat and effective sample sizes of the log-likelihood and of rates, and how many components
-        the data do not determine; for an optimiser whether it converged, and whether it explains the positive
-        reports and their sum. For both whether the reports contradict their noise level, and whether the fit's total
-        is that of the reports.
+        For a sampler R-hat, nested R-hat and effective sample sizes of the log-likelihood and of rates, and how many
+        components the data do not determine; for an optimiser whether it converged, and whether it explains the
+        positive reports and their sum. For both whether the reports contradict their noise level, and whether the
+        fit's total is that of the reports.
         """
         found, tree = self._diagnosed(), self.posterior
         contradiction, totals = contradiction_kept(tree), self.totals()
         doubts = [found.verdict]
         if contradiction is not None:
             doubts.insert(0, contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
+            found = found._replace(state=State.UNTRUSTED)
         if totals is not None:
             doubts.append(doubt_of(totals, self))
         return found._replace(verdict=" ".join(filter(None, doubts)))
@@ -103,13 +105,11 @@ class Results(HasSupport, Predicts):
                 share_kept(tree) or Share(np.nan, np.nan),
                 None if totals is None else totals.share,
             )
-        sampled = diagnose(posteriors.label_free(*self._fitted()))
-        doubts = [
-            undetermined_in_words(part.one, part.many, n, total)
-            for part, (n, total) in self.undetermined().items()
-            if n
-        ]
-        return sampled._replace(verdict=" ".join([sampled.verdict, *doubts]))
+        sampled = diagnose(posteriors.label_free(*self._fitted()), posteriors.chain_weights(tree))
+        lost = {part: found for part, found in self.undetermined().items() if found[0]}
+        doubts = [undetermined_in_words(part.one, part.many, *found) for part, found in lost.items()]
+        state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
+        return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state)
 
     def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
         """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).

@@ -3,11 +3,14 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from countveil.data.observations import Observations
 from countveil.kernels.entries import MASKED
@@ -18,6 +21,11 @@ from countveil.noise.protocol import Contradiction
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
+R_HAT_NESTED = 1.05
+"""Above, as many chains again would have other averages: it is that of ten chains which have nothing in common."""
+SPARE = 1.1  # times the chains that would do by few of them, whose ranks understate how far they are apart
+LOG_LIKELIHOOD = "log-likelihood"
+MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
 SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted
 ERRORS = 2.0  # standard errors by which a share must be smaller
@@ -91,29 +99,48 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10.0 else f"{value:.2g}"
 
 
-class Diagnostics(NamedTuple):
-    """A table of R-hat and effective sample sizes, and a verdict in words.
+class State(StrEnum):
+    """How far a fit can be trusted."""
 
-    A sampler's table has a row per quantity, with r_hat, ess_bulk and ess_tail, each the worst over its members.
+    PRINTABLE = "printable"
+    WITH_SUPPORT = "printable with support"
+    UNTRUSTED = "not to be trusted"
+    UNCHECKED = "unchecked"
+
+
+class Diagnostics(NamedTuple):
+    """A table of R-hat and effective sample sizes, a verdict in words, and its state.
+
+    A sampler's table has a row per quantity, with r_hat, ess_bulk, ess_tail and r_hat_nested, each the worst over its
+    members. In state "printable" chains agree. In state "printable with support" they found different components, but
+    averages over all chains are steady: rates, totals and counts can be reported, and components with their support.
     """
 
     table: pd.DataFrame
     verdict: str
+    state: State
 
 
-def diagnose(quantities: dict[str, np.ndarray]) -> Diagnostics:
+def diagnose(quantities: dict[str, np.ndarray], weights: np.ndarray | None = None) -> Diagnostics:
     """Diagnose named quantities, each (C, S) or (C, S, members), by rank-normalised R-hat and ESS.
 
-    Vehtari et al. (2021). Quantities must not depend on the order of components.
+    Vehtari et al. (2021). Quantities must not depend on the order of components. ``weights`` (C,) are those of the
+    chains in averages, equal by default.
     """
-    rows = {name: worst(np.asarray(values, dtype=np.float64)) for name, values in quantities.items()}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["r_hat", "ess_bulk", "ess_tail"])
-    return Diagnostics(table, verdict_of(table, n_chains=len(next(iter(quantities.values())))))
+    n_chains = len(next(iter(quantities.values())))
+    weights = np.full(n_chains, 1.0 / n_chains) if weights is None else weights
+    rows = {
+        name: (*worst(np.asarray(values, dtype=np.float64)), nested(np.asarray(values, np.float64), weights))
+        for name, values in quantities.items()
+    }
+    columns = ["r_hat", "ess_bulk", "ess_tail", "r_hat_nested"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return Diagnostics(table, *verdict_of(table, n_chains))
 
 
 def worst(values: np.ndarray) -> tuple[float, float, float]:
     """The largest R-hat and smallest effective sample sizes over the members of one quantity."""
-    if values.shape[1] < 4:
+    if values.shape[1] < MIN_DRAWS:
         return float("nan"), float("nan"), float("nan")
     with home_for_imports():
         from arviz_stats.base import array_stats  # half a second, which a fit need not wait for
@@ -124,6 +151,25 @@ def worst(values: np.ndarray) -> tuple[float, float, float]:
         bulk = array_stats.ess(values, method="bulk", **axes)
         tail = array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
     return float(np.fmax.reduce(np.ravel(r_hat))), float(np.min(bulk)), float(np.min(tail))
+
+
+def nested(values: np.ndarray, weights: np.ndarray) -> float:
+    """The largest nested R-hat over the members of one quantity: would as many chains again average to the same?
+
+    Nested R-hat is sqrt(1 + between / within) for the variance of means between superchains and that of draws within
+    them (Margossian et al. 2024, equations 6 to 8). A superchain here is all chains, each from a start of its own; what
+    other superchains would have for means is estimated from these chains: between is the variance of chains' means
+    times sum_c w_c^2, and within is that variance plus the variance within chains. Values are ranks, as normal scores.
+    """
+    n_chains, n_draws = values.shape[:2]
+    if n_chains < 2 or n_draws < MIN_DRAWS:
+        return float("nan")
+    flat = values.reshape(n_chains * n_draws, -1)
+    scores = ndtri((rankdata(flat, axis=0) - 0.375) / (len(flat) + 0.25)).reshape(n_chains, n_draws, -1)
+    among = scores.mean(axis=1).var(axis=0, ddof=1)
+    within = among + scores.var(axis=1, ddof=1).mean(axis=0)
+    share = np.divide(among, within, out=np.zeros_like(among), where=within > 0.0)
+    return float(np.sqrt(1.0 + (weights**2).sum() * share.max()))
 
 
 @contextmanager
@@ -141,24 +187,34 @@ def home_for_imports() -> Iterator[None]:
         yield
 
 
-def verdict_of(table: pd.DataFrame, n_chains: int) -> str:
-    """One or two plain sentences: whether to trust the fit, and what to do if not."""
+def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
+    """One or two plain sentences, and the state: whether to trust the fit, and what to do next."""
     r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
     if not np.isfinite(ess):
-        return "Too few draws to say anything about convergence; ask for more draws."
+        return "Too few draws to say anything about convergence; ask for more draws.", State.UNCHECKED
     if n_chains == 1:
-        return f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
-    if r_hat > R_HAT_FAIR:
-        return (
-            f"The chains disagree (R-hat up to {r_hat:.2f}): they may have found different solutions. "
-            "Tune longer, or run more chains. Report components with their support, and no intervals over all chains."
+        said = f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
+        return said, State.UNCHECKED
+    if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD:
+        agree = f"Printable: the chains agree (R-hat up to {r_hat:.2f})"
+        return f"{agree}, and the effective draws suffice (at least {ess:.0f}).", State.PRINTABLE
+    if r_hat <= R_HAT_FAIR:
+        said = f"Printable: the chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f})."
+        return f"{said} More draws make the ends of intervals steadier.", State.PRINTABLE
+    steady = table["r_hat_nested"].drop(LOG_LIKELIHOOD, errors="ignore").max()  # nobody reports that
+    found = f"the chains found different components (R-hat up to {r_hat:.2f})"
+    if steady <= R_HAT_NESTED:
+        said = (
+            f"Printable with support: {found}, but averages over all of them are steady (nested R-hat up to "
+            f"{steady:.2f}). Report rates, sums and counts over all chains, and components with their support."
         )
-    if r_hat > R_HAT_GOOD or ess < ESS_GOOD:
-        return (
-            f"The chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f}): "
-            "good enough for means, but draw more before trusting intervals."
-        )
-    return f"The chains agree (R-hat up to {r_hat:.2f}) and the effective draws suffice (at least {ess:.0f})."
+        return said, State.WITH_SUPPORT
+    more = int(np.ceil(SPARE * n_chains * (steady**2 - 1.0) / (R_HAT_NESTED**2 - 1.0)))
+    said = (
+        f"Not to be trusted yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
+        f"{steady:.2f}). Run about {more} chains; components can be reported with their support then."
+    )
+    return said, State.UNTRUSTED
 
 
 def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
@@ -166,7 +222,7 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
     said = f"The {many} cannot be found" if n == total else f"{n} of {total} {many} are largely undetermined"
     return (
         f"{said}: more than half of {'each' if n > 1 else f'such a {one}'} differs from draw to draw. "
-        f"More data, less noise or fewer {many} may help."
+        f"More data or less noise may help, or another number of {many}: cv.compare says which one predicts best."
     )
 
 
@@ -233,25 +289,31 @@ def diagnose_optimiser(
         "total_share": [total.value],
         "total_error": [total.error],
     }
-    verdict = verdict_of_optimiser(starved, converged, iterations, reports, total)
-    return Diagnostics(pd.DataFrame(row, index=["fit"]), verdict)
+    verdict, state = verdict_of_optimiser(starved, converged, iterations, reports, total)
+    return Diagnostics(pd.DataFrame(row, index=["fit"]), verdict, state)
 
 
-def verdict_of_optimiser(starved: str, converged: bool, iterations: int, reports: Share, total: Share) -> str:
-    """One or two plain sentences on an optimiser's fit."""
+def verdict_of_optimiser(
+    starved: str, converged: bool, iterations: int, reports: Share, total: Share
+) -> tuple[str, State]:
+    """One or two plain sentences on an optimiser's fit, and its state."""
     steps = "1 iteration" if iterations == 1 else f"{iterations} iterations"
     ending = f"{'Converged' if converged else 'Stopped'} after {steps}"
     if not np.isfinite(reports.value):
-        return f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
+        said = f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
+        return said, State.UNTRUSTED
     if reports.too_small:
-        return (
+        said = (
             f"Not to be trusted: the fit expects only {reports.value:.0%} (standard error {reports.error:.0%}) of the "
             f"positive reports that noise does not explain. {starved}"
         )
+        return said, State.UNTRUSTED
     if total.too_small:
-        return (
+        said = (
             f"Not to be trusted: the fit expects only {total.value:.0%} (standard error {total.error:.0%}) of the sum "
             "of the true counts that the reports add up to."
         )
+        return said, State.UNTRUSTED
     both = f"the fit explains the positive reports, expected over observed {reports}"
-    return f"{ending}; {both}{f', and their sum, {total}' if np.isfinite(total.value) else ''}."
+    said = f"{ending}; {both}{f', and their sum, {total}' if np.isfinite(total.value) else ''}."
+    return said, State.PRINTABLE if converged else State.UNCHECKED

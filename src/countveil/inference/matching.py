@@ -1,12 +1,15 @@
 """Which components of several chains are the same one: the support of each among the chains."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 LEAST_OVERLAP = 0.5
-"""Two components are the same one if they share at least this much: sum_v min(p_v, q_v)."""
+"""Two components are the same one if they share at least this much along every axis: sum_v min(p_v, q_v)."""
+
+Pairs = list[tuple[int, int]]  # numbers of a chain and of its component
 
 
 class Matched(NamedTuple):
@@ -14,36 +17,35 @@ class Matched(NamedTuple):
 
     chains: np.ndarray  # (m,) the chains that have it, in their order
     components: np.ndarray  # (m,) its number in each of these chains
-    mean: np.ndarray  # (V,) weighted mean over these chains
     support: float  # sum of the weights of these chains
 
 
-def matched(means: np.ndarray, weights: np.ndarray) -> list[Matched]:
-    """Every component that any chain has, the best supported first; every component of a chain is in one of them.
+def matched(means: Sequence[np.ndarray], weights: np.ndarray) -> list[Matched]:
+    """Every component that any chain has; every component of a chain is in one of them.
 
-    Chains come in by falling weight. The components of each are assigned to what the chains before it have, by the
-    Hungarian method so that overlaps are largest together, and those that overlap by less than ``LEAST_OVERLAP`` stay
-    by themselves. Within the same support, components stay in the order in which they came.
+    The first K are those of the heaviest chain, by their numbers there. The other chains come in by falling weight. The
+    components of each are assigned to what the chains before it have, by the Hungarian method so that overlaps are
+    largest together, and those that overlap by less than ``LEAST_OVERLAP`` stay by themselves.
 
     Args:
-        means: (C, K, V) each chain's mean components, as shares over V entries.
+        means: (C, K, V_i) each chain's mean components, as shares over the entries of each axis i.
         weights: (C,) of the chains, with sum one; a chain without weight supports nothing, but is matched.
     """
-    found: list[list[tuple[int, int]]] = []
-    centres = np.zeros((0, means.shape[2]))
+    found: list[Pairs] = []
+    centres = [np.zeros((0, each.shape[2])) for each in means]
     for chain in np.argsort(-weights, kind="stable"):
-        overlaps = overlap(centres, means[chain])
+        own = [each[chain] for each in means]
+        overlaps = np.min([overlap(*pair) for pair in zip(centres, own, strict=True)], axis=0)
         rows, columns = linear_sum_assignment(overlaps, maximize=True)
         same = overlaps[rows, columns] >= LEAST_OVERLAP
         places = dict(zip(columns[same].tolist(), rows[same].tolist(), strict=True))
-        for k in range(means.shape[1]):
+        for k in range(len(own[0])):
             if k in places:
                 found[places[k]].append((int(chain), k))
             else:
                 found.append([(int(chain), k)])
-        centres = np.stack([centre(means, weights, members) for members in found])
-    every = [in_one(means, weights, members) for members in found]
-    return sorted(every, key=lambda each: -round(each.support, 9))
+        centres = [np.stack([centre(each, weights, members) for members in found]) for each in means]
+    return [in_one(weights, members) for members in found]
 
 
 def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -51,15 +53,24 @@ def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.array([np.minimum(p, other).sum(axis=1) for p in one]).reshape(len(one), len(other))
 
 
-def centre(means: np.ndarray, weights: np.ndarray, members: list[tuple[int, int]]) -> np.ndarray:
+def centre(means: np.ndarray, weights: np.ndarray, members: Pairs) -> np.ndarray:
     """(V,) weighted mean of some chains' components; the plain mean of chains without weight."""
     chains, components = np.transpose(members)
     own = weights[chains] if weights[chains].sum() > 0.0 else np.ones(len(chains))
     return np.average(means[chains, components], axis=0, weights=own)
 
 
-def in_one(means: np.ndarray, weights: np.ndarray, members: list[tuple[int, int]]) -> Matched:
+def in_one(weights: np.ndarray, members: Pairs) -> Matched:
     """Components of some chains as one."""
-    ordered = sorted(members)
-    chains, components = np.transpose(ordered)
-    return Matched(chains, components, centre(means, weights, ordered), float(weights[chains].sum()))
+    chains, components = np.transpose(sorted(members))
+    return Matched(chains, components, float(weights[chains].sum()))
+
+
+def alike(found: Sequence[Matched], n_components: int) -> list[tuple[int, np.ndarray]]:
+    """The chains that have all components of the heaviest, each with the order (K,) that numbers them as it does."""
+    every = [
+        dict(zip(each.chains.tolist(), each.components.tolist(), strict=True))
+        for each in found[:n_components]
+    ]
+    chains = sorted(set.intersection(*(set(own) for own in every)))
+    return [(chain, np.array([own[chain] for own in every])) for chain in chains]

@@ -5,12 +5,12 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference.algorithm import Fitted
+from countveil.inference.diagnostics import LOG_LIKELIHOOD
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.likelihoods import Parameters
@@ -122,6 +122,12 @@ def sizes_of_parts(tree: xr.DataTree, model: Factorization) -> np.ndarray:
     return np.reshape(values, (len(values), *(sizes[a] for a in axes)))
 
 
+def chain_weights(tree: xr.DataTree) -> np.ndarray:
+    """(C,) weights of the chains, which sum to one: all the same."""
+    n_chains = tree["posterior"].sizes["chain"]
+    return np.full(n_chains, 1.0 / n_chains)
+
+
 def n_draws(tree: xr.DataTree) -> int:
     """How many draws all chains have together."""
     sizes = tree["posterior"].sizes
@@ -225,45 +231,6 @@ def rate_array(
     return xr.DataArray(values, dims=dims, coords={d: draws[d].to_numpy() for d in dims}, name=name)
 
 
-def top_entries(
-    draws: xr.DataArray, component: str, n: int, interval: float, sizes: np.ndarray
-) -> pd.DataFrame:
-    """The n largest entries of each component, with intervals; draws has dims chain, draw, component and member.
-
-    sizes is (C S, K): a component's prevalence is its share of their sum.
-    """
-    draws = draws.transpose("chain", "draw", component, ...)
-    member = str(draws.dims[-1])
-    values = draws.to_numpy().reshape(-1, *draws.shape[2:])
-    names = draws[member].to_numpy()
-    prevalence = (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0)
-    mean = values.mean(axis=0, dtype=np.float64)
-    tail = (1.0 - interval) / 2.0
-    rows = []
-    for k in range(mean.shape[0]):
-        best = np.argsort(-mean[k], kind="stable")[:n]
-        lower, upper = np.quantile(values[:, k, best], [tail, 1.0 - tail], axis=0)
-        for rank, v in enumerate(best):
-            rows.append((k, prevalence[k], rank + 1, names[v], mean[k, v], lower[rank], upper[rank]))
-    columns = [component, "prevalence", "rank", member, "probability", "lower", "upper"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def shares_table(sizes: np.ndarray, component: str, interval: float) -> pd.DataFrame:
-    """Each component's share of the sum of ``sizes`` (C S, K), with its equal-tailed interval."""
-    shares = sizes / sizes.sum(axis=1, keepdims=True)
-    tail = (1.0 - interval) / 2.0
-    lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
-    return pd.DataFrame(
-        {
-            component: np.arange(shares.shape[1]),
-            "prevalence": shares.mean(axis=0),
-            "lower": lower,
-            "upper": upper,
-        }
-    )
-
-
 def spread(draws: np.ndarray) -> np.ndarray:
     """(K,) mean total variation between draws of one half of a chain and the mean of its other half.
 
@@ -307,7 +274,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
                 along = folded.sum(axis=rest)
                 rates[layout.dims[axis]].append(along[evenly(along.size)])
     found = {
-        "log-likelihood": stats["log_likelihood"].to_numpy(),
+        LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(),
         "total rate": stats["total_rate"].to_numpy(),
     }
     found |= {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}

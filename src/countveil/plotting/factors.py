@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.support import STABLE
 from countveil.plotting import style
 
 
@@ -21,11 +22,12 @@ def topics(
 ) -> Any:
     """The n strongest members of topics (communities, components), ranked, with their intervals; returns the axes.
 
+    Each is drawn from the chains that have it; where these are not all, its support is written beside it.
     A fit whose intervals are not calibrated is drawn without any, and the label of the axis says why.
 
     Args:
         fit: any fitted model whose components can be listed.
-        which: numbers of the topics; the five largest by default.
+        which: numbers of the topics; by default five, the best supported first, then the largest.
         n: members of each.
         interval: probability of the equal-tailed intervals.
         mode: the axis of the members; by default the last one that ``fit.parts`` lists of the first kind of component.
@@ -36,12 +38,12 @@ def topics(
         ValueError: an unknown topic or mode; n or interval out of range; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
-    found = fit.members(mode, n, interval)
+    found = fit.supported(mode, n, interval)
     known = found["component"].unique().tolist()
     wanted = known[:5] if which is None else [int(k) for k in which]
     unknown = [k for k in wanted if k not in known]
     if unknown or not wanted:
-        raise ValueError(f"which must be numbers from 0 to {len(known) - 1}, got {unknown or wanted}")
+        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
     name = fit.prevalence(axis=mode).columns[0]
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
@@ -49,8 +51,9 @@ def topics(
     place, ticks, labels = 0.0, [], []
     for i, (k, part) in enumerate(zip(wanted, rows, strict=True)):
         y = place + 1.0 + np.arange(len(part))
-        share = part["prevalence"].iloc[0]
-        ax.text(0.0, place, f"{name} {k}: {share:.1%} of all", transform=ax.get_yaxis_transform(), weight="bold",
+        share, support = part["prevalence"].iloc[0], part["support"].iloc[0]
+        said = f", support {support:.0%}" if support < 1.0 else ""
+        ax.text(0.0, place, f"{name} {k}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
                 va="center", fontsize=9)  # fmt: skip
         middle = part["probability"].to_numpy()
         ax.errorbar(
@@ -73,6 +76,7 @@ def prevalence(
 ) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
+    Each is drawn from the chains that have it; those that at most half of the chains have are grey.
     A fit whose intervals are not calibrated is drawn without any, and the label of the axis says why.
     With several kinds of components, ``mode`` is an axis of the kind that is meant; the first kind by default.
 
@@ -85,7 +89,8 @@ def prevalence(
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
     ends = ends_of(found, middle)
-    ax.barh(y, middle, color=style.SKY, height=0.7)
+    support = fit.support(axis=mode).set_index("component")["support"].reindex(found.iloc[:, 0]).to_numpy()
+    ax.barh(y, middle, color=np.where(support <= STABLE, style.GREY, style.SKY), height=0.7)
     if ends is not None:
         ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
     name = found.columns[0]

@@ -98,7 +98,7 @@ def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstima
     mine, naive = ({card.number: card for card in cards(each, part, n)} for each in (fit, other))
     found = [
         Pair(mine[k].title, percent(overlap[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))
-        for k in mine
+        for k in range(len(overlap))
     ]
     return Pairs(part, found, int((overlap[np.arange(len(match)), match] >= SAME).sum()))
 

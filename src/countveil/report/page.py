@@ -16,8 +16,7 @@ from countveil.estimators.checks import check_integer
 from countveil.estimators.totals import totals_of
 from countveil.extras import install
 from countveil.files import replacing
-from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Share
-from countveil.inference.kept import contradiction_kept
+from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
 from countveil.inference.posterior import noise_of
 from countveil.privacy import Release
 from countveil.privacy._text import plain
@@ -115,7 +114,7 @@ def gathered(
         "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
         "why_no_intervals": fit.why_no_intervals,
         "verdict": diagnostics.verdict,
-        "trust": trust(diagnostics.table, lost(fit) or contradiction_kept(fit.posterior) is not None),
+        "trust": trust(diagnostics),
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
@@ -163,7 +162,8 @@ def title_of(found: list[Kind]) -> str:
 def number_of_parts(kind: Kind) -> str:
     """How many components there are of a kind."""
     n = len(kind.cards)
-    return f"{n} {kind.part.many if n > 1 else kind.part.one}"
+    said = f"{n} {kind.part.one if n == 1 else kind.part.many}"
+    return f"{said} that most chains found, {len(kind.others)} that only some did" if kind.others else said
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
@@ -185,30 +185,13 @@ def spread(values: np.ndarray, form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def lost(fit: FactorizationEstimator) -> bool:
-    """Whether the data determine no component of some kind."""
-    return any(n == total for n, total in fit.undetermined().values())
-
-
-def trust(table: pd.DataFrame, doubted: bool = False) -> str:
-    """good, fair, bad or unknown: a word for the verdict, never a colour alone.
-
-    A fit whose components are all lost, or whose noise level its reports contradict, is ``doubted``, and bad.
-    """
-    if doubted:
-        return "bad"
-    if "converged" in table:
-        row = table.iloc[0]
-        shares = [Share(row[f"{name}_share"], row[f"{name}_error"]) for name in ("signal", "total")]
-        if not np.isfinite(shares[0].value) or any(share.too_small for share in shares):
-            return "bad"
-        return "good" if bool(table["converged"].iloc[0]) else "fair"
-    r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
-    if not (np.isfinite(r_hat) and np.isfinite(ess)):
-        return "unknown"
-    if r_hat > R_HAT_FAIR:
-        return "bad"
-    return "good" if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD else "fair"
+def trust(found: Diagnostics) -> str:
+    """good, fair, bad or unknown: a word for the state, never a colour alone."""
+    if found.state == State.PRINTABLE and "r_hat" in found.table:
+        ess = found.table[["ess_bulk", "ess_tail"]].min().min()
+        return "good" if found.table["r_hat"].max() <= R_HAT_GOOD and ess >= ESS_GOOD else "fair"
+    words = {State.PRINTABLE: "good", State.WITH_SUPPORT: "fair", State.UNTRUSTED: "bad"}
+    return words.get(found.state, "unknown")
 
 
 def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
@@ -226,7 +209,10 @@ def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
     rows = []
     for name, row in table.iterrows():
         ess = min(row["ess_bulk"], row["ess_tail"])
-        values = ((row["r_hat"], "{:.3f}"), (row["ess_bulk"], "{:.0f}"), (row["ess_tail"], "{:.0f}"))
+        values = (
+            (row["r_hat"], "{:.3f}"), (row["r_hat_nested"], "{:.3f}"), (row["ess_bulk"], "{:.0f}"),
+            (row["ess_tail"], "{:.0f}"),
+        )  # fmt: skip
         numbers = [form.format(value) if np.isfinite(value) else "–" for value, form in values]
         rows.append((str(name), numbers, in_words(row["r_hat"], ess)))
     return rows

@@ -7,11 +7,13 @@ import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.networks import Network
+from countveil.estimators.support import STABLE
 from countveil.models.layout import Part
 
 MAX_BLOCKS = 12  # communities in the table: more would not fit on the page
 DARKEST = 60.0  # per cent: dark text on it stays readable
 NAMES_IN_OVERVIEW = 4
+IN_ALL = 1.0 - 1e-9
 
 
 class Bar(NamedTuple):
@@ -39,17 +41,20 @@ class Card(NamedTuple):
     number: int
     anchor: str
     title: str
+    support: str  # in words; empty where it needs none: in all chains, or in a fit of one
+    stable: bool
     share: Bar
     summary: str
     listings: list[Listing]
 
 
 class Kind(NamedTuple):
-    """All components of one kind, the largest first."""
+    """All components of one kind, the best supported first, then the largest."""
 
     part: Part
     anchor: str
     cards: list[Card]
+    others: list[Card]  # that at most half of the chains have
 
 
 def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
@@ -58,24 +63,26 @@ def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
     Raises:
         ValueError: n out of range.
     """
-    return [
-        Kind(part, f"parts-{i}" if i else "parts", cards(fit, part, n, f"part-{i}" if i else "part"))
-        for i, part in enumerate(fit.parts)
-    ]
+    found = []
+    for i, part in enumerate(fit.parts):
+        every = cards(fit, part, n, f"part-{i}" if i else "part")
+        stable, others = ([card for card in every if card.stable is wanted] for wanted in (True, False))
+        found.append(Kind(part, f"parts-{i}" if i else "parts", stable, others))
+    return found
 
 
 def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part") -> list[Card]:
-    """Every component of a kind with its n strongest members along each axis, the largest first.
+    """Every component that a chain found, with its n strongest members along each axis, in the order of ``Kind``.
 
     Raises:
         ValueError: n out of range.
     """
-    tables = {axis: fit.members(axis, n) for axis in part.axes}
-    shares = fit.prevalence(axis=part.axes[0])
+    tables = {axis: fit.supported(axis, n) for axis in part.axes}
+    shares = fit.support(axis=part.axes[0])
     most = largest(shares, "prevalence")
     found = []
-    for row in shares.sort_values("prevalence", ascending=False, kind="stable").itertuples(index=False):
-        k = row[0]
+    for row in shares.itertuples(index=False):
+        k = row.component
         lists = [
             listing(axis, table[table["component"] == k], is_numbered(fit, axis))
             for axis, table in tables.items()
@@ -84,7 +91,10 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
         best = [b.label for b in lists[0].bars[:NAMES_IN_OVERVIEW]]
         if len(lists) > 1:
             best = [each.bars[0].label for each in lists]
-        found.append(Card(int(k), f"{anchor}-{k}", share.label, share, ", ".join(best), lists))
+        support = f"support {percent(row.support)}" if row.support < IN_ALL else ""
+        stable = not row.support <= STABLE
+        card = Card(int(k), f"{anchor}-{k}", share.label, support, stable, share, ", ".join(best), lists)
+        found.append(card)
     return found
 
 
