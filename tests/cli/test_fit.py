@@ -253,3 +253,16 @@ def test_what_is_not_square_is_no_network(network):
 def test_the_help_names_every_method():
     said = words(run("fit", "topics", "--help").stdout)
     assert all(re.search(rf"(?<![a-z-]){name}(?![a-z-])", said) for name in METHODS)
+
+
+def test_components_that_only_some_chains_found_are_counted_and_left_out(here, capsys):
+    privatized()
+    fit = cv.TopicModel(2, chains=3, draws=5, tune=2, seed=1, progress=False).fit(cv.Release.load("r.npz"))
+    n_words = fit.posterior["posterior"].sizes["word"]
+    for chain in range(3):
+        fit.posterior["posterior"]["phi"][chain] = np.eye(n_words)[[0, 1 + chain]]
+    fit._adopt(fit.posterior)
+    fits.print_parts(fit, 1)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Not listed: 3 topics that at most half of the chains found." in said
+    assert said.count("100.0 (100.0 to 100.0)") == 1

@@ -91,3 +91,27 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     assert (len(table), len(table[0])) == (2, 2)
     many = model.network._replace(blocks=np.ones((13, 13)))
     assert block_table(many, intervals=True) == []
+
+
+def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
+    """Of three chains two have the third topic of the first: the last one's own is listed without intervals."""
+    fit = cv.TopicModel(3, **QUICK | {"chains": 3}).fit(
+        cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (6, 8)), 0.3)
+    )
+    draws, own = fit.posterior["posterior"], np.eye(4).repeat(2, axis=1) / 2.0
+    for chain in range(3):
+        topics = [0, 1, 3 if chain == 2 else 2]
+        draws["phi"][chain] = 0.9 * own[topics] + 0.1 * np.random.default_rng(chain).dirichlet(
+            np.ones(8), (10, 3)
+        )
+    fit._adopt(fit.posterior)
+    (kind,) = kinds(fit, 2)
+    assert [card.support for card in kind.cards] == ["", "", "support 67%"]
+    assert [(card.number, card.support) for card in kind.others] == [(3, "support 33%")]
+    text = read(render(fit)).text
+    assert "3 topics that most chains found, 1 that only some did" in text
+    assert "the best supported first, then the largest first" in text
+    assert "Topics that only some chains found" in text
+    assert re.search(r"Topic 3 support 33%\s+word [67], word [67]", text)
+    several = read(render(topic_fit)).text
+    assert ("that only some did" in several) is any(kind.others for kind in kinds(topic_fit, 2))
