@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from sklearn.base import TransformerMixin
 
 from countveil.data.observations import Observations
@@ -15,7 +16,8 @@ from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import in_counts
-from countveil.models.priors import RowPrior
+from countveil.models.factorization import Factor
+from countveil.models.priors import LearnedShapePrior, RowPrior
 
 
 class RowProjection(TransformerMixin):
@@ -39,14 +41,7 @@ class RowProjection(TransformerMixin):
         observations = self._observe(X)
         self._check_columns(observations)
         factor = model.factors[model.row_factor]
-        prior, name = factor.prior, f"{factor.name}_rate"
-        if not isinstance(prior, RowPrior) or name not in tree["posterior"]:
-            raise ValueError(
-                "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
-                f"{prior.kind!r} for {factor.name!r}"
-            )
-        rates = tree["posterior"][name].to_numpy()
-        rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+        rates, priors = row_priors(tree, factor)
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
         draws = zip(range(len(rates)), self.matrix_draws(), self.parameter_draws(), strict=False)
@@ -63,7 +58,14 @@ class RowProjection(TransformerMixin):
             engine_or_threads(given, threads) as engine,
         ):
             return project_rows(
-                observations, list(phi), rates[chosen], prior, laws, sizes, self.seed_, engine
+                observations,
+                list(phi),
+                rates[chosen],
+                [priors[s] for s in chosen],
+                laws,
+                sizes,
+                self.seed_,
+                engine,
             )
 
     def _check_columns(self: Any, observations: Observations) -> None:
@@ -92,6 +94,25 @@ class RowProjection(TransformerMixin):
             theta, scaled = in_counts(likelihood, theta, phi, parameters)
             total, n = total + theta * growth(scaled, phi), n + 1
         return np.asarray(total / n)
+
+
+def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowPrior]]:
+    """(rates (C S, K), the prior of new rows) of every draw, chain after chain.
+
+    Raises:
+        ValueError: the prior does not say what new rows are.
+    """
+    prior, draws = factor.prior, tree["posterior"]
+    if not isinstance(prior, RowPrior | LearnedShapePrior) or f"{factor.name}_rate" not in draws:
+        raise ValueError(
+            "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
+            f"{prior.kind!r} for {factor.name!r}"
+        )
+    rates = draws[f"{factor.name}_rate"].to_numpy()
+    rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+    if isinstance(prior, LearnedShapePrior):
+        return rates, [prior.at(shape) for shape in draws[f"{factor.name}_shape"].to_numpy().flat]
+    return rates, [prior] * len(rates)
 
 
 def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:

@@ -98,5 +98,6 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    learned_shapes=True,
     mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
 )

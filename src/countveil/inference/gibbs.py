@@ -205,5 +205,6 @@ METHOD = Method(
     options={"moves": None},
     self_loops=True,
     any_prior=True,
+    learned_shapes=True,
     likelihoods=("negative-binomial", "poisson"),
 )
