@@ -205,6 +205,18 @@ def matrix_model(
     return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
 
 
+def shaped_model(size: tuple[int, int]) -> Factorization:
+    """The same, with shapes that are learned as well as rates; see ``moderate_shapes``."""
+    prior = LearnedShapePrior(0.4, None)
+    return factorization(SPEC, axis_sizes(SPEC, size, {"k": 2}), {"theta": prior, "phi": prior})
+
+
+def moderate_shapes(monkeypatch: Any) -> None:
+    """Learned shapes are around 1.5 instead of .1, so that logarithms of entries have moderate moments."""
+    monkeypatch.setattr(learned_shape, "MEDIAN", 1.5)
+    monkeypatch.setattr(learned_shape, "SPREAD", 0.5)
+
+
 class DrawsItself(GammaPrior):
     """The same prior as one whose entries are not independent: it draws the whole factor itself."""
 

@@ -6,8 +6,18 @@ import pytest
 from countveil.data.observations import NaiveCounts, PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.streams import Streams
-from countveil.models.priors import GammaPrior, LearnedShapePrior, learned_shape
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, mu_of, rank_p_values, small_model
+from countveil.models.priors import GammaPrior, LearnedShapePrior
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    draw_factors,
+    draw_reports,
+    moderate_shapes,
+    mu_of,
+    rank_p_values,
+    shaped_model,
+    small_model,
+)  # fmt: skip
 
 SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
@@ -15,8 +25,6 @@ MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
 RUNS, TUNE, DRAWS, THIN = 80, 80, 31, 8
 LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
-PHI = LEARNED.factors[1]._replace(prior=LearnedShapePrior(0.375, None))
-SHAPED = LEARNED._replace(factors=(LEARNED.factors[0], PHI))  # phi's shape is learned as well as its rates
 
 
 def quantities(state, observations, model):
@@ -72,11 +80,12 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "model"), [(gibbs, SHAPED), (augmented_gibbs, LEARNED)], ids=["gibbs", "augmented-gibbs"]
+    ("algorithm", "model"),
+    [(gibbs, shaped_model(SIZE)), (augmented_gibbs, LEARNED)],
+    ids=["gibbs", "augmented-gibbs"],
 )
 def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
-    monkeypatch.setattr(learned_shape, "MEDIAN", 1.5)
-    monkeypatch.setattr(learned_shape, "SPREAD", 0.5)
+    moderate_shapes(monkeypatch)
     p = rank_p_values(ranks("private", model, 48, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 

@@ -10,9 +10,9 @@ from scipy.special import gammaln
 
 from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs, scoring
 from countveil.inference.streams import Streams
-from countveil.models.priors import LearnedShapePrior, learned_shape
+from countveil.models.priors import LearnedShapePrior
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
-from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
+from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports, moderate_shapes
 
 TURNS, SWEEPS = 4, 2
 
@@ -75,24 +75,20 @@ def test_a_step_leaves_the_joint_law_as_it_is(case):
     assert_kept(*joint_z(case))
 
 
-@pytest.fixture
-def near_one(monkeypatch):
-    """Learned shapes around 1.5 instead of .1, so that logarithms of entries have moderate moments."""
-    monkeypatch.setattr(learned_shape, "MEDIAN", 1.5)
-    monkeypatch.setattr(learned_shape, "SPREAD", 0.5)
-
-
 SHAPED = CASES["undirected"]._replace(
     priors={"theta": LearnedShapePrior(0.7, None), "pi": LearnedShapePrior(None, 1.5)}
 )
 
 
 @pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 120), (augmented_gibbs, 60)])
-def test_a_step_with_learned_shapes_leaves_it_too(algorithm, restarts, near_one):
+def test_a_step_with_learned_shapes_leaves_it_too(algorithm, restarts, monkeypatch):
+    moderate_shapes(monkeypatch)
     assert_kept(*joint_z(SHAPED, algorithm, restarts))
 
 
-def test_the_joint_law_shows_shapes_drawn_as_if_rates_were_known(near_one, monkeypatch):
+def test_the_joint_law_shows_shapes_drawn_as_if_rates_were_known(monkeypatch):
+    moderate_shapes(monkeypatch)
+
     def wrong(self, log_a, evidence):
         n = evidence.sizes.sum()
         return np.exp(log_a) * evidence.logs - n * gammaln(np.exp(log_a)) - 0.5 * (log_a / 0.5) ** 2

@@ -103,6 +103,52 @@ def test_shape_and_rates_are_drawn_from_their_joint_law():
         assert stats.kstest(law.cdf(rates[:, k]), "uniform").pvalue > FALSE_ALARM / 3
 
 
+def brute_force_given_counts(prior, factor, hypers, scale, count, exposure, log_a):
+    """log-densities of log a: every entry summed out of Gamma(a, rate) times its counts' and exposure's likelihood."""
+    found = stats.norm.logpdf(log_a, np.log(learned_shape.MEDIAN), learned_shape.SPREAD)
+    weight, scales = (np.broadcast_to(x, factor.shape) for x in (factor.weight, scale))
+    log_x = np.linspace(-400.0, 6.0, 40_000)
+    for i, a in enumerate(np.exp(log_a)):
+        rate = hypers[1] if prior.mean is None else hypers[1] / hypers[0] * a  # the ratio stays
+        rate = np.broadcast_to(rate, factor.shape) * scales
+        for at in zip(*np.nonzero(weight), strict=True):
+            x = np.exp(log_x)
+            log_law = a * np.log(rate[at]) + a * log_x - rate[at] * x - special.gammaln(a)
+            terms = log_law + count[at] * log_x - exposure[at] * x
+            found[i] += special.logsumexp(terms) + np.log(log_x[1] - log_x[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("prior", "kind", "scale"),
+    [(LEARNED, theta, OFFSETS), (LEARNED, symmetric, 1.0), (KNOWN, theta, 1.0), (ENTRYWISE, theta, OFFSETS)],
+)
+def test_the_law_of_the_shape_given_counts_has_entries_summed_out(prior, kind, scale):
+    factor, rng, log_a = kind(), np.random.default_rng(5), np.log(np.array([0.1, 0.5, 2.0]))
+    hypers = prior.start(factor)
+    hypers[1] *= rng.gamma(5.0, 0.2, hypers[1].shape) if prior is LEARNED else 1.0
+    count, exposure = rng.poisson(0.8, factor.shape).astype(float), rng.gamma(2.0, 1.0, factor.shape)
+    if factor.symmetric:
+        count, exposure = count + count.T, exposure + exposure.T
+    told = prior.told(factor, hypers, scale, count, exposure)
+    expected = brute_force_given_counts(prior, factor, hypers, scale, count, exposure, log_a)
+    np.testing.assert_allclose(np.diff(prior.log_mass(log_a, told)), np.diff(expected), rtol=1e-6)
+
+
+def test_the_shape_given_counts_is_drawn_from_its_law():
+    factor, rng, hypers = theta(), np.random.default_rng(6), LEARNED.start(theta())
+    count, exposure = rng.poisson(2.0, factor.shape), rng.gamma(2.0, 1.0, factor.shape)
+    ratio, grid, drawn = hypers[1] / hypers[0], np.linspace(np.log(0.003), np.log(30.0), 400), []
+    told = LEARNED.told(factor, hypers, 1.0, count, exposure)
+    for _ in range(1500):
+        hypers = LEARNED.draw_hypers_given_counts(factor, hypers, 1.0, count, exposure, rng)
+        np.testing.assert_allclose(hypers[1] / hypers[0], ratio)
+        drawn.append(np.log(hypers[0, 0, 0]))
+    density = np.exp(LEARNED.log_mass(grid, told) - LEARNED.log_mass(grid, told).max())
+    places = np.interp(drawn[::5], grid, np.cumsum(density) / density.sum())
+    assert stats.kstest(places, "uniform").pvalue > FALSE_ALARM
+
+
 def test_known_rates_stay():
     factor, rng = theta(), np.random.default_rng(3)
     for prior in (KNOWN, ENTRYWISE):

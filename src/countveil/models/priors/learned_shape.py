@@ -12,6 +12,7 @@ from countveil.models.priors.protocol import Grid, Scale
 
 MEDIAN, SPREAD = 0.1, 1.0  # of the shape's own prior, log-normal: 95% of it lie between .014 and .71
 BOUNDS = np.log(1e-4), np.log(1e4)  # of the logarithm of the shape
+WIDTH = 0.2  # of the first slice: wider ones take more evaluations where data are large
 
 
 class Evidence(NamedTuple):
@@ -22,6 +23,16 @@ class Evidence(NamedTuple):
     logs: float  # sum of log x over all entries
     rates: float  # sum of log b over all entries; 0 if rates are learned
     cut: float  # entries that were too small for a number
+
+
+class Told(NamedTuple):
+    """What the counts of a factor's entries say about their shape."""
+
+    counts: np.ndarray  # (n,)
+    exposures: np.ndarray  # (n,)
+    rates: np.ndarray  # (n,) prior rates, divided by the shape if they are learned
+    numbers: np.ndarray  # (m,) the different positive counts
+    times: np.ndarray  # (m,) how often each of them is found
 
 
 class LearnedShapePrior(NamedTuple):
@@ -78,12 +89,54 @@ class LearnedShapePrior(NamedTuple):
         """Shape and rates given the factor: log a on slices of (18.2), with the rates summed out, then b_k | a."""
         evidence = self.evidence(factor, scale, value)
         now = np.log(hypers[0].flat[:1])
-        shape = np.exp(draw_on_slices(lambda log_a: self.log_density(log_a, evidence), now, BOUNDS, rng)[0])
+        shape = np.exp(
+            draw_on_slices(lambda log_a: self.log_density(log_a, evidence), now, BOUNDS, rng, WIDTH)[0]
+        )
         rates = hypers[1]
         if self.mean is not None:
             drawn = rng.standard_gamma(1.0 + shape * evidence.sizes)
             rates = np.reshape(drawn / (self.mean / shape + evidence.totals), factor.component_shape)
         return np.stack([np.full_like(rates, shape), rates])
+
+    def draw_hypers_given_counts(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Shape given the counts and exposures of all entries, which have to be drawn anew afterwards.
+
+        Most entries are near zero, and given their values the shape hardly moves; with them summed out it is free.
+        Learned rates move along, in proportion.
+        """
+        told = self.told(factor, hypers, scale, count, exposure)
+        now = np.log(hypers[0].flat[:1])
+        shape = np.exp(draw_on_slices(lambda log_a: self.log_mass(log_a, told), now, BOUNDS, rng, WIDTH)[0])
+        rates = hypers[1] if self.mean is None else hypers[1] * (shape / hypers[0])
+        return np.stack([np.full_like(rates, shape), rates])
+
+    def told(
+        self, factor: Grid, hypers: np.ndarray, scale: Scale, count: np.ndarray, exposure: np.ndarray
+    ) -> "Told":
+        """What counts and exposures say, each parameter counted once; learned rates by their ratio to the shape."""
+        rate = (hypers[1] if self.mean is None else hypers[1] / hypers[0]) * scale
+        arrays = np.broadcast_arrays(count, np.maximum(exposure, 0.0), rate)
+        used = np.broadcast_to(factor.weight, factor.shape) > 0.0
+        n, e, b = (x.ravel() if used.all() else x[used] for x in arrays)
+        numbers, times = np.unique(n[n > 0.0], return_counts=True)
+        return Told(n, e, b, numbers, times)
+
+    def log_mass(self, log_a: np.ndarray, told: "Told") -> np.ndarray:
+        """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.5)."""
+        found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
+        for i, a in enumerate(np.exp(log_a)):
+            b = told.rates if self.mean is None else a * told.rates
+            found[i] += told.times @ (gammaln(a + told.numbers) - gammaln(a))
+            found[i] += a * np.log(b).sum() - ((a + told.counts) * np.log(b + told.exposures)).sum()
+        return found
 
     def evidence(self, factor: Grid, scale: Scale, value: np.ndarray) -> Evidence:
         """What the entries say, each parameter counted once."""
