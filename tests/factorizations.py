@@ -9,7 +9,7 @@ import numpy as np
 
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.models.factorization import Factorization, factorization
-from countveil.models.priors import GammaPrior, typical_scale
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, typical_scale
 from countveil.models.spec import axis_sizes, parse_spec
 
 NETWORK = {"names": ("theta", "theta_to", "pi"), "shared": {"theta_to": "theta"}}
@@ -24,7 +24,7 @@ class Case(NamedTuple):
 
     text: str
     shape: tuple[int, ...]
-    priors: dict[str, GammaPrior]  # of the factors that are not ``FIXED``
+    priors: dict[str, Prior]  # of the factors that are not ``FIXED``
     options: Mapping[str, Any] = MappingProxyType({})  # of the spec
     loops: bool = True  # whether the cells with equal first and second index are seen
     below: bool = True  # whether the cells below that diagonal are
@@ -61,12 +61,19 @@ def model_of(case: Case, **sizes: int) -> Factorization:
     lengths = axis_sizes(spec, case.shape, {a: sizes.get(a, RANK) for a in spec.latent})
     scale = typical_scale(MEAN_COUNT, math.prod(lengths[a] for a in spec.latent), len(spec.terms))
     priors = {name: case.priors.get(name, FIXED) for name in spec.names}
-    priors = {name: prior._replace(rate=prior.rate / scale) for name, prior in priors.items()}
+    priors = {name: scaled(prior, scale) for name, prior in priors.items()}
     shapes = {
         name: [lengths[a] for a in axes] for name, axes in zip(spec.names, spec.factor_axes, strict=True)
     }
     known = {name: np.random.default_rng(1).gamma(2.0, 0.5 * scale, shapes[name]) for name in case.known}
     return factorization(spec, lengths, priors, fixed=known, self_loops=case.loops)
+
+
+def scaled(prior: Prior, scale: float) -> Prior:
+    """A prior of entries this many times as large."""
+    if isinstance(prior, LearnedShapePrior) and prior.mean is not None:
+        return prior._replace(mean=prior.mean * scale)
+    return prior._replace(rate=prior.rate / scale)
 
 
 def alpha_of(case: Case) -> np.ndarray:

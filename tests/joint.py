@@ -15,8 +15,8 @@ from countveil.inference.streams import Streams
 from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.likelihoods.laws import law_of
-from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.priors import GammaPrior
+from countveil.models.factorization import Factor, Factorization, factorization, typical_priors
+from countveil.models.priors import GammaPrior, LearnedShapePrior, learned_shape
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import poisson as laws
@@ -37,17 +37,28 @@ def two_sided_geometric(alpha: np.ndarray, rng: np.random.Generator) -> np.ndarr
 def draw_factors(
     model: Factorization, rng: np.random.Generator
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """(factors, prior rates) from the prior, as a sampler's state has them; known factors as they are."""
-    rates = tuple(
-        rng.exponential(factor.prior.rate, factor.component_shape) if factor.prior.learned else rate
-        for factor, rate in zip(model.factors, model.initial_hypers(), strict=True)
+    """(factors, hyperparameters) from the prior, as a sampler's state has them; known factors as they are."""
+    hypers = tuple(
+        draw_hypers(factor, start, rng)
+        for factor, start in zip(model.factors, model.initial_hypers(), strict=True)
     )
     factors = []
-    for factor, rate in zip(model.factors, rates, strict=True):
-        drawn = rng.gamma(factor.prior.shape, 1.0 / rate, factor.shape)
+    for factor, own in zip(model.factors, hypers, strict=True):
+        shape, rate = factor.prior.gamma(own, 1.0)
+        drawn = rng.gamma(shape, 1.0 / rate, factor.shape)
         drawn = np.triu(drawn) + np.triu(drawn, 1).T if factor.symmetric else drawn
         factors.append(drawn if factor.fixed is None else factor.fixed)
-    return tuple(factors), rates
+    return tuple(factors), hypers
+
+
+def draw_hypers(factor: Factor, start: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Hyperparameters from their own prior: rates that are learned, and a shape that is."""
+    prior = factor.prior
+    if isinstance(prior, LearnedShapePrior):
+        shape = learned_shape.MEDIAN * np.exp(learned_shape.SPREAD * rng.standard_normal())
+        rates = start[1] if prior.mean is None else rng.exponential(shape / prior.mean, start[1].shape)
+        return np.stack([np.full_like(rates, shape), rates])
+    return rng.exponential(prior.rate, factor.component_shape) if prior.learned else start
 
 
 def mu_of(factors: Sequence[np.ndarray]) -> np.ndarray:
@@ -192,6 +203,18 @@ def matrix_model(
     """The same with the priors that estimators give it."""
     sizes = axis_sizes(SPEC, size, {"k": n_components})
     return factorization(SPEC, sizes, typical_priors(SPEC, sizes, shape, rate, mean_count))
+
+
+def shaped_model(size: tuple[int, int]) -> Factorization:
+    """The same, with shapes that are learned as well as rates; see ``moderate_shapes``."""
+    prior = LearnedShapePrior(0.4, None)
+    return factorization(SPEC, axis_sizes(SPEC, size, {"k": 2}), {"theta": prior, "phi": prior})
+
+
+def moderate_shapes(monkeypatch: Any) -> None:
+    """Learned shapes are around 1.5 instead of .1, so that logarithms of entries have moderate moments."""
+    monkeypatch.setattr(learned_shape, "MEDIAN", 1.5)
+    monkeypatch.setattr(learned_shape, "SPREAD", 0.5)
 
 
 class DrawsItself(GammaPrior):

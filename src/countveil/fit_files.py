@@ -39,7 +39,7 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 GROUPS = ("posterior", "sample_stats", "constant_data")
 
 KINDS = ("private", "exact", "naive")
-LEAST_RATE = 1e-30  # of a prior: new rows begin at shape / rate, which must be finite
+LEAST_RATE = 1e-30  # and shape, of a prior: new rows begin at shape / rate, which must be finite
 """What a fit may say of the observations that it is of."""
 
 _COPIES = 2
@@ -200,13 +200,12 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
         shape, wanted = values.shape, sorted(sizes[letter] for letter in letters)
         if len(shape) < 2 or 0 in shape or sorted(shape[2:]) != wanted:
             _refuse(f"must hold draws of {name} over axes of sizes {wanted}, got an array of shape {shape}")
-    states = [f"posterior/{name}{end}" for name in names for end in ("", "_rate")]
+    states = [f"posterior/{name}{end}" for name in names for end in ("", "_rate", "_shape")]
     states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate"]
     states += [path for path in found.datasets if path.startswith("stream/")]
     for path in states:
-        _check_values(
-            found, path, LEAST_RATE if path.endswith("_rate") and path.startswith("posterior/") else 0.0
-        )
+        hyper = path.startswith("posterior/") and path.endswith(("_rate", "_shape"))
+        _check_values(found, path, LEAST_RATE if hyper else 0.0)
     for path, values in found.datasets.items():
         if path.startswith("constant_data/") and values.dtype.kind == "f":
             _check_values(found, path)

@@ -6,8 +6,18 @@ import pytest
 from countveil.data.observations import NaiveCounts, PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs, scoring
 from countveil.inference.streams import Streams
-from countveil.models.priors import GammaPrior
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, mu_of, rank_p_values, small_model
+from countveil.models.priors import GammaPrior, LearnedShapePrior
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    draw_factors,
+    draw_reports,
+    moderate_shapes,
+    mu_of,
+    rank_p_values,
+    shaped_model,
+    small_model,
+)  # fmt: skip
 
 SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
@@ -25,9 +35,17 @@ def quantities(state, observations, model):
 
 
 def quantities_with_rates(state, observations, model):
-    """Those, and what the data say of learned rates: theta's times phi's (each alone changes too slowly)."""
-    log_rates = np.log(state.hypers[0] * state.hypers[1])
-    return [*quantities(state, observations, model), log_rates.sum(), log_rates.min(), log_rates.max()]
+    """Those, and what the data say of learned rates: theta's times phi's (each alone changes too slowly).
+
+    Learned shapes come first.
+    """
+    priors = [factor.prior for factor in model.factors]
+    laws = [prior.gamma(own, 1.0) for prior, own in zip(priors, state.hypers, strict=True)]
+    learned = [isinstance(prior, LearnedShapePrior) for prior in priors]
+    shapes = [law[0].flat[0] for law, own in zip(laws, learned, strict=True) if own]
+    log_rates = np.log(laws[0][1] * laws[1][1])
+    found = [log_rates.sum(), log_rates.min(), log_rates.max()]
+    return [*shapes, *quantities(state, observations, model), *found]
 
 
 def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
@@ -61,9 +79,14 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
     assert max(noisiest_rate, total, log_likelihood) < FALSE_ALARM / p.size
 
 
-@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
-def test_learned_rates_rank_uniformly_too(algorithm):
-    p = rank_p_values(ranks("private", LEARNED, 48, 100, algorithm, quantities_with_rates), DRAWS)
+@pytest.mark.parametrize(
+    ("algorithm", "model"),
+    [(gibbs, shaped_model(SIZE)), (augmented_gibbs, LEARNED)],
+    ids=["gibbs", "augmented-gibbs"],
+)
+def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
+    moderate_shapes(monkeypatch)
+    p = rank_p_values(ranks("private", model, 48, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 

@@ -16,6 +16,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, factors, gibbs, scoring
 from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.likelihoods import Poisson
+from countveil.models.priors import LearnedShapePrior
 from tests.joint import (
     SERIAL,
     DrawsItself,
@@ -26,9 +27,11 @@ from tests.joint import (
     draw_factors,
     draw_noise_rates,
     draw_reports,
+    moderate_shapes,
     mu_of,
     planted,
     run_chain,
+    shaped_model,
     small_model,
     with_priors,
 )
@@ -103,6 +106,24 @@ def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
     z, most = joint_z(small_model(SIZE, learned=learned), MASK if masked else np.zeros(SIZE, dtype=bool))
     assert len(z) == (16 if learned else 14)
     assert np.abs(z).max() < most
+
+
+def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
+    moderate_shapes(monkeypatch)
+    z, most = joint_z(shaped_model(SIZE), MASK)
+    assert np.abs(z).max() < most
+
+
+def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
+    right = LearnedShapePrior.told
+
+    def wrong(self, factor, hypers, scale, count, exposure):
+        return right(self, factor, hypers, scale, count, np.zeros_like(exposure))
+
+    moderate_shapes(monkeypatch)
+    monkeypatch.setattr(LearnedShapePrior, "told", wrong)
+    z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
+    assert np.abs(z).max() > most
 
 
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
@@ -275,7 +296,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
         laws.append(law)
         sizes.append(model.likelihood.tally_size(observations.shape))
         counts = np.ones(phi.shape)
-        return gibbs.Drawn(theta, counts, counts, np.array([1.0, 2.0]))
+        return gibbs.Drawn(theta, np.ones(theta.shape), counts, counts, np.array([1.0, 2.0]))
 
     monkeypatch.setattr(gibbs, "sweep_rows" if fused else "allocate", drawn)
     monkeypatch.setattr(gibbs, "update_after_allocation", lambda *given: None)

@@ -6,11 +6,13 @@ each. Any statistic has the same mean both ways.
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs, scoring
 from countveil.inference.streams import Streams
+from countveil.models.priors import LearnedShapePrior
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
-from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports
+from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports, moderate_shapes
 
 TURNS, SWEEPS = 4, 2
 
@@ -24,7 +26,8 @@ def statistics(state, model, reports, mask, observations):
     found.append(np.log1p(np.abs(scoring.log_likelihood(state.factors, observations, model, SERIAL))))
     for f in model.free:
         log_factor = np.log(state.factors[f])
-        found += [log_factor.mean(), (log_factor**2).mean(), np.log(state.hypers[f]).mean()]
+        log_hypers = np.log(state.hypers[f])
+        found += [log_factor.mean(), (log_factor**2).mean(), log_hypers.mean(), log_hypers.flat[0]]
         if model.factors[f].name == "pi":
             found += [np.diagonal(log_factor).mean(), (np.diagonal(log_factor) ** 2).mean()]
     if model.shared is not None:
@@ -70,6 +73,29 @@ def assert_kept(z, most):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_step_leaves_the_joint_law_as_it_is(case):
     assert_kept(*joint_z(case))
+
+
+SHAPED = CASES["undirected"]._replace(
+    priors={"theta": LearnedShapePrior(0.7, None), "pi": LearnedShapePrior(None, 1.5)}
+)
+
+
+@pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 120), (augmented_gibbs, 60)])
+def test_a_step_with_learned_shapes_leaves_it_too(algorithm, restarts, monkeypatch):
+    moderate_shapes(monkeypatch)
+    assert_kept(*joint_z(SHAPED, algorithm, restarts))
+
+
+def test_the_joint_law_shows_shapes_drawn_as_if_rates_were_known(monkeypatch):
+    moderate_shapes(monkeypatch)
+
+    def wrong(self, log_a, evidence):
+        n = evidence.sizes.sum()
+        return np.exp(log_a) * evidence.logs - n * gammaln(np.exp(log_a)) - 0.5 * (log_a / 0.5) ** 2
+
+    monkeypatch.setattr(LearnedShapePrior, "log_density", wrong)
+    z, most = joint_z(SHAPED, restarts=60)
+    assert np.abs(z).max() > most
 
 
 @pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])

@@ -16,8 +16,10 @@ from tests.joint import (
     LAW,
     assert_same_bits,
     draw_reports,
+    moderate_shapes,
     planted,
     rank_p_values,
+    shaped_model,
     small_model,
 )
 
@@ -35,8 +37,10 @@ def by_tokens(request, monkeypatch):
 
 
 @pytest.mark.parametrize("learned", [False, True])
-def test_a_step_leaves_the_joint_law_as_it_is(by_tokens, learned):
-    z, most = joint.joint_z(small_model(joint.SIZE, learned=learned), NOTHING, restarts=300)
+def test_a_step_leaves_the_joint_law_as_it_is(by_tokens, learned, monkeypatch):
+    moderate_shapes(monkeypatch)
+    model = shaped_model(joint.SIZE) if learned else small_model(joint.SIZE)
+    z, most = joint.joint_z(model, NOTHING, restarts=300)
     assert np.abs(z).max() < most
 
 

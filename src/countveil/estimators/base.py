@@ -39,11 +39,12 @@ from countveil.inference.kept import (
     kept_totals,
     share_kept,
 )
-from countveil.inference.methods import METHODS, check_likelihood, fit
+from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
+from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
 from countveil.models.spec import Spec, axis_sizes
 from countveil.noise.protocol import Contradiction
 from countveil.privacy import Release
@@ -104,8 +105,16 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         """The model over axes of these sizes."""
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        priors = self._priors(spec, sizes, mean_count)
         return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    def _priors(
+        self, spec: Spec, sizes: dict[str, int], mean_count: float
+    ) -> dict[str, GammaPrior | LearnedShapePrior]:
+        """The prior of every factor by name, as ``prior_shape`` and ``prior_rate`` say."""
+        usual = LEARNED if METHODS[self.method].learned_shapes else USUAL_SHAPE
+        shape = usual if self.prior_shape is None else self.prior_shape
+        return typical_priors(spec, sizes, shape, self.prior_rate, mean_count)
 
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
@@ -281,6 +290,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         check_likelihood(method, self._likelihood())
         check_computing(self.method, self.engine)
         check_options(method, self)
+        check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
         if method.batches and not self.rows_are_new_data:
             raise ValueError(
                 f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"

@@ -15,7 +15,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag, Whole
 from countveil.kernels.entries import MASKED
-from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
 
@@ -131,7 +131,7 @@ class BlockModel(FactorizationEstimator):
         return PrivatizedCounts.from_graph(graph, self.alpha)
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        priors = self._priors(spec, sizes, mean_count)
         likelihood = self._likelihood()
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 

@@ -12,9 +12,9 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag
-from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.layout import RESERVED, Layout, default_layout
-from countveil.models.priors import GammaPrior
+from countveil.models.factorization import Factorization, factorization
+from countveil.models.layout import HYPERS, RESERVED, Layout, default_layout
+from countveil.models.priors import LEARNED, GammaPrior, LearnedShapePrior
 from countveil.models.spec import Spec, parse_spec
 
 
@@ -31,7 +31,7 @@ class PoissonFactorization(FactorizationEstimator):
         shared: {operand: earlier operand}: one factor used on two axes, by name.
         symmetric: names of factors of two latent axes that equal their transpose.
         priors: {factor: (shape, rate)} where they are not ``prior_shape`` and ``prior_rate``; numbers, or arrays that
-            broadcast against the factor; rate None learns one per component.
+            broadcast against the factor; shape "learned" learns one for the factor, rate None one per component.
         fixed: {factor: array}: condition on it. A Series or DataFrame here or among priors must have the labels of the
             data, in their order.
         dims: {axis: name} in the posterior.
@@ -104,8 +104,8 @@ class PoissonFactorization(FactorizationEstimator):
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         self._layout(spec)
-        typical = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
-        priors = dict(typical)
+        typical = self._priors(spec, sizes, mean_count)
+        priors: dict[str, GammaPrior | LearnedShapePrior] = dict(typical)
         shapes = {
             name: tuple(sizes[a] for a in axes)
             for name, axes in zip(spec.names, spec.factor_axes, strict=True)
@@ -115,8 +115,9 @@ class PoissonFactorization(FactorizationEstimator):
                 raise ValueError(f"priors must be for factors among {list(spec.names)}, got {name!r}")
             prior = priors[name] = check_prior(name, given, shapes[name], typical[name])
             if name in spec.symmetric:
-                for values in (prior.shape, prior.rate):
-                    check_transpose(f"prior of symmetric factor {name!r}", values, shapes[name])
+                for values in (getattr(prior, "shape", None), prior.rate):
+                    if values is not None:
+                        check_transpose(f"prior of symmetric factor {name!r}", values, shapes[name])
         fixed = {}
         for name, value in (self.fixed or {}).items():
             if name not in shapes:
@@ -170,11 +171,11 @@ def check_mapping(name: str, value: Any) -> None:
 def check_words(layout: Layout) -> None:
     """Dimensions and factors need names of their own: the posterior holds them side by side."""
     dims, factors = list(layout.dims.values()), list(layout.axes)
-    taken, rates = set(RESERVED), {f"{factor}_rate" for factor in factors}
+    taken, rates = set(RESERVED), {f"{factor}{end}" for factor in factors for end in HYPERS}
     for dim in dims:
         if not isinstance(dim, str) or not dim or dim in taken | rates:
             raise ValueError(
-                f"dims must be different words, none of {', '.join(map(repr, RESERVED))} or a prior rate "
+                f"dims must be different words, none of {', '.join(map(repr, RESERVED))} or of a prior "
                 f"({', '.join(sorted(rates))}), got {dim!r} among {dims}"
             )
         taken.add(dim)
@@ -182,22 +183,33 @@ def check_words(layout: Layout) -> None:
         if factor in taken | rates:
             raise ValueError(
                 f"names of factors must differ from those of axes ({', '.join(dims)}), "
-                f"{', '.join(map(repr, RESERVED))} and the prior rates ({', '.join(sorted(rates))}), "
+                f"{', '.join(map(repr, RESERVED))} and those of priors ({', '.join(sorted(rates))}), "
                 f"got {factor!r}; give names= or dims="
             )
 
 
-def check_prior(name: str, given: Any, shape: tuple[int, ...], default: GammaPrior) -> GammaPrior:
-    """A prior from (shape, rate), each a positive number or array."""
+def check_prior(
+    name: str, given: Any, shape: tuple[int, ...], default: GammaPrior | LearnedShapePrior
+) -> GammaPrior | LearnedShapePrior:
+    """A prior from (shape, rate), each a positive number or array; the shape may be "learned", the rate None."""
     try:
         prior_shape, rate = given
     except (TypeError, ValueError):
         raise ValueError(f"priors must be pairs (shape, rate), got {given!r} for {name!r}") from None
-    values = [check_values(f"prior of {name!r}", prior_shape, shape)]
-    if rate is None:
-        scale = float(default.shape / default.rate) if default.learned else 1.0
-        return GammaPrior(values[0], float(np.mean(values[0])) / scale, learned=True)
-    return GammaPrior(values[0], check_values(f"prior of {name!r}", rate, shape), learned=False)
+    rates = None if rate is None else check_values(f"prior of {name!r}", rate, shape)
+    if isinstance(prior_shape, str) and prior_shape == LEARNED:
+        return LearnedShapePrior(mean_of(default), None) if rates is None else LearnedShapePrior(None, rates)
+    values = check_values(f"prior of {name!r}", prior_shape, shape)
+    if rates is None:
+        return GammaPrior(values, float(np.mean(values)) / mean_of(default), learned=True)
+    return GammaPrior(values, rates, learned=False)
+
+
+def mean_of(prior: GammaPrior | LearnedShapePrior) -> float:
+    """The mean of an entry by a typical prior whose rates are learned; 1 if they are not."""
+    if isinstance(prior, LearnedShapePrior):
+        return 1.0 if prior.mean is None else prior.mean
+    return float(prior.shape / prior.rate) if prior.learned else 1.0
 
 
 def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.ndarray:

@@ -7,9 +7,10 @@ A new one is one entry here: it reaches the signature, ``help``, scikit-learn's 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
-from countveil.estimators.parameters import Level, OneOf, Option, Positive, Whole
+from countveil.estimators.parameters import Level, OneOf, Option, Positive, PositiveOr, Whole
 from countveil.estimators.starting import Beginning
 from countveil.inference.methods import in_words
+from countveil.models.priors import LEARNED, USUAL_SHAPE
 
 
 # fmt: off
@@ -47,8 +48,9 @@ class Options(TypedDict, total=False):
         'what has a burstiness p of its own in "negative-binomial": "global" (one for all cells), "column" or "row"; '
         'or the number p itself, if it is known. None is "global".')]
     center: Annotated[str, Option("mode", None, 'the Bessel\'s "mode", as published, or its "mean" ("bessel-cavi").')]
-    prior_shape: Annotated[float, Option(0.1, Positive(),
-        "gamma shape of the factors; below 1 favours few components for each entry.")]
+    prior_shape: Annotated[float | str | None, Option(None, PositiveOr((LEARNED, None)),
+        'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '
+        f'factor ("gibbs", "augmented-gibbs"). None is "learned" with these methods, {USUAL_SHAPE} with the others.')]
     prior_rate: Annotated[float | None, Option(None, Positive(or_none=True),
         "gamma rate of the factors; None learns one per component, and is right when the size of the counts is not "
         "known beforehand (mathematics, section 11).")]

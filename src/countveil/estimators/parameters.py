@@ -65,6 +65,19 @@ class Positive(NamedTuple):
             check_positive(name, value)
 
 
+class PositiveOr(NamedTuple):
+    """A positive finite number, or one of a few other values."""
+
+    values: tuple[Any, ...]
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        if value is not None and not isinstance(value, str):
+            check_positive(name, value)
+        elif value not in self.values:
+            raise ValueError(f"{name} must be a positive number or one of {list(self.values)}, got {value!r}")
+
+
 class Level(NamedTuple):
     """A number, which the data check together with the reports; or None."""
 

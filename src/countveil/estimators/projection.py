@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from sklearn.base import TransformerMixin
 
 from countveil.data.observations import Observations
@@ -15,8 +16,9 @@ from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import in_counts
+from countveil.models.factorization import Factor
 from countveil.models.layout import latent_groups
-from countveil.models.priors import RowPrior
+from countveil.models.priors import LearnedShapePrior, RowPrior
 
 
 class RowProjection(TransformerMixin):
@@ -41,14 +43,7 @@ class RowProjection(TransformerMixin):
         observations = self._observe(X)
         self._check_columns(observations)
         factor = model.factors[model.row_factor]
-        prior, name = factor.prior, f"{factor.name}_rate"
-        if not isinstance(prior, RowPrior) or name not in tree["posterior"]:
-            raise ValueError(
-                "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
-                f"{prior.kind!r} for {factor.name!r}"
-            )
-        rates = tree["posterior"][name].to_numpy()
-        rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+        rates, priors = row_priors(tree, factor)
         orders = self._orders()
         chosen = np.array(list(orders))[np.unique(np.linspace(0, len(orders) - 1, MOST_DRAWS).astype(int))]
         wanted = set(chosen.tolist())
@@ -68,7 +63,10 @@ class RowProjection(TransformerMixin):
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            return project_rows(observations, list(phi), own_rates, prior, laws, sizes, self.seed_, engine)
+            own_priors = [priors[s] for s in chosen]
+            return project_rows(
+                observations, list(phi), own_rates, own_priors, laws, sizes, self.seed_, engine
+            )
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
@@ -105,6 +103,25 @@ class RowProjection(TransformerMixin):
         n_draws = self.posterior["posterior"].sizes["draw"]
         same = self._alike(latent_groups(self.model_)[self.model_.spec.latent[0]])
         return {chain * n_draws + s: order for chain, order in same for s in range(n_draws)}
+
+
+def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowPrior]]:
+    """(rates (C S, K), the prior of new rows) of every draw, chain after chain.
+
+    Raises:
+        ValueError: the prior does not say what new rows are.
+    """
+    prior, draws = factor.prior, tree["posterior"]
+    if not isinstance(prior, RowPrior | LearnedShapePrior) or f"{factor.name}_rate" not in draws:
+        raise ValueError(
+            "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
+            f"{prior.kind!r} for {factor.name!r}"
+        )
+    rates = draws[f"{factor.name}_rate"].to_numpy()
+    rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+    if isinstance(prior, LearnedShapePrior):
+        return rates, [prior.at(shape) for shape in draws[f"{factor.name}_shape"].to_numpy().flat]
+    return rates, [prior] * len(rates)
 
 
 def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:

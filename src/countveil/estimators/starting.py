@@ -13,7 +13,7 @@ from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start
 from countveil.inference.starts.given import Given
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.layout import Layout, latent_groups
+from countveil.models.layout import HYPERS, Layout, latent_groups
 
 LARGEST = 1e17  # no count that is taken is as large
 RTOL, ATOL = 1e-4, 1e-140  # of means of many draws of one value in float32, which holds no 1e-150
@@ -81,7 +81,7 @@ def arranged(
 ) -> tuple[np.ndarray | None, ...]:
     """The factors in the model's order and with its axes; None for those that are missing or fixed."""
     names = [factor.name for factor in model.factors]
-    unknown = [name for name in values if name not in names and f"{name}".removesuffix("_rate") not in names]
+    unknown = [name for name in values if {name, *map(f"{name}".removesuffix, HYPERS)}.isdisjoint(names)]
     if unknown:
         raise ValueError(f"start's factors must be called {names}, got {unknown[0]!r}")
     if not any(name in values for name in names):

@@ -10,7 +10,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.options import RowOptions
 from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
-from countveil.models.layout import RESERVED, Layout
+from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
@@ -57,7 +57,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         names = [str(mode) for mode in self.modes]
         if len(names) != n_modes or len(set(names)) != n_modes:
             raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
-        rates = [f"{name}_rate" for name in names]
+        rates = [f"{name}{end}" for name in names for end in HYPERS]
         reserved = {*RESERVED, "component", *rates, *(f"factor_{name}" for name in names + rates)}
         if reserved.intersection(names):
             raise ValueError(

@@ -105,6 +105,7 @@ class Method(NamedTuple):
             stands for, all of which are now ``total_rows``.
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``VariationalPrior``.
+        learned_shapes: whether it learns the shapes of priors.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
@@ -120,6 +121,7 @@ class Method(NamedTuple):
     self_loops: bool = False
     go_on: Callable[..., Fitted] | None = None
     any_prior: bool = False
+    learned_shapes: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
     mechanisms: tuple[str, ...] | None = None
     starved: str = ""

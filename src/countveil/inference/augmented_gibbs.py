@@ -70,12 +70,13 @@ def step(
         allocate_block, observations, (phi, streams, sweep), (theta, state.noise)
     )
     law = law_of(observations.noise, model.likelihood)
+    rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
     update_after_allocation(
         model, law, factors, sampled_counts(model.rows, row_values, row_counts, splits),
         sampled_counts(model.columns, values, counts, splits), observations.fully_exposed,
-        DrawRule(model, observations, state.hypers, streams, sweep, engine), engine,
+        rule, engine,
     )  # fmt: skip
-    hypers = draw_hypers(model, observations, factors, state.hypers, streams.generator(sweep, HYPERS))
+    hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
     return State(tuple(factors), hypers, sweep, noise), Info(total_rate(model, factors))
 
 
@@ -98,5 +99,6 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    learned_shapes=True,
     mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
 )

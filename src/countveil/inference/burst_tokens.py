@@ -36,11 +36,11 @@ def sweep_rows(
     streams: Streams,
     sweep: int,
     engine: Engine,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A draw of theta (D, K), the columns' (V, K) counts and exposures, and the tally."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A draw of theta (D, K) and its counts, the columns' (V, K) counts and exposures, and the tally."""
     levels = np.unique(observations.level_d)
     most = most_proposed(observations, law, levels, theta, phi)
-    (new,), (counts, total, tally) = engine.over_rows(
+    (new, row_counts), (counts, total, tally) = engine.over_rows(
         sweep_block,
         observations,
         (law, phi, levels, most, tally_size, streams, sweep),
@@ -48,7 +48,7 @@ def sweep_rows(
         tokens.blocks_of(observations),
         with_proposals,
     )
-    return new, counts, np.tile(total, (len(phi), 1)), tally
+    return new, row_counts, counts, np.tile(total, (len(phi), 1)), tally
 
 
 def masses(law: Any, levels: np.ndarray, most: int) -> np.ndarray:
@@ -108,7 +108,7 @@ def sweep_block(
     shape: np.ndarray,
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Theta's rows, and the block's part of (counts, theta's totals, tally)."""
+    """Theta's rows and their counts, and the block's part of (counts, theta's totals, tally)."""
     rng, place = streams.generator(sweep, ROWS, block.number), np.searchsorted(levels, block.entries.level_d)
     sums = np.zeros(theta.shape), np.zeros(phi.shape), np.zeros(tally_size)
     if proposes_beside_reports(block, theta, proposals, place):
@@ -117,7 +117,7 @@ def sweep_block(
         gibbs.allocate_rows(law, block.entries, theta, phi, total, sums, rng)
         kernels.propose_rest(law, block.entries, theta, proposals, place, sums, rng)
     new = sample_gammas(sums[0], total, shape, rate, rng)
-    return (new,), (sums[1], new.sum(axis=0), sums[2])
+    return (new, sums[0]), (sums[1], new.sum(axis=0), sums[2])
 
 
 def proposes_beside_reports(

@@ -4,6 +4,7 @@ Exposures are derivatives of the sum over cells of e times the rate, at the newe
 factors. A rule decides what an update is: a draw or a mean.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
-from countveil.inference.streams import COLUMNS, Streams
+from countveil.inference.streams import COLUMNS, HYPERS, Streams
 from countveil.kernels import exposures as kernels
 from countveil.kernels.entries import Entries as StoredEntries
 from countveil.kernels.gamma import SMALLEST
@@ -21,6 +22,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
+from countveil.models.priors import LearnedShapePrior
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -128,7 +130,7 @@ def draw_hypers(
     model: Factorization,
     observations: Observations,
     factors: list[np.ndarray],
-    hypers: tuple[np.ndarray, ...],
+    hypers: Sequence[np.ndarray],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, ...]:
     """Hyperparameters of all priors given the factors; unchanged for fixed factors."""
@@ -202,7 +204,10 @@ def sample_gammas(
 
 
 class DrawRule:
-    """Draws each factor given its counts and exposures: from gamma conditionals, or by its prior."""
+    """Draws each factor given its counts and exposures: from gamma conditionals, or by its prior.
+
+    Before a factor, it draws the shape that its prior learns; ``hypers`` are those after all draws.
+    """
 
     def __init__(
         self,
@@ -213,7 +218,7 @@ class DrawRule:
         sweep: int,
         engine: Engine,
     ) -> None:
-        self.model, self.hypers, self.scales = model, hypers, offset_scales(model, observations)
+        self.model, self.hypers, self.scales = model, list(hypers), offset_scales(model, observations)
         self.streams, self.sweep, self.engine = streams, sweep, engine
 
     def gamma(self, f: int) -> tuple[np.ndarray, np.ndarray]:
@@ -235,6 +240,10 @@ class DrawRule:
             exposure = np.maximum(exposure, 0.0)
             drawn = factor.prior.draw(factor, self.hypers[f], self.scales[f], value, count, exposure, rng)
             return np.maximum(drawn, SMALLEST)
+        if isinstance(factor.prior, LearnedShapePrior):
+            rng = self.streams.generator(self.sweep, HYPERS, f + 1)
+            given = factor, self.hypers[f], self.scales[f], count, exposure
+            self.hypers[f] = factor.prior.draw_hypers_given_counts(*given, rng)
         shape, rate = self.gamma(f)
         flat = [x.ravel() for x in (count, exposure, shape, rate)]
         draw = np.empty(count.size)

@@ -11,7 +11,7 @@ from countveil.inference.methods import METHODS
 from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import GammaPrior, Prior
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
 
 
 def check_model(model: Factorization, wanted: Factorization) -> None:
@@ -41,6 +41,11 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
     rule = f"must have the prior of {name} that its parameters give"
     if prior.kind != wanted.kind:
         raise ValueError(f"{rule}, of kind {wanted.kind}, got {prior.kind}")
+    if isinstance(prior, LearnedShapePrior) and isinstance(wanted, LearnedShapePrior):
+        if (prior.mean is None) != (wanted.mean is None) or not same(prior.rate, wanted.rate):
+            raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
+        if prior.mean is not None and not 0.0 < prior.mean < np.inf:
+            raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
     if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
         return
     if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
@@ -83,6 +88,8 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     for axis in model.spec.output:
         check_array(draws, layout.dims[axis], {layout.dims[axis]: sizes[axis]})
     check_parameters(draws, model, layout, lead)
+    for name in learned_shapes(model):
+        check_array(draws, f"{name}_shape", lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
@@ -95,10 +102,11 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
 def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     """Refuse groups and arrays that no fit of the model has."""
     names = [factor.name for factor in model.factors]
+    shapes = [f"{name}_shape" for name in learned_shapes(model)]
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
     wanted = {
-        "posterior": {*names, *(f"{name}_rate" for name in names), *model.likelihood.parameter_axes}
+        "posterior": {*names, *(f"{name}_rate" for name in names), *shapes, *model.likelihood.parameter_axes}
         | lead
         | dims,
         "sample_stats": {"total_rate", "log_likelihood"} | lead,
@@ -113,6 +121,12 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         more = sorted(set(map(str, group.variables)) - wanted.get(path, set()))
         if more:
             raise ValueError(f"must hold the arrays of its model alone, got {more[0]!r:.40} in {path!r}")
+
+
+def learned_shapes(model: Factorization) -> list[str]:
+    """Names of the factors whose priors learn a shape."""
+    free = (model.factors[f] for f in model.free)
+    return [factor.name for factor in free if isinstance(factor.prior, LearnedShapePrior)]
 
 
 def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:

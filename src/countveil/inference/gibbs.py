@@ -24,6 +24,7 @@ from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
     DrawRule,
     draw_hypers,
+    row_exposures,
     update_after_allocation,
     update_side,
 )
@@ -36,6 +37,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
+from countveil.models.priors import LearnedShapePrior
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
@@ -57,7 +59,8 @@ class Info(NamedTuple):
 class Drawn(NamedTuple):
     """What a pass over the rows drew: for the rows, and for the columns."""
 
-    rows: np.ndarray  # (D, K) theta, or counts where theta is drawn later
+    rows: np.ndarray  # (D, K) theta, as it was where it is drawn later
+    row_counts: np.ndarray  # (D, K)
     counts: np.ndarray  # (V, K)
     exposures: np.ndarray  # (V, K); empty where theta is drawn later
     tally: np.ndarray  # what the likelihood's own parameters are drawn from
@@ -91,16 +94,18 @@ def step(
         factors[row] = model.as_row_factor(drawn.rows)
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
+        if isinstance(model.factors[row].prior, LearnedShapePrior):
+            redraw_rows(observations, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)
         theta = model.rows.matrix(row_values)
         drawn = allocate(observations, model, law, theta, phi, streams, sweep, engine)
         found = (
-            sampled_counts(model.rows, row_values, drawn.rows, splits),
+            sampled_counts(model.rows, row_values, drawn.row_counts, splits),
             sampled_counts(model.columns, values, drawn.counts, splits),
         )
         update_after_allocation(model, law, factors, *found, observations, rule, engine)
-    hypers = draw_hypers(model, observations, factors, state.hypers, streams.generator(sweep, HYPERS))
+    hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
@@ -131,11 +136,31 @@ def sweep_rows(
         return Drawn(
             *burst_tokens.sweep_rows(observations, law, theta, phi, prior, size, streams, sweep, engine)
         )
-    (new,), (counts, exposures, totals, tally) = engine.over_rows(
+    (new, row_counts), (counts, exposures, totals, tally) = engine.over_rows(
         sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
     )
     exposures += totals[0]
-    return Drawn(new, counts, exposures, tally)
+    return Drawn(new, row_counts, counts, exposures, tally)
+
+
+def redraw_rows(
+    observations: Observations,
+    model: Factorization,
+    law: tuple[Any, ...],
+    factors: list[np.ndarray],
+    counts: np.ndarray,
+    rule: DrawRule,
+) -> None:
+    """Draw the fused factor again, in place in ``factors``, with the shape that its prior learns, given its counts."""
+    row = model.fused_factor
+    assert row is not None
+    phi = model.columns.matrix(model.columns.forward(factors))
+    if tokens.pays(observations, law):  # the counts are of all cells
+        exposure = np.tile(phi.sum(axis=0), (len(counts), 1))
+    else:
+        exposure = row_exposures(observations, law, phi, rule.engine)
+    given = (model.as_row_factor(values) for values in (counts, exposure))
+    factors[row] = rule.factor(row, factors[row], *given)
 
 
 def sweep_block(
@@ -150,13 +175,13 @@ def sweep_block(
     shape: np.ndarray,
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Theta's rows, and the block's part of (counts, exposures, theta's totals, tally)."""
+    """Theta's rows and their counts, and the block's part of (counts, exposures, theta's totals, tally)."""
     sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.zeros(tally_size)
     new, rng = theta.copy(), streams.generator(sweep, ROWS, block.number)
     law, entries = in_block(law, block.entries, block.first_row)
     dense = is_dense(entries, len(phi))
-    kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
-    return (new,), sums
+    row_counts = kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
+    return (new, row_counts), sums
 
 
 def allocate(
@@ -174,7 +199,7 @@ def allocate(
     (row_counts,), (counts, tally) = engine.over_rows(
         allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)
     )
-    return Drawn(row_counts, counts, np.empty((0, 0)), tally)
+    return Drawn(theta, row_counts, counts, np.empty((0, 0)), tally)
 
 
 def allocate_block(
@@ -205,5 +230,6 @@ METHOD = Method(
     options={"moves": None},
     self_loops=True,
     any_prior=True,
+    learned_shapes=True,
     likelihoods=("negative-binomial", "poisson"),
 )

@@ -9,7 +9,7 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors
 from countveil.likelihoods import Likelihood
 from countveil.models.factorization import Factorization
-from countveil.models.priors import VariationalPrior
+from countveil.models.priors import LEARNED, LearnedShapePrior, VariationalPrior
 from countveil.noise import Noise
 
 METHODS: dict[str, Method] = {
@@ -78,6 +78,7 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
+        check_learned_shapes(method, isinstance(factor.prior, LearnedShapePrior), f"shape of {factor.name!r}")
         coupled = factor.fixed is None and not factor.prior.independent
         if coupled and not method.any_prior:
             raise ValueError(
@@ -100,6 +101,14 @@ def check_likelihood(method: Method, likelihood: Likelihood) -> None:
         raise ValueError(
             f"likelihood must be one of {list(method.likelihoods)} for method {method.name!r}, "
             f"got {likelihood.name!r}"
+        )
+
+
+def check_learned_shapes(method: Method, learned: bool, name: str) -> None:
+    """Refuse a shape that is to be learned by a method that cannot; raises ValueError."""
+    if learned and not method.learned_shapes:
+        raise ValueError(
+            f"{name} must be a number for method {method.name!r}, got {LEARNED!r}: use {those('learned_shapes')}"
         )
 
 

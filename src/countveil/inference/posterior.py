@@ -61,6 +61,7 @@ def data_tree(
             latent = [a for a in factor.axes if a in spec.latent]
             kept = latent if rates[factor.name].ndim == 2 + len(latent) else []
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
+    variables |= shape_variables(draws, model)
     variables |= parameter_variables(draws, model, layout)
     posterior = xr.Dataset(variables, coords=coordinates)
     scores = {"total_rate": (lead, draws.total_rate)}
@@ -85,6 +86,16 @@ def data_tree(
         }
     )
     return tree
+
+
+def shape_variables(draws: Draws, model: Factorization) -> dict[str, Any]:
+    """The shapes of factors whose priors learn them; a factor's size, which draws are rid of, does not change them."""
+    found = {}
+    for f in model.free:
+        shapes = model.factors[f].prior.reported_shapes(draws.hypers[f])
+        if shapes is not None:
+            found[f"{model.factors[f].name}_shape"] = (("chain", "draw"), shapes)
+    return found
 
 
 def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
@@ -258,8 +269,8 @@ def shares(components: np.ndarray) -> np.ndarray:
 def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[str, np.ndarray]:
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
-    Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, and the
-    likelihood's own parameters. Of many, 200 are taken, evenly spread.
+    Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, the
+    likelihood's own parameters, and learned shapes of priors. Of many, 200 are taken, evenly spread.
     """
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
@@ -282,6 +293,9 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     for name in names:
         values = tree["posterior"][name].to_numpy().reshape(*shape, -1)
         found[name] = values[..., evenly(values.shape[-1])]
+    for factor in model.factors:
+        if f"{factor.name}_shape" in tree["posterior"]:
+            found[f"shape of {factor.name}"] = tree["posterior"][f"{factor.name}_shape"].to_numpy()
     return found
 
 

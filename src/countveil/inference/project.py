@@ -23,7 +23,7 @@ def project_rows(
     observations: Observations,
     phi_draws: list[np.ndarray],
     rate_draws: np.ndarray,
-    prior: RowPrior,
+    priors: Sequence[RowPrior],
     laws: Sequence[tuple[Any, ...]],
     sizes: Sequence[Any],
     seed: int,
@@ -31,20 +31,20 @@ def project_rows(
 ) -> np.ndarray:
     """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
 
-    ``laws`` has the law of reports in each draw, ``sizes`` what theta is multiplied by in each. For each of up to 100
-    evenly spread draws, the rows' own Gibbs chain continues for ten sweeps given phi, and the last five are averaged. A
-    row's result does not depend on the rows after it.
+    ``priors`` has the prior in each draw, ``laws`` the law of reports, ``sizes`` what theta is multiplied by. For each
+    of up to 100 evenly spread draws, the rows' own Gibbs chain continues for ten sweeps given phi, and the last five
+    are averaged. A row's result does not depend on the rows after it.
     """
     chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
     blocks = row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK)
     scale = observations.prior_scale_d[:, None]
-    shape, rate = prior.gamma_of_new_rows(rate_draws[chosen[0]], 1.0)
+    shape, rate = priors[chosen[0]].gamma_of_new_rows(rate_draws[chosen[0]], 1.0)
     theta = filled((observations.shape[0], phi_draws[0].shape[1]), shape / rate) / scale
     total = np.zeros_like(theta)
     for turn, s in enumerate(chosen):
         phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
-        shape, rate = (filled(theta.shape, x) for x in prior.gamma_of_new_rows(rate_draws[s], scale))
+        shape, rate = (filled(theta.shape, x) for x in priors[s].gamma_of_new_rows(rate_draws[s], scale))
         shared = (laws[s], phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
         (theta, mean), _ = engine.over_rows(project_block, observations, shared, (theta, shape, rate), blocks)
         total += mean * sizes[s]

@@ -106,9 +106,9 @@ def sweep_rows(
     streams: Streams,
     sweep: int,
     engine: Engine,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A draw of theta (D, K), and the columns' (V, K) counts and exposures."""
-    (new,), (counts, total) = engine.over_rows(
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A draw of theta (D, K) and its counts, and the columns' (V, K) counts and exposures."""
+    (new, row_counts), (counts, total) = engine.over_rows(
         sweep_block,
         observations,
         (phi, streams, sweep),
@@ -116,7 +116,7 @@ def sweep_rows(
         blocks_of(observations),
         with_tables,
     )
-    return new, counts, np.tile(total, (len(phi), 1))
+    return new, row_counts, counts, np.tile(total, (len(phi), 1))
 
 
 def with_tables(many: Map, phi: np.ndarray, streams: Streams, sweep: int) -> tuple[Any, ...]:
@@ -143,7 +143,7 @@ def sweep_block(
     shape: np.ndarray,
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
-    """Theta's rows, and the block's part of (counts, theta's totals)."""
+    """Theta's rows and their counts, and the block's part of (counts, theta's totals)."""
     rng = streams.generator(sweep, ROWS, block.number)
     row_counts, counts = np.zeros(theta.shape), np.zeros(phi.shape)
     if expected_proposals(block, theta, total) < MAX_PROPOSALS_PER_REPORT * block.entries.size + phi.size:
@@ -153,7 +153,7 @@ def sweep_block(
         gibbs.allocate_rows(TwoSidedGeometricPoisson(), block.entries, theta, phi, total, sums, rng)
         kernels.propose_rest(block.entries, theta, total, aliases, row_counts, counts, rng)
     new = sample_gammas(row_counts, total, shape, rate, rng)
-    return (new,), (counts, new.sum(axis=0))
+    return (new, row_counts), (counts, new.sum(axis=0))
 
 
 def expected_proposals(block: Block, theta: np.ndarray, phi_total: np.ndarray) -> float:

@@ -47,7 +47,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     ``law`` is that of the reports (see ``kernels.law``); theta's prior is Gamma(shape_dk, rate_dk); ``dense`` blocks
     use matrix products (see ``tiles``). theta_dk is replaced in place. Added up in sums, for the column factors:
     count_vk = sum_d y_dvk; exposure_vk = sum over stored entries of (their exposure - exposure_d) theta_dk;
-    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally.
+    theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally. Returns count_dk.
     """
     count_vk, exposure_vk, theta_total_2k, tally = sums
     shape_dk, rate_dk = np.ascontiguousarray(shape_dk), np.ascontiguousarray(rate_dk)
@@ -64,6 +64,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     if dense:
         count_vk += turned[1].T
     add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+    return count_dk
 
 
 def allocate_rows(law, entries, theta_dk, phi_vk, phi_total_k, sums, rng):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-WIDTH = 1.0
+WIDTH = 1.0  # about as wide as slices are, or a few times less
 
 
 def draw_on_slices(
@@ -12,6 +12,7 @@ def draw_on_slices(
     now: np.ndarray,
     bounds: tuple[float, float],
     rng: np.random.Generator,
+    width: float = WIDTH,
 ) -> np.ndarray:
     """New values (n,) that leave each density as it is; ``log_density`` takes and returns (n,) numbers.
 
@@ -19,9 +20,9 @@ def draw_on_slices(
     """
     least, most = bounds
     level = log_density(now) - rng.standard_exponential(now.shape)
-    low = now - WIDTH * rng.random(now.shape)
-    low, high = np.maximum(low, least), np.minimum(low + WIDTH, most)
-    for end, step, limit in ((low, -WIDTH, least), (high, WIDTH, most)):
+    low = now - width * rng.random(now.shape)
+    low, high = np.maximum(low, least), np.minimum(low + width, most)
+    for end, step, limit in ((low, -width, least), (high, width, most)):
         outward = (end != limit) & (log_density(end) > level)
         while outward.any():
             end[outward] = np.clip(end[outward] + step, least, most)

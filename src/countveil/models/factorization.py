@@ -14,7 +14,7 @@ import numpy as np
 
 from countveil.likelihoods import POISSON, Likelihood, Parameters
 from countveil.models.contraction import Side, Use, plan
-from countveil.models.priors import GammaPrior, Prior, typical_prior, typical_scale
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, typical_prior, typical_scale
 from countveil.models.spec import Spec
 
 
@@ -269,8 +269,8 @@ def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:
 
 
 def typical_priors(
-    spec: Spec, sizes: dict[str, int], shape: float, rate: float | None, mean_count: float
-) -> dict[str, GammaPrior]:
+    spec: Spec, sizes: dict[str, int], shape: float | str, rate: float | None, mean_count: float
+) -> dict[str, GammaPrior | LearnedShapePrior]:
     """The same prior for every factor; rate None learns the rates, around those that the mean count suggests."""
     n_terms = math.prod(sizes[a] for a in spec.latent)
     prior = typical_prior(shape, rate, typical_scale(mean_count, n_terms, len(spec.terms)))

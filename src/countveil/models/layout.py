@@ -9,6 +9,7 @@ from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
 RESERVED = ("chain", "draw", "cell", "release", "iteration")
+HYPERS = "_rate", "_shape"  # ends of the names of a factor's hyperparameters
 
 PLURALS = MappingProxyType(
     {"doc": "documents", "word": "words", "sender": "senders", "receiver": "receivers"}

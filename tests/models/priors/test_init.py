@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from countveil.models.priors import PRIORS, GammaPrior, prior_of
+from countveil.models.priors import PRIORS, GammaPrior, LearnedShapePrior, prior_of
 
 
 def test_every_prior_goes_by_its_kind():
     assert PRIORS["gamma"] is GammaPrior
+    facts = GammaPrior(0.3, 2.0, True).facts() | LearnedShapePrior(0.8, None).facts()
     for kind in PRIORS:
-        assert prior_of(GammaPrior(0.3, 2.0, True).facts() | {"kind": kind}).kind == kind
+        assert prior_of(facts | {"kind": kind}).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,8 @@ def test_every_prior_goes_by_its_kind():
         GammaPrior(0.3, 2.5, learned=False),
         GammaPrior(0.3, 0.1, learned=True),
         GammaPrior(np.array([[0.7], [2.0]]), np.array([0.5, 1.0, 2.0]), learned=False),
+        LearnedShapePrior(0.8, None),
+        LearnedShapePrior(None, np.array([0.5, 1.0, 2.0])),
     ],
 )
 def test_a_prior_comes_back_from_its_facts(prior):
@@ -31,5 +34,5 @@ def test_a_prior_comes_back_from_its_facts(prior):
 
 
 def test_a_prior_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match=r"prior must be of a kind among \['gamma'\], got 'lognormal'$"):
+    with pytest.raises(ValueError, match=r"prior must be of a kind among \['gamma', .*\], got 'lognormal'$"):
         prior_of({"kind": "lognormal"})

@@ -22,7 +22,7 @@ from countveil.inference.starts.alternating import balanced
 from countveil.inference.streams import MOVES, Streams
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
-from countveil.models.priors import GammaPrior
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
 
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
@@ -35,12 +35,15 @@ def movable(model: Factorization) -> bool:
         model.product_of_two
         and len(model.spec.latent) == 1
         and model.n_components > 1
-        and all(
-            isinstance(factor.prior, GammaPrior)
-            and np.size(factor.prior.shape) == np.size(factor.prior.rate) == 1
-            for factor in model.factors
-        )
+        and all(has_one_law(factor.prior) for factor in model.factors)
     )
+
+
+def has_one_law(prior: Prior) -> bool:
+    """Whether a prior is of gammas of one shape, whose rates do not vary within a component."""
+    if isinstance(prior, LearnedShapePrior):
+        return prior.rate is None or np.size(prior.rate) == 1
+    return isinstance(prior, GammaPrior) and np.size(prior.shape) == np.size(prior.rate) == 1
 
 
 class Moving:
@@ -130,14 +133,17 @@ def narrowed(
     theta, phi = wide.matrices(state.factors)
     row_ratio, ratio, _ = expect_counts(observations, law, theta, phi, engine)
     counts = Counts((theta * row_ratio).T, (phi * ratio).T)
-    groups = merge(counts, model.n_components, shapes_of(model))
+    hypers = model.initial_hypers()
+    groups = merge(counts, model.n_components, shapes_of(model, hypers))
     merged = balanced(*put_together(theta, phi, groups))
-    return state._replace(factors=model.of_matrices(*merged), hypers=model.initial_hypers())
+    return state._replace(factors=model.of_matrices(*merged), hypers=hypers)
 
 
-def shapes_of(model: Factorization) -> tuple[float, float]:
-    """The priors' shapes, of the rows' factor and of the columns'."""
-    row, column = (model.factors[side.uses[0].factor].prior for side in (model.rows, model.columns))
-    assert isinstance(row, GammaPrior)
-    assert isinstance(column, GammaPrior)
-    return float(np.ravel(row.shape)[0]), float(np.ravel(column.shape)[0])
+def shapes_of(model: Factorization, hypers: tuple[np.ndarray, ...]) -> tuple[float, float]:
+    """The priors' shapes, of the rows' factor and of the columns'; learned ones as they begin."""
+    found = []
+    for side in (model.rows, model.columns):
+        f = side.uses[0].factor
+        shape, _ = model.factors[f].prior.gamma(hypers[f], 1.0)
+        found.append(float(np.ravel(shape)[0]))
+    return found[0], found[1]

@@ -3,15 +3,16 @@
 from typing import Any
 
 from countveil.models.priors.gamma import GammaPrior
+from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.priors.protocol import Grid, Prior, RowPrior, Scale, VariationalPrior
-from countveil.models.priors.typical import typical_prior, typical_scale
+from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
-    "PRIORS", "GammaPrior", "Grid", "Prior", "RowPrior", "Scale", "VariationalPrior", "prior_of", "typical_prior",
-    "typical_scale",
+    "LEARNED", "PRIORS", "USUAL_SHAPE", "GammaPrior", "Grid", "LearnedShapePrior", "Prior", "RowPrior", "Scale",
+    "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
 ]  # fmt: skip
 
-PRIORS: dict[str, Any] = {"gamma": GammaPrior}
+PRIORS: dict[str, Any] = {"gamma": GammaPrior, "gamma-of-learned-shape": LearnedShapePrior}
 """By kind: classes with ``from_facts``."""
 
 

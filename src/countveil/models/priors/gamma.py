@@ -74,6 +74,10 @@ class GammaPrior(NamedTuple):
         """The rates; None where they vary from entry to entry."""
         return hypers if np.size(self.rate) == 1 else None
 
+    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
+        """None: the shape is known."""
+        return None
+
     def gamma_of_new_rows(self, rates: np.ndarray, scale: Scale) -> tuple[Any, Any]:
         """(shape, rate) of the entries of new rows.
 

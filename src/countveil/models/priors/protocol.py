@@ -97,6 +97,10 @@ class Prior(Protocol):
         """(C, S, ...) prior rates, for the posterior, from draws of the hyperparameters; None if there are none."""
         ...
 
+    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
+        """(C, S) shapes that were learned, for the posterior, from draws of the hyperparameters; None if none were."""
+        ...
+
     def facts(self) -> dict[str, Any]:
         """Plain values for a file, which ``priors.prior_of`` reads back."""
         ...
