@@ -25,6 +25,7 @@ from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.results import Results
 from countveil.estimators.starting import check_another, portable, start_of
 from countveil.estimators.totals import totals_of
+from countveil.estimators.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
@@ -205,6 +206,14 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
             store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
+        if (
+            self.weights == "stacked"
+            and METHODS[self.method].samples
+            and tree["posterior"].sizes["chain"] > 1
+        ):
+            assert isinstance(data, Observations)
+            self.posterior_ = tree
+            weigh(self, data, self.seed_)
         self._adopt(tree)
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_totals(totals_of(self, data))  # by the draws that were adopted

@@ -15,6 +15,7 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.component_counts import component_counts
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag, Whole
+from countveil.inference.mixture import mean_over_draws
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout, Part
@@ -139,7 +140,7 @@ class BlockModel(FactorizationEstimator):
     def _adopt(self, tree: xr.DataTree) -> None:
         super()._adopt(tree)
         draws = tree["posterior"].dataset
-        self.memberships_ = draws["theta"].mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        self.memberships_ = mean_over_draws(tree, draws["theta"]).to_numpy()
         self.blocks_ = component_counts(*self._fitted(), "cd").mean(axis=0)
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from countveil.estimators.component_counts import component_counts
+from countveil.inference.mixture import mean_over_draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part, normalised
 
@@ -45,7 +46,7 @@ def network_of(
     return Network(
         parts[0],
         draws[actor].to_numpy(),
-        theta.mean(("chain", "draw"), dtype=np.float64).to_numpy(),
+        mean_over_draws(tree, theta).to_numpy(),
         blocks,
         blocks.mean(axis=0),
         directed=not others[0].symmetric,

@@ -12,6 +12,7 @@ from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
+from countveil.inference.mixture import mean_over_draws, members_of, unweighted
 from countveil.models.factorization import Factor
 from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
 
@@ -65,8 +66,8 @@ class HasParts(Readable):
         check_integer("n", n, 1)
         check_interval(interval)
         each = self._listed_along(axis)
-        sizes = self._sizes(each.group)
-        found = posteriors.top_entries(self._shares(axis), each.component, n, interval, sizes)
+        sizes, numbers = self._sizes(each.group), members_of(self.posterior)
+        found = posteriors.top_entries(self._shares(axis), each.component, n, interval, sizes, numbers)
         return as_calibrated(found.set_axis(COLUMNS, axis=1), self.why_no_intervals, uncalibrated)
 
     def prevalence(
@@ -128,7 +129,7 @@ class HasParts(Readable):
             ValueError: an axis along which nothing can be listed.
         """
         draws = self._shares(axis).transpose("chain", "draw", self._listed_along(axis).component, axis)
-        mean = draws.mean(("chain", "draw"), dtype=np.float64).to_numpy()
+        mean = mean_over_draws(self.posterior, draws).to_numpy()
         return np.asarray(mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300))
 
     @property
@@ -207,7 +208,14 @@ class HasParts(Readable):
 
     def _sizes(self, group: str) -> np.ndarray:
         """(C S, K) expected counts of each component of a group of latent axes, summed over the uses of a factor."""
-        tree, model, layout = self._fitted()
+        return self._sizes_in(self.posterior, group)
+
+    def _sizes_of_chains(self, group: str) -> np.ndarray:
+        """As ``_sizes``, where every chain has its own draws whatever its weight."""
+        return self._sizes_in(unweighted(self.posterior), group)
+
+    def _sizes_in(self, tree: xr.DataTree, group: str) -> np.ndarray:
+        _, model, layout = self._fitted()
         tied = [a for a, first in latent_groups(model).items() if first == group]
         return np.asarray(sum(component_counts(tree, model, layout, a) for a in tied))
 

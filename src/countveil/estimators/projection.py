@@ -10,6 +10,7 @@ from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_labels_of_fit
+from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
@@ -45,8 +46,8 @@ class RowProjection(TransformerMixin):
                 "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
                 f"{prior.kind!r} for {factor.name!r}"
             )
-        rates = tree["posterior"][name].to_numpy()
-        rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
+        rates = posteriors.flat_draws(tree, name)
+        rates = rates.reshape(len(rates), -1)
         chosen = np.unique(np.linspace(0, len(rates) - 1, MOST_DRAWS).astype(int))
         wanted = set(chosen.tolist())
         draws = zip(range(len(rates)), self.matrix_draws(), self.parameter_draws(), strict=False)

@@ -1,6 +1,7 @@
 """Components with their support: what several chains found alike, and what only some of them found."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,27 @@ from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.parts import HasParts
 from countveil.inference.matching import Matched, matched
+from countveil.inference.mixture import places
+
+
+class Chain(NamedTuple):
+    """One chain's draws of its components."""
+
+    shares: np.ndarray  # (S, K, n) of each component along an axis
+    sizes: np.ndarray  # (S, K) of all expected counts
+    weight: float
+
+    @property
+    def means(self) -> np.ndarray:
+        """(K, n) the mean of each component, with sum one."""
+        found = self.shares.mean(axis=0, dtype=np.float64)
+        return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
+
+    def taken(self, draws: np.ndarray) -> "Chain":
+        """These draws of the chain, as often as they are listed."""
+        if np.array_equal(draws, np.arange(len(self.shares))):
+            return self
+        return self._replace(shares=self.shares[draws], sizes=self.sizes[draws])
 
 
 class HasSupport(HasParts):
@@ -20,9 +42,9 @@ class HasSupport(HasParts):
         """The components that the chains found, the best supported first, with their n largest entries along an axis.
 
         Chains of one fit may find different components. Two chains have the same one if it overlaps by at least half
-        along the axis. Its support is the share of the chains that have it: about the chance that another fit of the
-        same data would have it, too. Everything else is within these chains, and never an average over components that
-        differ.
+        along the axis. Its support is the weight of the chains that have it (``weights_``); where chains count alike,
+        this is their share, and about the chance that another fit of the same data would have it, too. Everything else
+        is within these chains, and never an average over components that differ.
 
         Columns: component (numbered from the best supported on; within the same support the largest first), support
         (NaN in a fit of one chain, which cannot say), prevalence (its share of all expected counts), rank, member,
@@ -32,39 +54,51 @@ class HasSupport(HasParts):
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
+        found = self._supported_together([self], np.ones(1), axis, n, interval)
+        return as_calibrated(found, self.why_no_intervals, uncalibrated)
+
+    def _supported_together(
+        self, fits: Sequence["HasSupport"], weights: np.ndarray, axis: str, n: int, interval: float
+    ) -> pd.DataFrame:
+        """``supported`` of the chains of several fits, each fit with its weight (F,)."""
         check_integer("n", n, 1)
         check_interval(interval)
-        each = self._listed_along(axis)
-        draws = self._shares(axis).transpose("chain", "draw", each.component, axis)
-        shares, names = draws.to_numpy(), draws[axis].to_numpy()
-        n_chains, n_draws = shares.shape[:2]
-        sizes = self._sizes(each.group).reshape(n_chains, n_draws, -1)
-        sizes = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), 1e-300)
-        means = shares.mean(axis=1, dtype=np.float64)
-        found = matched(
-            means / np.maximum(means.sum(axis=2, keepdims=True), 1e-300), np.full(n_chains, 1 / n_chains)
-        )
+        chains = [
+            chain
+            for fit, weight in zip(fits, weights, strict=True)
+            for chain in fit._chains_along(axis, float(weight))
+        ]
+        names = self._shares(axis)[axis].to_numpy()
         tails = 0.5 - 0.5 * interval, 0.5 + 0.5 * interval
-        rows = [described(each, shares, sizes, names, n, tails) for each in found]
+        of_chains = np.array([chain.weight for chain in chains])
+        found = matched([chain.means for chain in chains], of_chains)
+        kept = places(of_chains, [len(chain.shares) for chain in chains])
+        mixture = [chain.taken(draws) for chain, draws in zip(chains, kept, strict=True)]
+        in_mixture = [each for each in found if any(len(mixture[c].shares) for c in each.chains)]
+        rows = [described(each, mixture, names, n, tails) for each in in_mixture]
         rows.sort(key=lambda one: (-one[0]["support"], -one[0]["prevalence"]))
         table = pd.DataFrame([{"component": i} | row for i, one in enumerate(rows) for row in one])
-        if n_chains < 2:
+        if len(chains) < 2:
             table["support"] = np.nan
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return table
+
+    def _chains_along(self, axis: str, weight: float) -> list[Chain]:
+        """Every chain's own components along an axis; their weights have this sum."""
+        each = self._listed_along(axis)
+        shares = self._shares(axis).transpose("chain", "draw", each.component, axis).to_numpy()
+        sizes = self._sizes_of_chains(each.group).reshape(*shares.shape[:2], -1)
+        sizes = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), 1e-300)
+        weights = weight * self.weights_
+        return [Chain(*own) for own in zip(shares, sizes, weights.tolist(), strict=True)]
 
 
 def described(
-    found: Matched,
-    shares: np.ndarray,
-    sizes: np.ndarray,
-    names: np.ndarray,
-    n: int,
-    tails: tuple[float, float],
+    found: Matched, chains: Sequence[Chain], names: np.ndarray, n: int, tails: tuple[float, float]
 ) -> list[dict[str, Any]]:
     """A row for each of the n largest entries of what some chains have: from the draws of these chains alone."""
     pairs = list(zip(found.chains, found.components, strict=True))
-    own = np.concatenate([shares[chain, :, k] for chain, k in pairs]).astype(np.float64)
-    size = np.concatenate([sizes[chain, :, k] for chain, k in pairs])
+    own = np.concatenate([chains[c].shares[:, k] for c, k in pairs]).astype(np.float64)
+    size = np.concatenate([chains[c].sizes[:, k] for c, k in pairs])
     mean = own.mean(axis=0)
     top = np.argsort(-mean, kind="stable")[:n]
     lower, upper = np.quantile(own[:, top], tails, axis=0)

@@ -1,5 +1,6 @@
 """Which components of several chains are the same one: the support of each among the chains."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ class Matched(NamedTuple):
     support: float  # sum of the weights of these chains
 
 
-def matched(means: np.ndarray, weights: np.ndarray) -> list[Matched]:
+def matched(means: Sequence[np.ndarray], weights: np.ndarray) -> list[Matched]:
     """Every component that any chain has, the best supported first; every component of a chain is in one of them.
 
     Chains come in by falling weight. The components of each are assigned to what the chains before it have, by the
@@ -26,17 +27,17 @@ def matched(means: np.ndarray, weights: np.ndarray) -> list[Matched]:
     by themselves. Within the same support, components stay in the order in which they came.
 
     Args:
-        means: (C, K, V) each chain's mean components, as shares over V entries.
+        means: of each of C chains (K_c, V) its mean components, as shares over V entries.
         weights: (C,) of the chains, with sum one; a chain without weight supports nothing, but is matched.
     """
     found: list[list[tuple[int, int]]] = []
-    centres = np.zeros((0, means.shape[2]))
+    centres = np.zeros((0, means[0].shape[1]))
     for chain in np.argsort(-weights, kind="stable"):
         overlaps = overlap(centres, means[chain])
         rows, columns = linear_sum_assignment(overlaps, maximize=True)
         same = overlaps[rows, columns] >= LEAST_OVERLAP
         places = dict(zip(columns[same].tolist(), rows[same].tolist(), strict=True))
-        for k in range(means.shape[1]):
+        for k in range(len(means[chain])):
             if k in places:
                 found[places[k]].append((int(chain), k))
             else:
@@ -51,14 +52,15 @@ def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.array([np.minimum(p, other).sum(axis=1) for p in one]).reshape(len(one), len(other))
 
 
-def centre(means: np.ndarray, weights: np.ndarray, members: list[tuple[int, int]]) -> np.ndarray:
+def centre(means: Sequence[np.ndarray], weights: np.ndarray, members: list[tuple[int, int]]) -> np.ndarray:
     """(V,) weighted mean of some chains' components; the plain mean of chains without weight."""
-    chains, components = np.transpose(members)
+    chains = np.array([chain for chain, _ in members])
     own = weights[chains] if weights[chains].sum() > 0.0 else np.ones(len(chains))
-    return np.average(means[chains, components], axis=0, weights=own)
+    each = np.stack([means[chain][k] for chain, k in members])
+    return np.asarray(np.average(each, axis=0, weights=own))
 
 
-def in_one(means: np.ndarray, weights: np.ndarray, members: list[tuple[int, int]]) -> Matched:
+def in_one(means: Sequence[np.ndarray], weights: np.ndarray, members: list[tuple[int, int]]) -> Matched:
     """Components of some chains as one."""
     ordered = sorted(members)
     chains, components = np.transpose(ordered)

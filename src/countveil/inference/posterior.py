@@ -13,6 +13,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.inference.algorithm import Fitted
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
+from countveil.inference.mixture import members_of, pooled, unweighted
 from countveil.likelihoods import Parameters
 from countveil.likelihoods.protocol import in_counts
 from countveil.models.factorization import Factorization
@@ -99,7 +100,7 @@ def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> d
 
 
 def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Parameters]:
-    """Every draw's parameters of the likelihood, chain after chain; endless where it has none."""
+    """The likelihood's parameters in every draw of ``factor_draws``; endless where it has none."""
     names = model.likelihood.parameter_axes
     if not names:
         return repeat(())
@@ -168,20 +169,21 @@ def labels_or_numbers(labels: Sequence[str] | None, size: int) -> np.ndarray:
 
 
 def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
-    """A variable's draws with chains run together: (C S, ...)."""
-    values = tree["posterior"][name].to_numpy()
-    return values.reshape(-1, *values.shape[2:])
+    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``mixture``)."""
+    return pooled(tree, tree["posterior"][name].to_numpy())
 
 
 def factor_draws(tree: xr.DataTree, model: Factorization, layout: Layout) -> Iterator[list[np.ndarray]]:
-    """Every draw's factors in the model's own order of axes, chain after chain."""
+    """Every draw's factors in the model's own order of axes, chain after chain; of each as many as its weight says."""
     draws = tree["posterior"]
     arrays = []
     for factor in model.factors:
         wanted = layout.axes[factor.name]
         values = draws[factor.name].to_numpy()
         arrays.append(values.transpose(0, 1, *(2 + wanted.index(a) for a in factor.axes)))
-    for c, s in np.ndindex(arrays[0].shape[:2]):
+    numbers, n_draws = members_of(tree), arrays[0].shape[1]
+    for number in range(n_draws * arrays[0].shape[0]) if numbers is None else numbers:
+        c, s = divmod(int(number), n_draws)
         yield [values[c, s].astype(np.float64) for values in arrays]
 
 
@@ -226,15 +228,21 @@ def rate_array(
 
 
 def top_entries(
-    draws: xr.DataArray, component: str, n: int, interval: float, sizes: np.ndarray
+    draws: xr.DataArray,
+    component: str,
+    n: int,
+    interval: float,
+    sizes: np.ndarray,
+    numbers: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The n largest entries of each component, with intervals; draws has dims chain, draw, component and member.
 
-    sizes is (C S, K): a component's prevalence is its share of their sum.
+    sizes is (C S, K): a component's prevalence is its share of their sum. numbers are those of the draws to take.
     """
     draws = draws.transpose("chain", "draw", component, ...)
     member = str(draws.dims[-1])
     values = draws.to_numpy().reshape(-1, *draws.shape[2:])
+    values = values if numbers is None else values[numbers]
     names = draws[member].to_numpy()
     prevalence = (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0)
     mean = values.mean(axis=0, dtype=np.float64)
@@ -292,8 +300,9 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, and the
-    likelihood's own parameters. Of many, 200 are taken, evenly spread.
+    likelihood's own parameters. Of many, 200 are taken, evenly spread. Chains count alike, whatever their weights.
     """
+    tree = unweighted(tree)
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
     rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}
