@@ -41,6 +41,7 @@ from countveil.inference.kept import (
     share_kept,
 )
 from countveil.inference.methods import METHODS, check_likelihood, fit
+from countveil.inference.run import named_start
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
@@ -237,6 +238,10 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
                 given.labels,
             ),
         )
+
+    def _start_as_named(self, given: Given) -> Any:
+        """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
+        return named_start(start_of(self.start, given.model, self._layout(given.model.spec), given.labels))
 
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
