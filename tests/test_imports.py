@@ -20,9 +20,11 @@ PACKAGE = "countveil"
 LAYERS = (
     {"cli"},
     {"experiments"},
-    {"planning", "report", "selection"},
-    {"contenders", "plotting"},
+    {"planning", "report"},
+    {"contenders"},
     {"estimators", "numpyro", "pymc", "true_counts"},
+    {"selection"},
+    {"plotting"},
     {"inference"},
     {"engines"},
     {"data", "distributions", "evaluation", "models"},

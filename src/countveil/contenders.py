@@ -15,6 +15,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
 from countveil.evaluation import log_score, mean_absolute_error
+from countveil.inference.posterior import flat_draws
 from countveil.inference.starts.alternating import least_squares
 from countveil.privacy import Release
 
@@ -122,7 +123,7 @@ def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:
         likelihood="poisson", prior_shape=0.1, prior_rate=None, seed=seed, threads=1, progress=False,
     ).fit(data)  # fmt: skip
     check_whole(model)
-    median = model.posterior["posterior"]["phi"].median(("chain", "draw")).to_numpy()
+    median = np.median(flat_draws(model.posterior, "phi"), axis=0)
     return Estimate(model.rate().to_numpy(), model.components_, median, time.perf_counter() - started)
 
 

@@ -201,7 +201,7 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
         if len(shape) < 2 or 0 in shape or sorted(shape[2:]) != wanted:
             _refuse(f"must hold draws of {name} over axes of sizes {wanted}, got an array of shape {shape}")
     states = [f"posterior/{name}{end}" for name in names for end in ("", "_rate", "_shape")]
-    states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate"]
+    states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate", "chains/weight"]
     states += [path for path in found.datasets if path.startswith("stream/")]
     for path in states:
         hyper = path.startswith("posterior/") and path.endswith(("_rate", "_shape"))

@@ -30,6 +30,7 @@ def fits(tmp_path_factory):
             "blocks": cv.BlockModel(2, **QUICK).fit(release),
             "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
             "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
+            "stacked": cv.TopicModel(2, **QUICK | {"weights": "stacked"}).fit(release),
             "true": cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(COUNTS)),
         }
     for name, each in made.items():
@@ -59,6 +60,7 @@ LOADS = {
     "topics": cv.TopicModel,
     "svi": cv.TopicModel,
     "cavi": cv.TopicModel,
+    "stacked": cv.TopicModel,
     "true": cv.TopicModel,
     "blocks": cv.BlockModel,
     "tensor": cv.TensorModel,
@@ -122,6 +124,7 @@ def test_what_the_model_does_not_fit_is_refused_when_it_is_loaded(change, said, 
     [
         ("topics", "posterior/more"), ("topics", "sample_stats/energy"), ("topics", "constant_data/counts"),
         ("topics", "more"), ("topics", "other/more"), ("topics", "stream/more"), ("topics", "posterior/deep/more"),
+        ("stacked", "chains/more"), ("cavi", "chains/weight"),
         ("cavi", "optimisation/more"), ("svi", "stream/more"), ("blocks", "posterior/theta_to"),
     ],
 )  # fmt: skip
@@ -135,6 +138,9 @@ def test_an_array_that_no_fit_of_the_model_has_is_refused(kind, path, refusal):
     [
         ("topics", parameter(n_topics=7), "with sizes {'d': 12, 'v': 9, 'k': 7}, got {'d': 12, 'v': 9, 'k': 3}"),
         ("svi", parameter(n_topics=7), "'k': 7}, got"),
+        ("stacked", hostile.value_at("chains/weight", 0.99), "weights of chains from 0 to 1 with sum one"),
+        ("stacked", hostile.value_at("chains/weight", -0.5), "must hold finite numbers of at least 0 at chains/weight"),
+        ("stacked", hostile.without("chains/weight"), "must hold weight"),
         ("tensor", parameter(n_components=5), "'k': 5}, got"),
         ("blocks", parameter(n_communities=5), "'c': 5, 'd': 5}, got"),
         ("blocks", parameter(self_loops=True), "with self_loops True, got False"),

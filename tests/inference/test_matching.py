@@ -33,7 +33,7 @@ def places(found):
 def test_what_all_chains_have_has_full_support_whatever_its_number():
     topics = planted(5)
     means, orders = shuffled([topics] * 4)
-    found = matched([means], EQUAL)
+    found = matched([[each] for each in means], EQUAL)
     assert [each.support for each in found] == [1.0] * 5
     assert [each.components[0] for each in found] == [0, 1, 2, 3, 4]
     assert places(found) == {
@@ -49,7 +49,7 @@ def test_support_is_the_weight_of_the_chains_that_have_it(weights):
     topics, weights = planted(6), np.asarray(weights)
     chains = [(0, 1, 2, 5), (0, 1, 2, 5), (0, 1, 3, 5), (0, 1, 2, 4)]
     means, _ = shuffled([topics[list(each)] for each in chains])
-    found = matched([means], weights)
+    found = matched([[each] for each in means], weights)
     middles = [centre(means, weights, list(zip(each.chains, each.components, strict=True))) for each in found]
     by_topic = {
         int(np.argmax(overlap(middle[None], topics)[0])): each.support
@@ -78,12 +78,14 @@ def test_two_chains_are_assigned_as_well_as_any_order_would():
         shared = overlap(means[0], means[1])
         best = max(permutations(range(4)), key=lambda order: shared[np.arange(4), list(order)].sum())
         expected = {((0, k), (1, other)) for k, other in enumerate(best) if shared[k, other] >= LEAST_OVERLAP}
-        assert {each for each in places(matched([means], np.full(2, 0.5))) if len(each) == 2} == expected
+        assert {
+            each for each in places(matched([[each] for each in means], np.full(2, 0.5))) if len(each) == 2
+        } == expected
 
 
 def test_every_component_of_every_chain_is_in_one_of_them():
     means = np.random.default_rng(6).dirichlet(np.full(8, 0.3), (5, 4))
-    found = matched([means], np.array([0.4, 0.0, 0.3, 0.3, 0.0]))
+    found = matched([[each] for each in means], np.array([0.4, 0.0, 0.3, 0.3, 0.0]))
     every = [pair for each in places(found) for pair in each]
     assert sorted(every) == [(c, k) for c in range(5) for k in range(4)]
     for each in found:
@@ -100,16 +102,24 @@ def test_overlap_is_one_less_the_total_variation_distance():
 def test_chains_come_in_by_weight_so_that_the_heaviest_binds_the_others():
     """The last chain's component is like both others, which are not like each other."""
     means = np.array([[[0.4, 0.6, 0.0, 0.0]], [[0.0, 0.25, 0.4, 0.35]], [[0.0, 0.6, 0.4, 0.0]]])
-    (found,) = matched([means], np.array([0.2, 0.2, 0.6]))
+    (found,) = matched([[each] for each in means], np.array([0.2, 0.2, 0.6]))
     assert found.support == pytest.approx(1.0)
     assert found.chains.tolist() == [0, 1, 2]
-    assert len(matched([means], np.array([0.4, 0.4, 0.2]))) == 2
+    assert len(matched([[each] for each in means], np.array([0.4, 0.4, 0.2]))) == 2
 
 
 def test_components_are_the_same_only_if_they_are_along_every_axis():
     topics, years = planted(3), np.random.default_rng(3).dirichlet(np.full(5, 0.05), 3)
     words = np.stack([topics, topics[[1, 0, 2]]])
-    found = matched([words, np.stack([years, years[[1, 0, 2]]])], np.full(2, 0.5))
+    found = matched(list(zip(words, [years, years[[1, 0, 2]]], strict=True)), np.full(2, 0.5))
     assert places(found) == {((0, 0), (1, 1)), ((0, 1), (1, 0)), ((0, 2), (1, 2))}
-    found = matched([words, np.stack([years, years])], np.full(2, 0.5))
+    found = matched(list(zip(words, [years, years], strict=True)), np.full(2, 0.5))
     assert places(found) == {((0, 0),), ((0, 1),), ((1, 0),), ((1, 1),), ((0, 2), (1, 2))}
+
+
+def test_chains_may_have_different_numbers_of_components():
+    topics = planted(5)
+    found = matched([[topics[:2]], [topics[[3, 1, 0, 4]]]], np.array([0.4, 0.6]))
+    assert places(found) == {((0, 1), (1, 1)), ((0, 0), (1, 2)), ((1, 0),), ((1, 3),)}
+    assert [each.components[-1] for each in found] == [0, 1, 2, 3]
+    assert [chain for chain, _ in alike(found, 4)] == [1]

@@ -275,7 +275,7 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
     from rich.text import Text
 
     from countveil.console import console
-    from countveil.estimators.support import STABLE
+    from countveil.inference.matching import STABLE
 
     table = Table(title=Text(plain(title)), title_justify="left", header_style="")
     table.add_column(part.one, justify="right")

@@ -25,6 +25,7 @@ from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.results import Results
 from countveil.estimators.starting import check_another, portable, start_of
 from countveil.estimators.totals import totals_of
+from countveil.estimators.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.compiling import compiling_told
@@ -40,6 +41,7 @@ from countveil.inference.kept import (
     share_kept,
 )
 from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
+from countveil.inference.run import named_start
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout
@@ -214,6 +216,14 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
             store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
+        if (
+            self.weights == "stacked"
+            and METHODS[self.method].samples
+            and tree["posterior"].sizes["chain"] > 1
+        ):
+            assert isinstance(data, Observations)
+            self.posterior_ = tree
+            weigh(self, data, self.seed_)
         self._adopt(tree)
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_totals(totals_of(self, data))  # by the draws that were adopted
@@ -237,6 +247,10 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
                 given.labels,
             ),
         )
+
+    def _start_as_named(self, given: Given) -> Any:
+        """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
+        return named_start(start_of(self.start, given.model, self._layout(given.model.spec), given.labels))
 
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""

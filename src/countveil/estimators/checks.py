@@ -9,19 +9,11 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from countveil.data.integers import LARGEST as LARGEST
+from countveil.data.integers import check_integer as check_integer
 from countveil.data.matrices import unwrap
 
-LARGEST = 2**63 - 1  # what compiled functions take
 FORMATS = ("csr", "csc", "coo")  # sparse ones in which scikit-learn can find values that are not finite
-
-
-def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> None:
-    """Refuse what is not a whole number from ``least`` to ``most``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and value > most:  # it may have more digits than Python prints
-        raise ValueError(f"{name} must be a whole number of at most {most}, got a larger one")
-    if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from countveil.estimators.component_counts import component_counts
+from countveil.inference.mixture import places, unweighted, weights_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part, normalised
 
@@ -47,14 +48,17 @@ def network_of(
     draws = tree["posterior"].dataset
     actor, community = layout.dims_of_factor(shared.name, spec.output[0] + first, shared=True)
     theta = draws[shared.name].transpose("chain", "draw", actor, community).to_numpy()
-    counts = component_counts(tree, model, layout, first + second)
+    counts = component_counts(unweighted(tree), model, layout, first + second)
     counts = counts.reshape(*theta.shape[:2], *counts.shape[1:])
-    members = np.mean([theta[c][..., order].mean(axis=0, dtype=np.float64) for c, order in chains], axis=0)
-    blocks = np.concatenate([counts[c][:, order][:, :, order] for c, order in chains])
+    weights = weights_of(tree)[[c for c, _ in chains]]
+    kept = places(weights / weights.sum(), [theta.shape[1]] * len(chains))
+    taken = [(c, order, own) for (c, order), own in zip(chains, kept, strict=True) if own.size]
+    blocks = np.concatenate([counts[c][own][:, order][:, :, order] for c, order, own in taken])
+    totals = [theta[c][own].sum(axis=0, dtype=np.float64)[:, order] for c, order, own in taken]
     return Network(
         parts[0],
         draws[actor].to_numpy(),
-        members,
+        np.sum(totals, axis=0) / len(blocks),
         blocks,
         blocks.mean(axis=0),
         directed=not others[0].symmetric,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 
 from countveil.estimators.parameters import Level, OneOf, Option, Positive, PositiveOr, Whole
 from countveil.estimators.starting import Beginning
+from countveil.estimators.weighting import WEIGHTS
 from countveil.inference.methods import in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
@@ -22,6 +23,9 @@ class Options(TypedDict, total=False):
         'draws kept from each chain (from the approximation, for "cavi"; "em" has one).')]
     tune: Annotated[int, Option(500, Whole(0), "first sweeps of each chain, which are thrown away (samplers).")]
     chains: Annotated[int, Option(4, Whole(1), "chains, each from its own start (samplers).")]
+    weights: Annotated[str, Option("equal", OneOf(WEIGHTS),
+        'how chains count in whatever is said of all draws together, such as rates and intervals: "equal", or '
+        '"stacked", by how well they predict reports that are left out (samplers); see ``weights_``.')]
     thin: Annotated[int, Option(1, Whole(1),
         "keep every thin-th draw only; memory grows with draws * chains * size of the factors.")]
     start: Annotated[str | Mapping[str, Any] | Any, Option("auto", Beginning(),

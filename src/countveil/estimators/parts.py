@@ -1,6 +1,6 @@
 """What a fit's components are, in words and tables that are laid out alike for every model."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,12 +8,19 @@ import xarray as xr
 
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.component_counts import component_counts
-from countveil.estimators.component_tables import Drawn, entries_table, pooled, sizes_table
+from countveil.estimators.component_tables import (
+    Chain,
+    entries_table,
+    mixture,
+    shares_of,
+    sizes_table,
+)
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import Matched, alike, matched
+from countveil.inference.mixture import unweighted
 from countveil.models.factorization import Factor
 from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
 
@@ -66,8 +73,8 @@ class HasParts(Readable):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        drawn = self._draws_along(axis)
-        found = entries_table(drawn, self._own(self._listed_along(axis).group), n, interval)
+        chains, names = mixture(self._chains_along(axis)), self._names_along(axis)
+        found = entries_table(chains, names, self._own(self._listed_along(axis).group), n, interval)
         return as_calibrated(found.drop(columns="support"), self.why_no_intervals, uncalibrated)
 
     def prevalence(
@@ -89,7 +96,7 @@ class HasParts(Readable):
         """
         check_interval(interval)
         group = self._group_along(axis)
-        found = sizes_table(self._relative_sizes(group), self._own(group), interval)
+        found = sizes_table(mixture(self._chains_of(group)), self._own(group), interval)
         found = found.drop(columns="support").rename(columns={"component": self._parts_by_group()[group].one})
         return as_calibrated(found, self.why_no_intervals, uncalibrated)
 
@@ -124,11 +131,8 @@ class HasParts(Readable):
         Raises:
             ValueError: an axis along which nothing can be listed.
         """
-        draws = self._chains(axis)
-        means = [
-            pooled(draws, each).mean(axis=0, dtype=np.float64)
-            for _, each in self._own(self._listed_along(axis).group)
-        ]
+        chains, own = mixture(self._chains_along(axis)), self._own(self._listed_along(axis).group)
+        means = [shares_of(chains, found).mean(axis=0, dtype=np.float64) for _, found in own]
         return np.asarray(means / np.maximum(np.sum(means, axis=1, keepdims=True), 1e-300))
 
     @property
@@ -190,13 +194,11 @@ class HasParts(Readable):
 
     def _matches(self, group: str) -> list[Matched]:
         """What all chains found of a kind of components: first those of the heaviest chain, by their numbers."""
-        kept: dict[str, list[Matched]] = self.__dict__.setdefault("_matched", {})
-        if group not in kept:
-            axes = [axis for axis, each in self._listed().items() if each.group == group]
-            part = self._parts_by_group()[group]
-            weights = posteriors.chain_weights(self.posterior)
-            kept[group] = matched([self._chain_means(axis) for axis in part.axes or axes], weights)
-        return kept[group]
+        kept: dict[Any, list[Matched]] = self.__dict__.setdefault("_matched", {})
+        key = group, self.weights_.tobytes()
+        if key not in kept:
+            kept[key] = matched(self._chain_means(group), self.weights_)
+        return kept[key]
 
     def _own(self, group: str) -> list[tuple[int, Matched]]:
         """The model's components with their numbers: those of the heaviest chain, and which other chains have them."""
@@ -214,27 +216,36 @@ class HasParts(Readable):
             return [(c, np.arange(sizes[group])) for c in range(self.posterior["posterior"].sizes["chain"])]
         return alike(self._matches(group), len(self._own(group)))
 
-    def _chain_means(self, axis: str) -> np.ndarray:
-        """(C, K, n) each chain's mean components along an axis, as shares."""
-        means = np.stack([chain.mean(axis=0, dtype=np.float64) for chain in self._chains(axis)])
-        return np.asarray(means / np.maximum(means.sum(axis=2, keepdims=True), 1e-300))
+    def _chain_means(self, group: str) -> list[list[np.ndarray]]:
+        """Of each chain, along each axis that lists a kind of components, its means (K, n) as shares."""
+        along = []
+        for axis in self._parts_by_group()[group].axes:
+            means = [chain.mean(axis=0, dtype=np.float64) for chain in self._draws_along(axis)]
+            along.append([each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300) for each in means])
+        return [list(each) for each in zip(*along, strict=True)]
 
-    def _chains(self, axis: str) -> np.ndarray:
+    def _draws_along(self, axis: str) -> np.ndarray:
         """(C, S, K, n) every draw's shares of the components' expected counts along an axis."""
         component = self._listed_along(axis).component
         return self._shares(axis).transpose("chain", "draw", component, axis).to_numpy()
 
-    def _draws_along(self, axis: str) -> Drawn:
-        """Every draw of the components along an axis; raises ValueError for one along which nothing can be listed."""
-        group = self._listed_along(axis).group
-        names = self.posterior["posterior"][axis].to_numpy()
-        return Drawn(self._chains(axis), self._relative_sizes(group), names)
+    def _names_along(self, axis: str) -> np.ndarray:
+        return self.posterior["posterior"][axis].to_numpy()
 
-    def _relative_sizes(self, group: str) -> np.ndarray:
-        """(C, S, K) each component's share of all expected counts."""
-        draws, sizes = self.posterior["posterior"].sizes, self._sizes(group)
+    def _chains_along(self, axis: str) -> list[Chain]:
+        """Every chain's components along an axis; raises ValueError for one along which nothing can be listed."""
+        sizes = self._chains_of(self._listed_along(axis).group)
+        return [each._replace(shares=own) for each, own in zip(sizes, self._draws_along(axis), strict=True)]
+
+    def _chains_of(self, group: str) -> list[Chain]:
+        """Every chain's components by their sizes alone."""
+        tree = self.posterior
+        draws, sizes = tree["posterior"].sizes, self._sizes_of_chains(group)
         shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)
-        return shares.reshape(draws["chain"], draws["draw"], -1)
+        shares = shares.reshape(draws["chain"], draws["draw"], -1)
+        return [
+            Chain(each, each, weight) for each, weight in zip(shares, self.weights_.tolist(), strict=True)
+        ]
 
     def _shares(self, axis: str) -> xr.DataArray:
         """Every draw's shares of the components' expected counts along an axis; they sum to one over it."""
@@ -269,11 +280,11 @@ class HasParts(Readable):
                 found[some] = component_counts(part, model, layout, each.axes).transpose(0, *order)[None]
         return found
 
-    def _sizes(self, group: str) -> np.ndarray:
+    def _sizes_of_chains(self, group: str) -> np.ndarray:
         """(C S, K) expected counts of each component of a group of latent axes, summed over the uses of a factor."""
         tree, model, layout = self._fitted()
         tied = [a for a, first in latent_groups(model).items() if first == group]
-        return np.asarray(sum(component_counts(tree, model, layout, a) for a in tied))
+        return np.asarray(sum(component_counts(unweighted(tree), model, layout, a) for a in tied))
 
 
 def name_of(group: str, groups: dict[str, str], layout: Layout) -> str:

@@ -12,6 +12,7 @@ from countveil.engines.opening import opened
 from countveil.engines.threads import available_threads
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
+from countveil.inference.mixture import places, unweighted
 from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
@@ -43,30 +44,27 @@ class RowProjection(TransformerMixin):
         observations = self._observe(X)
         self._check_columns(observations)
         factor = model.factors[model.row_factor]
-        rates, priors = row_priors(tree, factor)
-        orders = self._orders()
-        chosen = np.array(list(orders))[np.unique(np.linspace(0, len(orders) - 1, MOST_DRAWS).astype(int))]
-        wanted = set(chosen.tolist())
-        draws = zip(range(len(rates)), self.matrix_draws(), self.parameter_draws(), strict=False)
-        phi, parameters = zip(
-            *((pair[1][:, orders[s]], own) for s, pair, own in draws if s in wanted), strict=True
-        )
+        rates, priors = row_priors(unweighted(tree), factor)
+        every = self._draws_alike()
+        chosen = [every[i] for i in np.unique(np.linspace(0, len(every) - 1, MOST_DRAWS).astype(int))]
+        wanted = {s for s, _ in chosen}
+        draws = {s: draw for s, draw in enumerate(self._draws_of_chains()) if s in wanted}
+        phi = [draws[s][0][1][:, order] for s, order in chosen]
+        parameters = [draws[s][1] for s, _ in chosen]
         laws = [law_of(observations.noise, model.likelihood, own) for own in parameters]
         sizes = [
             growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
             for each, own in zip(phi, parameters, strict=True)
         ]
-        own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, orders[s]] for s in chosen])
+        own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, order] for s, order in chosen])
         threads = available_threads() if self.threads is None else self.threads
         with (
             one_blas_thread(),
             opened(self.engine, None, threads) as given,
             engine_or_threads(given, threads) as engine,
         ):
-            own_priors = [priors[s] for s in chosen]
-            return project_rows(
-                observations, list(phi), own_rates, own_priors, laws, sizes, self.seed_, engine
-            )
+            own_priors = [priors[s] for s, _ in chosen]
+            return project_rows(observations, phi, own_rates, own_priors, laws, sizes, self.seed_, engine)
 
     def _check_columns(self: Any, observations: Observations) -> None:
         wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
@@ -89,20 +87,30 @@ class RowProjection(TransformerMixin):
     def fit_transform(self: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
         """Fit, and return the posterior mean of expected counts from each component (D, K) for the rows of the fit."""
         self.fit(X)
-        likelihood, total, orders = self.model_.likelihood, 0.0, self._orders()
-        for s, ((theta, phi), own) in enumerate(
-            zip(self.matrix_draws(), self.parameter_draws(), strict=False)
-        ):
-            if s in orders:
-                theta, scaled = in_counts(likelihood, theta, phi, own)
-                total = total + (theta * growth(scaled, phi))[:, orders[s]]
-        return np.asarray(total / len(orders))
+        likelihood, total, every = self.model_.likelihood, 0.0, self._draws_alike()
+        orders: dict[int, list[np.ndarray]] = {}
+        for s, order in every:
+            orders.setdefault(s, []).append(order)
+        for s, ((theta, phi), own) in enumerate(self._draws_of_chains()):
+            for order in orders.get(s, []):
+                theta_in_counts, scaled = in_counts(likelihood, theta, phi, own)
+                total = total + (theta_in_counts * growth(scaled, phi))[:, order]
+        return np.asarray(total / len(every))
 
-    def _orders(self: Any) -> dict[int, np.ndarray]:
-        """The draws of chains that have the same components, each with the order (K,) that numbers them alike."""
+    def _draws_alike(self: Any) -> list[tuple[int, np.ndarray]]:
+        """The mixture of the chains that have the same components: numbers of draws, and the order (K,) of each.
+
+        Draws are numbered chain after chain, as without weights.
+        """
         n_draws = self.posterior["posterior"].sizes["draw"]
         same = self._alike(latent_groups(self.model_)[self.model_.spec.latent[0]])
-        return {chain * n_draws + s: order for chain, order in same for s in range(n_draws)}
+        weights = self.weights_[[chain for chain, _ in same]]
+        kept = places(weights / weights.sum(), [n_draws] * len(same))
+        return [
+            (chain * n_draws + int(s), order)
+            for (chain, order), own in zip(same, kept, strict=True)
+            for s in own
+        ]
 
 
 def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowPrior]]:

@@ -16,6 +16,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.estimators.intervals import why_none
 from countveil.inference import posterior as posteriors
+from countveil.inference.mixture import weights_of
 from countveil.likelihoods import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -48,6 +49,11 @@ class Readable:
     def why_no_intervals(self) -> str:
         """Why tables, figures and pages of this fit have no intervals; empty where their intervals are calibrated."""
         return why_none(self.posterior.attrs)
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """(chain,) weights of the chains, with sum one: of each, whatever is said of all draws takes as many."""
+        return weights_of(self.posterior)
 
     def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
         """The posterior, and what its variables are."""
@@ -87,7 +93,10 @@ class Readable:
         return found
 
     def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates."""
+        """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates.
+
+        Of each chain there are as many as its weight says, some of them repeatedly: as many in all as all chains have.
+        """
         tree, model, layout = self._fitted()
         for factors in posteriors.factor_draws(tree, model, layout):
             yield model.matrices(factors)

@@ -28,7 +28,8 @@ from countveil.inference.diagnostics import (
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import contradiction_kept, share_kept, totals_kept
 from countveil.inference.methods import METHODS
-from countveil.inference.predict import log_predictive, pointwise_log_likelihood
+from countveil.inference.mixture import GROUP, unweighted
+from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
 from countveil.likelihoods import POISSON
 from countveil.models.factorization import Factorization
 from countveil.models.portable import model_of
@@ -105,7 +106,7 @@ class Results(HasSupport, Predicts):
                 share_kept(tree) or Share(np.nan, np.nan),
                 None if totals is None else totals.share,
             )
-        sampled = diagnose(posteriors.label_free(*self._fitted()), posteriors.chain_weights(tree))
+        sampled = diagnose(posteriors.label_free(*self._fitted()), self.weights_)
         lost = {part: found for part, found in self.undetermined().items() if found[0]}
         doubts = [undetermined_in_words(part.one, part.many, *found) for part, found in lost.items()]
         state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
@@ -120,7 +121,8 @@ class Results(HasSupport, Predicts):
         Raises:
             ValueError: X, or a table of cells, not of the fit's shape or with other labels; a cell that is masked in X.
         """
-        return log_predictive(self.log_likelihood(X, cells))
+        weighted = GROUP in self.posterior.children
+        return log_predictive(self.log_likelihood(X, cells), self.weights_ if weighted else None)
 
     def log_likelihood(self, X: Any, cells: Any = None) -> xr.DataArray:
         """log P(max(report, 0)) in each cell under every draw, (chain, draw, cell): for LOO, as ArviZ takes it.
@@ -139,7 +141,7 @@ class Results(HasSupport, Predicts):
         else:
             rows, columns = np.nonzero(self.as_matrix(wanted))
         scores = pointwise_log_likelihood(
-            zip(self.matrix_draws(), self.parameter_draws(), strict=False),
+            self._draws_of_chains(),
             observations,
             self.model_.likelihood,
             rows,
@@ -151,6 +153,13 @@ class Results(HasSupport, Predicts):
             coordinates[dim] = ("cell", draws[dim].to_numpy()[places[:, a]])
         values = scores.reshape(draws.sizes["chain"], draws.sizes["draw"], -1)
         return xr.DataArray(values, dims=("chain", "draw", "cell"), coords=coordinates, name="log_likelihood")
+
+    def _draws_of_chains(self) -> Laws:
+        """``matrix_draws`` beside ``parameter_draws``, where every chain has its own draws whatever its weight."""
+        tree, model, layout = self._fitted()
+        tree = unweighted(tree)
+        factors = (model.matrices(each) for each in posteriors.factor_draws(tree, model, layout))
+        return zip(factors, posteriors.parameter_draws(tree, model), strict=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count.

@@ -1,16 +1,21 @@
 """Components with their support: what several chains found alike, and what only some of them found."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from countveil.estimators.checks import check_integer, check_interval
-from countveil.estimators.component_tables import entries_table, pooled, sizes_table
+from countveil.estimators.component_tables import (
+    by_support,
+    entries_table,
+    mixture,
+    sizes_table,
+    weights_of_chains,
+)
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.parts import HasParts
-from countveil.inference.matching import Matched
-
-STABLE = 0.5
-"""A component is called stable if chains with more than half of the weight have it."""
+from countveil.inference.matching import matched
 
 
 class HasSupport(HasParts):
@@ -22,8 +27,9 @@ class HasSupport(HasParts):
         """The components that the chains found, the best supported first, with their n largest entries along an axis.
 
         Chains of one fit may find different components. Two chains have the same one if it overlaps by at least half
-        along every axis along which its kind is listed. Its support is the share of the chains that have it: about the
-        chance that another fit of the same data would have it, too. Everything else is within these chains, and never
+        along every axis along which its kind is listed. Its support is the weight of the chains that have it
+        (``weights_``); where chains count alike, this is their share, and about the chance that another fit of the same
+        data would have it, too. Everything else is within these chains, and never
         an average over components that differ.
 
         Columns: component (the model's own numbers, which all tables share; those that the heaviest chain does not have
@@ -34,11 +40,31 @@ class HasSupport(HasParts):
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
+        return self.supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
+
+    @staticmethod
+    def supported_together(
+        fits: Sequence["HasSupport"],
+        weights: np.ndarray,
+        axis: str,
+        n: int,
+        interval: float,
+        uncalibrated: bool,
+    ) -> pd.DataFrame:
+        """``supported`` of the chains of several fits of the same cells, each fit with its weight (F,)."""
         check_integer("n", n, 1)
         check_interval(interval)
-        drawn, group = self._draws_along(axis), self._listed_along(axis).group
-        found = entries_table(drawn, self._by_support(group), n, interval)
-        return as_calibrated(self._said(found), self.why_no_intervals, uncalibrated)
+        chains, means = [], []
+        for fit, weight in zip(fits, weights.tolist(), strict=True):
+            chains += [each._replace(weight=weight * each.weight) for each in fit._chains_along(axis)]
+            means += fit._chain_means(fit._listed_along(axis).group)
+        found = matched(means, weights_of_chains(chains))
+        drawn = mixture(chains)
+        table = entries_table(drawn, fits[0]._names_along(axis), by_support(drawn, found), n, interval)
+        if len(chains) < 2:
+            table["support"] = np.nan
+        why = next((fit.why_no_intervals for fit in fits if fit.why_no_intervals), "")
+        return as_calibrated(table, why, uncalibrated)
 
     def support(
         self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
@@ -49,16 +75,8 @@ class HasSupport(HasParts):
         """
         check_interval(interval)
         group = self._group_along(axis)
-        found = sizes_table(self._relative_sizes(group), self._by_support(group), interval)
-        return as_calibrated(self._said(found), self.why_no_intervals, uncalibrated)
-
-    def _by_support(self, group: str) -> list[tuple[int, Matched]]:
-        """All components with their numbers, the best supported first, within the same support the largest."""
-        sizes, found = self._relative_sizes(group), list(enumerate(self._matches(group)))
-        return sorted(found, key=lambda one: (-round(one[1].support, 9), -pooled(sizes, one[1]).mean()))
-
-    def _said(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A table without the support that one chain cannot tell."""
-        if self.posterior["posterior"].sizes["chain"] < 2:
+        chains = mixture(self._chains_of(group))
+        table = sizes_table(chains, by_support(chains, self._matches(group)), interval)
+        if len(chains) < 2:
             table["support"] = np.nan
-        return table
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from countveil.inference import mixture
 from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
@@ -12,6 +13,8 @@ from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
+
+SUM_TOLERANCE = 1e-6
 
 
 def check_model(model: Factorization, wanted: Factorization) -> None:
@@ -93,6 +96,8 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
+    if mixture.GROUP in tree.children:
+        check_weights(tree)
     if "optimisation" in tree.children:
         check_optimisation(tree, model)
     else:
@@ -113,6 +118,8 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         "constant_data": {noise_of(tree)[0].level} | dims,
         "optimisation": {"objective", *(f"{name}_mean" for name in names)} | dims,
     }
+    if METHODS[tree.attrs["method"]].samples:
+        wanted[mixture.GROUP] = {"weight", "chain"}
     if METHODS[tree.attrs["method"]].batches:
         wanted[GROUP] = {"prior_scale", *(f"{name}_{part}" for name in names for part in PARTS)}
     for path, group in tree.subtree_with_keys:
@@ -127,6 +134,15 @@ def learned_shapes(model: Factorization) -> list[str]:
     """Names of the factors whose priors learn a shape."""
     free = (model.factors[f] for f in model.free)
     return [factor.name for factor in free if isinstance(factor.prior, LearnedShapePrior)]
+
+
+def check_weights(tree: xr.DataTree) -> None:
+    """Refuse weights that are not one of each chain, from 0 to 1, with sum one."""
+    group = tree[mixture.GROUP]
+    check_array(group, "weight", {"chain": tree["posterior"].sizes["chain"]})
+    weights = group["weight"].to_numpy()
+    if not (np.all((weights >= 0.0) & (weights <= 1.0)) and abs(weights.sum() - 1.0) < SUM_TOLERANCE):
+        raise ValueError(f"must hold weights of chains from 0 to 1 with sum one, got sum {weights.sum():.3g}")
 
 
 def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:

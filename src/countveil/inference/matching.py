@@ -9,6 +9,9 @@ from scipy.optimize import linear_sum_assignment
 LEAST_OVERLAP = 0.5
 """Two components are the same one if they share at least this much along every axis: sum_v min(p_v, q_v)."""
 
+STABLE = 0.5
+"""A component is called stable if chains with more than half of the weight have it."""
+
 Pairs = list[tuple[int, int]]  # numbers of a chain and of its component
 
 
@@ -20,7 +23,7 @@ class Matched(NamedTuple):
     support: float  # sum of the weights of these chains
 
 
-def matched(means: Sequence[np.ndarray], weights: np.ndarray) -> list[Matched]:
+def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> list[Matched]:
     """Every component that any chain has; every component of a chain is in one of them.
 
     The first K are those of the heaviest chain, by their numbers there. The other chains come in by falling weight. The
@@ -28,13 +31,13 @@ def matched(means: Sequence[np.ndarray], weights: np.ndarray) -> list[Matched]:
     largest together, and those that overlap by less than ``LEAST_OVERLAP`` stay by themselves.
 
     Args:
-        means: (C, K, V_i) each chain's mean components, as shares over the entries of each axis i.
+        means: of each of C chains, and along each axis i, its mean components (K_c, V_i) as shares over V_i entries.
         weights: (C,) of the chains, with sum one; a chain without weight supports nothing, but is matched.
     """
     found: list[Pairs] = []
-    centres = [np.zeros((0, each.shape[2])) for each in means]
+    centres = [np.zeros((0, each.shape[1])) for each in means[0]]
     for chain in np.argsort(-weights, kind="stable"):
-        own = [each[chain] for each in means]
+        own = means[chain]
         overlaps = np.min([overlap(*pair) for pair in zip(centres, own, strict=True)], axis=0)
         rows, columns = linear_sum_assignment(overlaps, maximize=True)
         same = overlaps[rows, columns] >= LEAST_OVERLAP
@@ -44,7 +47,10 @@ def matched(means: Sequence[np.ndarray], weights: np.ndarray) -> list[Matched]:
                 found[places[k]].append((int(chain), k))
             else:
                 found.append([(int(chain), k)])
-        centres = [np.stack([centre(each, weights, members) for members in found]) for each in means]
+        centres = [
+            np.stack([centre(along, weights, members) for members in found])
+            for along in zip(*means, strict=True)
+        ]
     return [in_one(weights, members) for members in found]
 
 
@@ -53,11 +59,12 @@ def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.array([np.minimum(p, other).sum(axis=1) for p in one]).reshape(len(one), len(other))
 
 
-def centre(means: np.ndarray, weights: np.ndarray, members: Pairs) -> np.ndarray:
+def centre(means: Sequence[np.ndarray], weights: np.ndarray, members: Pairs) -> np.ndarray:
     """(V,) weighted mean of some chains' components; the plain mean of chains without weight."""
-    chains, components = np.transpose(members)
+    chains = np.array([chain for chain, _ in members])
     own = weights[chains] if weights[chains].sum() > 0.0 else np.ones(len(chains))
-    return np.average(means[chains, components], axis=0, weights=own)
+    each = np.stack([means[chain][k] for chain, k in members])
+    return np.asarray(np.average(each, axis=0, weights=own))
 
 
 def in_one(weights: np.ndarray, members: Pairs) -> Matched:

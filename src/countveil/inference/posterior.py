@@ -13,6 +13,7 @@ from countveil.inference.algorithm import Fitted
 from countveil.inference.diagnostics import LOG_LIKELIHOOD
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
+from countveil.inference.mixture import members_of, pooled, unweighted
 from countveil.likelihoods import Parameters
 from countveil.likelihoods.protocol import in_counts
 from countveil.models.factorization import Factorization
@@ -110,7 +111,7 @@ def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> d
 
 
 def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Parameters]:
-    """Every draw's parameters of the likelihood, chain after chain; endless where it has none."""
+    """The likelihood's parameters in every draw of ``factor_draws``; endless where it has none."""
     names = model.likelihood.parameter_axes
     if not names:
         return repeat(())
@@ -131,12 +132,6 @@ def sizes_of_parts(tree: xr.DataTree, model: Factorization) -> np.ndarray:
     values = [np.ravel(likelihood.mean(1.0, own)) for own in parameter_draws(tree, model)]
     sizes = model.rows.sizes | model.columns.sizes
     return np.reshape(values, (len(values), *(sizes[a] for a in axes)))
-
-
-def chain_weights(tree: xr.DataTree) -> np.ndarray:
-    """(C,) weights of the chains, which sum to one: all the same."""
-    n_chains = tree["posterior"].sizes["chain"]
-    return np.full(n_chains, 1.0 / n_chains)
 
 
 def n_draws(tree: xr.DataTree) -> int:
@@ -185,20 +180,21 @@ def labels_or_numbers(labels: Sequence[str] | None, size: int) -> np.ndarray:
 
 
 def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
-    """A variable's draws with chains run together: (C S, ...)."""
-    values = tree["posterior"][name].to_numpy()
-    return values.reshape(-1, *values.shape[2:])
+    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``mixture``)."""
+    return pooled(tree, tree["posterior"][name].to_numpy())
 
 
 def factor_draws(tree: xr.DataTree, model: Factorization, layout: Layout) -> Iterator[list[np.ndarray]]:
-    """Every draw's factors in the model's own order of axes, chain after chain."""
+    """Every draw's factors in the model's own order of axes, chain after chain; of each as many as its weight says."""
     draws = tree["posterior"]
     arrays = []
     for factor in model.factors:
         wanted = layout.axes[factor.name]
         values = draws[factor.name].to_numpy()
         arrays.append(values.transpose(0, 1, *(2 + wanted.index(a) for a in factor.axes)))
-    for c, s in np.ndindex(arrays[0].shape[:2]):
+    numbers, n_draws = members_of(tree), arrays[0].shape[1]
+    for number in range(n_draws * arrays[0].shape[0]) if numbers is None else numbers:
+        c, s = divmod(int(number), n_draws)
         yield [values[c, s].astype(np.float64) for values in arrays]
 
 
@@ -270,8 +266,10 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, the
-    likelihood's own parameters, and learned shapes of priors. Of many, 200 are taken, evenly spread.
+    likelihood's own parameters, and learned shapes of priors. Of many, 200 are taken, evenly spread. Chains count
+    alike, whatever their weights.
     """
+    tree = unweighted(tree)
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
     rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}

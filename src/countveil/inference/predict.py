@@ -74,7 +74,28 @@ def log_predictive_of_cells(
     Raises:
         ValueError: a cell that is masked in the observations.
     """
+    total, n_draws = np.full(rows.size, -np.inf), 0
+    for scores in scores_of_draws(draws, observations, likelihood, rows, columns):
+        np.logaddexp(total, scores, out=total)
+        n_draws += 1
+    return np.asarray(total - np.log(n_draws))
+
+
+def scores_of_draws(
+    draws: Laws,
+    observations: Observations,
+    likelihood: Likelihood,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> Iterator[np.ndarray]:
+    """(cells,) log P(max(report, 0)) in the given cells under every draw, one at a time, each in an array of its own.
+
+    Raises:
+        ValueError: a cell that is masked in the observations.
+    """
     order = np.lexsort((columns, rows))
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
     rows, columns = rows[order], columns[order]
     reports, level = seen_cells(observations, rows, columns)
     n_rows, noise = observations.shape[0], observations.noise
@@ -83,21 +104,24 @@ def log_predictive_of_cells(
     entries = Entries(
         indptr, columns.astype(np.int32), np.zeros(rows.size, np.int16), np.empty(0), unread, unread
     )
-    total, rates, n_draws = np.full(rows.size, -np.inf), np.empty(rows.size), 0
+    rates = np.empty(rows.size)
     for (theta, phi), parameters in draws:
         stored_rates(entries, np.ascontiguousarray(theta), np.ascontiguousarray(phi), rates)
         law = law_of(noise, likelihood, parameters)
-        np.logaddexp(total, report_scores(law, rows, columns, reports, level, rates), out=total)
-        n_draws += 1
-    found = np.empty(rows.size)
-    found[order] = total - np.log(n_draws)
-    return found
+        yield report_scores(law, rows, columns, reports, level, rates)[back]
 
 
-def log_predictive(scores: xr.DataArray) -> xr.DataArray:
-    """log of the mean over draws of exp(scores), (cell,): the log predictive density of each cell."""
-    values = scores.to_numpy().reshape(scores.sizes["chain"] * scores.sizes["draw"], -1)
-    density = logsumexp(values, axis=0) - np.log(len(values))
+def log_predictive(scores: xr.DataArray, weights: np.ndarray | None = None) -> xr.DataArray:
+    """log of the mean over draws of exp(scores), (cell,): the log predictive density of each cell.
+
+    Draws of each chain have its weight (C,) together; by default all draws have the same one.
+    """
+    n_chains, n_draws = scores.sizes["chain"], scores.sizes["draw"]
+    values = scores.to_numpy().reshape(n_chains * n_draws, -1)
+    if weights is None:
+        density = logsumexp(values, axis=0) - np.log(len(values))
+    else:
+        density = logsumexp(values, axis=0, b=np.repeat(weights / n_draws, n_draws)[:, None])
     return scores.isel(chain=0, draw=0, drop=True).copy(data=density).rename("log_predictive")
 
 

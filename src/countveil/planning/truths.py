@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.data.observations import ExactCounts
 from countveil.estimators import TopicModel
 from countveil.estimators.base import check_whole
+from countveil.inference.posterior import flat_draws
 from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial, Parameters
 from countveil.likelihoods.protocol import in_counts, parameters_of_rows
 
@@ -104,14 +105,11 @@ class FromModel:
 
     def __init__(self, counts: Any, n_topics: int, seed: int = 1, **settings: Any) -> None:
         self._fit = _fit_pilot(counts, n_topics, seed, settings)
-        draws = self._fit.posterior["posterior"]
-        theta, phi = draws["theta"].to_numpy(), draws["phi"].to_numpy()
-        self._theta = theta.reshape(-1, *theta.shape[2:])
-        self._topics = phi.reshape(-1, *phi.shape[2:])
+        self._theta, self._topics = (flat_draws(self._fit.posterior, name) for name in ("theta", "phi"))
         self._parameters = list(islice(self._fit.parameter_draws(), len(self._theta)))
         self.n_topics, self.n_words = n_topics, int(self._topics.shape[2])
         self.about = (
-            f"true counts drawn from a model with {n_topics} topics of the pilot's {theta.shape[2]} rows x "
+            f"true counts drawn from a model with {n_topics} topics of the pilot's {self._theta.shape[1]} rows x "
             f"{self.n_words} words{_in_words(self._fit)}"
         )
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.support import STABLE
+from countveil.inference.matching import STABLE
 from countveil.plotting import style
+from countveil.plotting.fits import Fit
 
 
 def topics(
-    fit: FactorizationEstimator,
+    fit: Fit,
     which: Iterable[int] | None = None,
     n: int = 8,
     interval: float = 0.9,
@@ -71,9 +71,7 @@ def topics(
     return ax
 
 
-def prevalence(
-    fit: FactorizationEstimator, interval: float = 0.9, *, mode: str | None = None, ax: Any = None
-) -> Any:
+def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: Any = None) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
     Each is drawn from the chains that have it; those that at most half of the chains have are grey.
@@ -111,7 +109,7 @@ def ends_of(table: pd.DataFrame, middle: np.ndarray) -> list[np.ndarray] | None:
     return [np.maximum(middle - table["lower"], 0.0), np.maximum(table["upper"] - middle, 0.0)]
 
 
-def said_of_intervals(fit: FactorizationEstimator, interval: float) -> str:
+def said_of_intervals(fit: Fit, interval: float) -> str:
     """The end of an axis' label: what the intervals are, or on a line of its own why there are none."""
     if fit.why_no_intervals:
         return f"\n(no intervals: {fit.why_no_intervals})"

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.networks import Network
 from countveil.extras import install
 from countveil.plotting import style
+from countveil.plotting.fits import Fit, Network
 
 LAYOUTS = ("spring", "circle")
 MAX_NAMES = 90  # in a figure, so that they can be read
@@ -25,7 +24,7 @@ def communities_of(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return np.lexsort((-strength, rank[home])), home, strength
 
 
-def rate_matrix(fit: FactorizationEstimator, network: Network) -> np.ndarray:
+def rate_matrix(fit: Fit, network: Network) -> np.ndarray:
     """(actors, actors) posterior mean of the rates; of an undirected network both halves."""
     rate = np.array(fit.rate().to_numpy(), dtype=np.float64)
     if not network.self_loops:
@@ -33,7 +32,7 @@ def rate_matrix(fit: FactorizationEstimator, network: Network) -> np.ndarray:
     return rate
 
 
-def block_matrix(fit: FactorizationEstimator, *, ax: Any = None) -> Any:
+def block_matrix(fit: Fit, *, ax: Any = None) -> Any:
     """Every pair's expected contacts as a heat map, actors ordered by community; returns the axes.
 
     Lines separate the communities, the largest at the top left. Colours are on a scale of log(1 + rate / s), s a
@@ -81,7 +80,7 @@ def nice_ticks(highest: float, spread: float) -> list[float]:
 
 
 def network(
-    fit: FactorizationEstimator,
+    fit: Fit,
     *,
     layout: str | None = None,
     edges: int | None = None,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.predict import laws_of_counts
 from countveil.likelihoods.given_reports import Cells, CountsGivenReports
 from countveil.plotting import style
+from countveil.plotting.fits import Fit
 
 MAX_DRAWS = 200  # averaged for a cell's law: more are smoother and slower
 TITLES = {
@@ -19,7 +19,7 @@ TITLES = {
 }
 
 
-def trace(fit: FactorizationEstimator, quantity: str | None = None, *, ax: Any = None) -> Any:
+def trace(fit: Fit, quantity: str | None = None, *, ax: Any = None) -> Any:
     """A quantity that does not depend on the order of components, draw by draw, one line per chain; returns the axes.
 
     quantity is "log_likelihood" (default) or "total_rate" of a sampler, "objective" (default) of an optimiser.
@@ -49,9 +49,7 @@ def trace(fit: FactorizationEstimator, quantity: str | None = None, *, ax: Any =
     return ax
 
 
-def true_counts(
-    fit: FactorizationEstimator, reports: Any, cells: Iterable[Sequence[Any]], *, ax: Any = None
-) -> Any:
+def true_counts(fit: Fit, reports: Any, cells: Iterable[Sequence[Any]], *, ax: Any = None) -> Any:
     """What the reports and the model together say about the true counts of some cells; returns the axes.
 
     Each cell's posterior P(count | report) is the closed-form law given a rate, averaged over (at most 200) draws of
@@ -90,7 +88,7 @@ def true_counts(
 
 
 def laws_of_cells(
-    fit: FactorizationEstimator, reports: Any, cells: list[tuple[Any, ...]]
+    fit: Fit, reports: Any, cells: list[tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[str], list[np.ndarray]]:
     """(reports (n,), labels, the law of each (Y,)) of n cells; errors as ``true_counts``."""
     axes = fit.axes

@@ -7,7 +7,7 @@ import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.networks import Network
-from countveil.estimators.support import STABLE
+from countveil.inference.matching import STABLE
 from countveil.models.layout import Part
 
 MAX_BLOCKS = 12  # communities in the table: more would not fit on the page

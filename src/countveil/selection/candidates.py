@@ -11,22 +11,25 @@ from sklearn.base import clone
 
 from countveil.data.observations import Observations, observations_of
 from countveil.data.release_files import ReleaseFiles
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.starting import start_of
 from countveil.inference.checkpoint import printed
-from countveil.inference.run import named_start
 from countveil.models.portable import model_facts
 from countveil.privacy import Release
 
 NOT_THE_MODEL = ("seed", "threads", "engine", "progress")
 """Parameters that say nothing about a model: the comparison has a seed and threads of its own."""
 
+Model = Any
+"""A model of the library (``estimators.base.FactorizationEstimator``), known by its methods alone: models choose their
+number of components by comparisons, and a comparison cannot know what uses it."""
+METHODS = "fit", "observe", "set_params", "matrix_draws", "data_matrix"
+"""What every model has."""
+
 
 class Candidate(NamedTuple):
     """A model to compare, not fitted, and the data as it sees them."""
 
     name: str
-    model: FactorizationEstimator
+    model: Model
     differs: dict[str, Any]  # the parameters in which the models differ
     observed: Observations
     size: int  # entries of all factors: about how long a fit takes
@@ -54,7 +57,7 @@ def candidates_of(data: Any, models: Any, short: Mapping[str, int | None]) -> li
 
 def candidate(
     name: str,
-    given: FactorizationEstimator,
+    given: Model,
     differs: dict[str, Any],
     data: Any,
     short: Mapping[str, int | None],
@@ -65,14 +68,14 @@ def candidate(
         model._check_parameters()
         observed = model.observe(data)
         matrix = model._given(observed)
-        start = start_of(model.start, matrix.model, model._layout(matrix.model.spec), matrix.labels)
+        start = model._start_as_named(matrix)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"models must be for these data, but {name!r} is not: {error}") from error
     settings = settings_of(model) | {
         "class": type(model).__name__,
         "model": model_facts(matrix.model),
-        "start": named_start(start),
+        "start": start,
     }
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
@@ -94,7 +97,7 @@ def check_same_data(found: Sequence[Candidate]) -> None:
             )
 
 
-def named_models(models: Any) -> dict[str, FactorizationEstimator]:
+def named_models(models: Any) -> dict[str, Model]:
     """Models by name; raises TypeError or ValueError as ``candidates_of``."""
     if isinstance(models, Mapping):
         named = dict(models)
@@ -103,7 +106,7 @@ def named_models(models: Any) -> dict[str, FactorizationEstimator]:
                 raise ValueError(f"models must have names that are text, got {name!r}")
         check_models(list(named.values()))
         return named
-    if isinstance(models, FactorizationEstimator) or not isinstance(models, Sequence):
+    if is_model(models) or not isinstance(models, Sequence):
         raise TypeError(
             f"models must be a list of models or a dict of them by name, got {type(models).__name__}"
         )
@@ -111,7 +114,7 @@ def named_models(models: Any) -> dict[str, FactorizationEstimator]:
     settings = differences({str(i): model for i, model in enumerate(models)})
     if len(models) > 1 and not settings["0"]:
         raise ValueError(f"models must differ from each other, got {len(models)} that are alike")
-    found: dict[str, FactorizationEstimator] = {}
+    found: dict[str, Model] = {}
     for own, model in zip(settings.values(), models, strict=True):
         name = ", ".join(f"{key}={in_words(value)}" for key, value in own.items()) or type(model).__name__
         if name in found:
@@ -127,13 +130,18 @@ def check_models(models: Sequence[Any]) -> None:
     if not models:
         raise ValueError("models must hold at least one model, got none")
     for model in models:
-        if not isinstance(model, FactorizationEstimator):
+        if not is_model(model):
             raise TypeError(
                 f"models must be models of countveil, such as TopicModel, got {type(model).__name__}"
             )
 
 
-def settings_of(model: FactorizationEstimator) -> dict[str, Any]:
+def is_model(thing: Any) -> bool:
+    """Whether something is a model of the library, and not a class of models."""
+    return not isinstance(thing, type) and all(hasattr(thing, name) for name in METHODS)
+
+
+def settings_of(model: Model) -> dict[str, Any]:
     """A model's class and parameters, in the order of its constructor; the likelihood is the one that it comes to."""
     found = {"model": type(model).__name__}
     found |= {key: getattr(model, key) for key in inspect.signature(type(model)).parameters}
@@ -142,7 +150,7 @@ def settings_of(model: FactorizationEstimator) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in NOT_THE_MODEL}
 
 
-def differences(models: Mapping[str, FactorizationEstimator]) -> dict[str, dict[str, Any]]:
+def differences(models: Mapping[str, Model]) -> dict[str, dict[str, Any]]:
     """Of every model the parameters in which some differ; one without a parameter counts as having its default."""
     settings = {name: settings_of(model) for name, model in models.items()}
     defaults: dict[str, Any] = {}

@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.data.integers import check_integer
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
 from countveil.engines.threads import available_threads
-from countveil.estimators.checks import check_integer
 from countveil.inference.checkpoint import fingerprint
 from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning

@@ -1,0 +1,55 @@
+"""Checks of section 15: several predictive distributions, weighted."""
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import minimize
+
+from countveil.inference.stacking import stacking_weights
+from tests.formulas.brute import formula, same
+
+
+def probabilities():
+    """(cells, 3) of which the last distribution is worse than any mixture of the others."""
+    found = np.random.default_rng(3).dirichlet(np.full(4, 0.6), 400)[:, :3]
+    found[:, 2] = 0.5 * found[:, :2].min(axis=1)
+    return found
+
+
+def objective(p, weights):
+    """What stacking makes large."""
+    return np.log(p @ weights).mean()
+
+
+@formula("15.1")
+def best_weights():
+    """w = argmax of sum_i log( sum_c w_c p_ic )   over w_c >= 0 with sum_c w_c = 1"""
+    p = probabilities()
+    ours = stacking_weights(np.log(p))
+    found = minimize(
+        lambda w: -objective(p, w), np.full(3, 1 / 3), bounds=[(0.0, 1.0)] * 3, method="SLSQP",
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0}, options={"ftol": 1e-14},
+    )  # fmt: skip
+    same(ours, found.x, 0.0, 1e-3)
+    same(objective(p, ours), objective(p, found.x), 0.0, 1e-8)
+
+
+@formula("15.2")
+def one_round():
+    """w_c <- w_c mean over i of ( p_ic / sum_b w_b p_ib )"""
+    p, weights = probabilities(), np.array([0.2, 0.5, 0.3])
+    for _ in range(5):
+        before, weights = weights, weights * (p / (p @ weights)[:, None]).mean(axis=0)
+        same(weights.sum(), 1.0)
+        assert objective(p, weights) > objective(p, before)
+
+
+@formula("15.3")
+def left_out():
+    """P(r_i | all others) = 1 / E[1 / P(r_i | mu)]   over mu given all reports"""
+    mu, prior = np.linspace(0.01, 30.0, 6000), stats.gamma.pdf(np.linspace(0.01, 30.0, 6000), 2.0)
+    counts = np.array([3, 0, 5])
+    likelihood = stats.poisson.pmf(counts[:, None], mu)
+    whole = prior * likelihood.prod(axis=0)
+    others = prior * likelihood[1:].prod(axis=0)
+    given_all, given_others = whole / whole.sum(), others / others.sum()
+    same(1.0 / (given_all @ (1.0 / likelihood[0])), given_others @ likelihood[0])
