@@ -16,7 +16,7 @@ from countveil.inference.streams import Streams
 from countveil.inference.unseen import unseen_rates
 from countveil.likelihoods import LIKELIHOODS, Unseen
 from countveil.likelihoods.laws import law_of, positive_beyond_noise
-from countveil.models.factorization import factorization, typical_priors
+from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
@@ -41,7 +41,7 @@ class InBursts:
     """A model of counts that come in bursts. Estimators do not take a likelihood, so that it overrides ``_model``."""
 
     def _model(self, spec, sizes, mean_count):
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        priors = self._priors(spec, sizes, mean_count)
         return factorization(spec, sizes, priors, likelihood=LIKELIHOODS["bursts"])
 
 

@@ -15,7 +15,7 @@ from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
 from countveil.likelihoods import LIKELIHOODS, POISSON
 from countveil.likelihoods.laws import law_of
-from countveil.models.factorization import factorization, typical_priors
+from countveil.models.factorization import factorization
 from countveil.models.priors import PRIORS
 from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.privacy.mechanisms import MECHANISMS
@@ -181,7 +181,7 @@ class TopicsInPairs(cv.TopicModel):
     """Topics of counts in pairs."""
 
     def _model(self, spec, sizes, mean_count):
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, 0.5 * mean_count)
+        priors = self._priors(spec, sizes, 0.5 * mean_count)
         return factorization(spec, sizes, priors, likelihood=LIKELIHOODS["pairs"])
 
 
@@ -236,7 +236,7 @@ class TopicsOfLogNormals(cv.TopicModel):
     """Topics whose documents have log-normal amounts of them."""
 
     def _model(self, spec, sizes, mean_count):
-        priors = typical_priors(spec, sizes, self.prior_shape, self.prior_rate, mean_count)
+        priors = self._priors(spec, sizes, mean_count)
         return factorization(spec, sizes, {**priors, "theta": LogNormalPrior(0.0, 1.0)})
 
 
