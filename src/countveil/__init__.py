@@ -30,6 +30,8 @@ _HOME_OF = {
     "TensorModel": "countveil.estimators",
     "PoissonFactorization": "countveil.estimators",
     "compare": "countveil.selection",
+    "hold_out": "countveil.selection",
+    "stack": "countveil.selection",
     "sample_true_counts": "countveil.true_counts",
     "sample_bursts": "countveil.true_counts",
     "expected_true_counts": "countveil.true_counts",

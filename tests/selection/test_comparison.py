@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from countveil.inference.stacking import stacking_weights
 from countveil.selection.comparison import Comparison, standard_error
 
 ROWS = np.repeat(np.arange(10), 6)
@@ -99,3 +100,12 @@ def test_it_cannot_be_changed(found):
 def test_it_is_drawn(found):
     ax = found.plot()
     assert [t.get_text() for t in ax.get_yticklabels()] == ["5", "10", "20", "50"]
+
+
+def test_models_have_the_weights_of_stacking():
+    scores = np.log(np.random.default_rng(1).dirichlet(np.ones(4), 60)[:, :3]).T
+    scores[1] = np.nan
+    found = comparison(scores, {"10": "no fit"}, ("5", "10", "20")).weights
+    assert found.index.tolist() == ["5", "10", "20"]
+    assert found["10"] == 0.0
+    np.testing.assert_allclose(found[["5", "20"]], stacking_weights(scores[[0, 2]].T))

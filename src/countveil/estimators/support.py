@@ -54,22 +54,30 @@ class HasSupport(HasParts):
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
-        found = self._supported_together([self], np.ones(1), axis, n, interval)
-        return as_calibrated(found, self.why_no_intervals, uncalibrated)
+        return self._supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
 
+    @staticmethod
     def _supported_together(
-        self, fits: Sequence["HasSupport"], weights: np.ndarray, axis: str, n: int, interval: float
+        fits: Sequence["HasSupport"],
+        weights: np.ndarray,
+        axis: str,
+        n: int,
+        within: float,
+        uncalibrated: bool,
     ) -> pd.DataFrame:
-        """``supported`` of the chains of several fits, each fit with its weight (F,)."""
+        """``supported`` of the chains of several fits of the same cells, each fit with its weight (F,).
+
+        within is the probability of the intervals.
+        """
         check_integer("n", n, 1)
-        check_interval(interval)
+        check_interval(within)
         chains = [
             chain
             for fit, weight in zip(fits, weights, strict=True)
             for chain in fit._chains_along(axis, float(weight))
         ]
-        names = self._shares(axis)[axis].to_numpy()
-        tails = 0.5 - 0.5 * interval, 0.5 + 0.5 * interval
+        names = fits[0]._shares(axis)[axis].to_numpy()
+        tails = 0.5 - 0.5 * within, 0.5 + 0.5 * within
         of_chains = np.array([chain.weight for chain in chains])
         found = matched([chain.means for chain in chains], of_chains)
         kept = places(of_chains, [len(chain.shares) for chain in chains])
@@ -80,7 +88,8 @@ class HasSupport(HasParts):
         table = pd.DataFrame([{"component": i} | row for i, one in enumerate(rows) for row in one])
         if len(chains) < 2:
             table["support"] = np.nan
-        return table
+        why = next((fit.why_no_intervals for fit in fits if fit.why_no_intervals), "")
+        return as_calibrated(table, why, uncalibrated)
 
     def _chains_along(self, axis: str, weight: float) -> list[Chain]:
         """Every chain's own components along an axis; their weights have this sum."""

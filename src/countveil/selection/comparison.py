@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from countveil.inference.stacking import stacking_weights
 from countveil.plotting import differences
 from countveil.privacy._html import card
 
@@ -24,6 +25,7 @@ class Comparison:
             reports (natural logarithm), per 1,000 cells; higher is better. difference: its score less that of the best
             model, with its standard_error; seconds of all its fits; and the parameters in which the models differ.
         best: the name of the model with the highest score.
+        weights: the models' stacking weights, by name.
         level: the names of the models within two standard errors of the best, which is among them.
         verdict: this in words, with fits that failed.
         scores: (models, cells) log predictive probability of every held-out report; NaN where the model's fit failed.
@@ -88,6 +90,17 @@ class Comparison:
                 )
                 said.append(f"{name} is worse by {by}.")
         return " ".join(said)
+
+    @cached_property
+    def weights(self) -> pd.Series:
+        """The models' stacking weights, by name, with sum one: how much of each predicts best together.
+
+        Of predictions by fits that saw other folds (mathematics, section 15). A model whose fit failed has none.
+        """
+        scored = np.isfinite(self.scores).all(axis=1)
+        weights = np.zeros(len(self.names))
+        weights[scored] = stacking_weights(self.scores[scored].T)
+        return pd.Series(weights, index=list(self.names), name="weight")
 
     def plot(self, *, ax: Any = None) -> Any:
         """Differences from the best model, with bars of two standard errors; returns the axes.

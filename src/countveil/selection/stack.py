@@ -1,0 +1,175 @@
+"""stack: several fits as one, each with the weight by which together they predict best what none of them saw."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.data.integers import check_integer
+from countveil.inference.predict import log_predictive_of_cells
+from countveil.inference.stacking import stacking_weights
+from countveil.selection.candidates import Model, is_model
+from countveil.selection.holding_out import seen_cells
+
+CELLS = 1000  # scores are given per this many
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Stack:
+    """Fits that are weighted by how well together they predict reports that none of them saw.
+
+    Attributes:
+        fits: the fits, in the order given; names: of each.
+        weights_: (fits,) their weights, with sum one.
+        scores: (cells, fits) log predictive probability of every held-out report.
+    """
+
+    fits: tuple[Model, ...]
+    names: tuple[str, ...]
+    weights_: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each fit: its weight, and its mean score per 1,000 held-out cells."""
+        score = CELLS * self.scores.mean(axis=0)
+        return pd.DataFrame({"fit": list(self.names), "weight": self.weights_, "score": score})
+
+    def rate(self) -> xr.DataArray:
+        """The expected true count of each cell in data like these: the weighted mean of the fits' posterior means."""
+        first = self.fits[0].rate()
+        total = np.zeros(first.shape)
+        for fit, weight in zip(self.fits, self.weights_, strict=True):
+            total += weight * fit.rate().to_numpy()
+        return first.copy(data=total)
+
+    def predict_counts(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
+        """n simulated tables of true counts, (table, and the data's axes), each by a fit drawn by its weight.
+
+        With X, the reports of the fits' own cells, as in a fit's ``predict_counts``.
+
+        Raises:
+            TypeError, ValueError: as a fit's ``predict_counts``.
+        """
+        check_integer("n", n, 1)
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        chosen = rng.choice(len(self.fits), size=n, p=self.weights_)
+        dims = self.fits[0].rate().dims
+        tables: list[Any] = [None] * n
+        for number in np.unique(chosen):
+            places = np.flatnonzero(chosen == number)
+            drawn = self.fits[number].predict_counts(places.size, rng, X)
+            for place, one in zip(places, drawn.to_numpy(), strict=True):
+                tables[place] = one
+        first = self.fits[0].rate()
+        return xr.DataArray(np.stack(tables), dims=("table", *dims), coords=first.coords, name="counts")
+
+    def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
+        """Log predictive density of max(report, 0) in each cell of X, (cell,), by all fits together.
+
+        Raises:
+            ValueError: as a fit's ``log_predictive``.
+        """
+        each = [fit.log_predictive(X, cells) for fit in self.fits]
+        with np.errstate(divide="ignore"):
+            weighted = np.stack([values.to_numpy() for values in each]) + np.log(self.weights_)[:, None]
+        return each[0].copy(data=np.logaddexp.reduce(weighted, axis=0))
+
+    def supported(
+        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """Components that chains of the fits found alike, with their support: the weight of the chains that have them.
+
+        The fits may have different numbers of components. Columns, and errors, as in a fit's ``supported``.
+
+        Raises:
+            ValueError: a fit in which nothing can be listed along the axis.
+        """
+        for name, fit in zip(self.names, self.fits, strict=True):
+            if axis not in fit.member_axes:
+                raise ValueError(
+                    f"axis must be one along which all fits list components, got {axis!r} for {name}"
+                )
+        together = self.fits[0]._supported_together
+        return pd.DataFrame(together(self.fits, self.weights_, axis, n, interval, uncalibrated))
+
+    def topics(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Topics of all fits with their support, as in ``TopicModel.topics``; raises ValueError if fits have none."""
+        found = self.supported("word", n, interval, uncalibrated=uncalibrated)
+        return found.rename(columns={"component": "topic", "member": "word"})
+
+    top_words = topics
+
+    def __repr__(self) -> str:
+        return f"Stack of {len(self.fits)} fits\n{self.table.round(3).to_string(index=False)}"
+
+
+def stack(fits: Any, held_out: Any) -> Stack:
+    """Weight fits so that together they predict reports best that none of them saw (mathematics, section 15).
+
+    Fits may differ in anything, such as their numbers of components, likelihoods and methods, if they are of the same
+    cells. ``hold_out`` splits data into what to fit them to and what to weight them by. A fit that has seen the
+    held-out reports gets too much weight, and nobody can tell from the fit.
+
+    Args:
+        fits: a list of fits, or a dict of them by name.
+        held_out: reports of the fits' own cells, with all cells masked that any fit has seen.
+
+    Raises:
+        TypeError: something other than fits of the library; held-out data without a noise level.
+        ValueError: fewer than two fits; held-out data of another shape or with other labels than a fit's, or masked in
+            all cells; a report that a fit finds impossible.
+        NotFittedError: a model that is not fitted.
+    """
+    named = named_fits(fits)
+    shapes = {name: tuple(len(names) for names in fit.axes.values()) for name, fit in named.items()}
+    first_name, first_shape = next(iter(shapes.items()))
+    for name, shape in shapes.items():
+        if shape != first_shape:
+            raise ValueError(
+                f"fits must be of the same cells, got {first_shape} for {first_name} and {shape} for {name}"
+            )
+    observed = [fit.own_data("held_out", held_out) for fit in named.values()]
+    cells = seen_cells(observed[0])
+    for other in observed[1:]:
+        seen = other.cells(cells.rows, cells.columns)[0] >= 0
+        cells = type(cells)(cells.rows[seen], cells.columns[seen])
+    if not cells.size:
+        raise ValueError("held_out must have cells that are not masked, got none")
+    places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed[0].mode_shape[1:])], axis=1)
+    scores = [
+        log_predictive_of_cells(
+            zip(fit.matrix_draws(), fit.parameter_draws(), strict=False),
+            fit.data_matrix(data),
+            fit.model_.likelihood,
+            *fit.matrix_places(places),
+        )
+        for fit, data in zip(named.values(), observed, strict=True)
+    ]
+    for name, score in zip(named, scores, strict=True):
+        if not np.isfinite(score).all():
+            raise ValueError(
+                f"held_out must be possible for every fit, got a report of probability 0 for {name}"
+            )
+    found = np.stack(scores, axis=1)
+    return Stack(tuple(named.values()), tuple(named), stacking_weights(found), found)
+
+
+def named_fits(fits: Any) -> dict[str, Model]:
+    """Fits by name, or by "fit 1", "fit 2", ...; raises TypeError or ValueError as ``stack``."""
+    if isinstance(fits, Mapping):
+        named = dict(fits)
+    elif isinstance(fits, Sequence) and not isinstance(fits, str):
+        named = {f"fit {i}": fit for i, fit in enumerate(fits, start=1)}
+    else:
+        raise TypeError(f"fits must be a list of fits or a dict of them by name, got {type(fits).__name__}")
+    for fit in named.values():
+        if not is_model(fit):
+            raise TypeError(f"fits must be fitted models of countveil, got {type(fit).__name__}")
+    if len(named) < 2:
+        raise ValueError(f"fits must be at least two, got {len(named)}")
+    return named

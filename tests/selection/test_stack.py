@@ -1,0 +1,122 @@
+"""Several fits as one: their weights, their predictions, and topics with support."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.exceptions import NotFittedError
+
+import countveil as cv
+from countveil.inference.stacking import stacking_weights
+from countveil.selection import Stack
+
+QUICK = {"chains": 2, "draws": 20, "tune": 20, "seed": 1, "threads": 1, "progress": False}
+WORDS = [f"w{v}" for v in range(14)]
+
+
+def quietly(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    rng = np.random.default_rng(1)
+    topics = np.kron(np.eye(2), np.full(7, 1 / 7))
+    counts = rng.poisson(40.0 * rng.dirichlet(np.full(2, 0.2), 24) @ topics)
+    data = cv.PrivatizedCounts(
+        counts + rng.geometric(0.6, counts.shape) - rng.geometric(0.6, counts.shape), 0.4, column_labels=WORDS
+    )
+    return cv.hold_out(data, 0.2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def stacked(parts):
+    training, held_out = parts
+    fits = {
+        "one": quietly(cv.TopicModel(1, **QUICK), training),
+        "two": quietly(cv.TopicModel(2, likelihood="poisson", **QUICK), training),
+        "three": quietly(cv.TopicModel(3, **QUICK | {"chains": 3, "draws": 10}), training),
+    }
+    return cv.stack(fits, held_out)
+
+
+def test_weights_are_those_of_the_reports_that_were_held_out(stacked, parts):
+    each = np.stack([fit.log_predictive(parts[1]) for fit in stacked.fits], axis=1)
+    np.testing.assert_allclose(stacked.scores, each, rtol=1e-8)
+    np.testing.assert_allclose(stacked.weights_, stacking_weights(each), atol=1e-6)
+    assert stacked.weights_[0] < 0.1  # one topic for two
+    assert stacked.table["fit"].tolist() == ["one", "two", "three"]
+    assert "Stack of 3 fits" in repr(stacked)
+    together = stacked.log_predictive(parts[1])
+    np.testing.assert_allclose(together, logsumexp(each, axis=1, b=stacked.weights_), rtol=1e-8)
+    assert together.mean() >= each.mean(axis=0).max() - 1e-6
+
+
+def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked, parts):
+    rates = np.stack([fit.rate() for fit in stacked.fits])
+    np.testing.assert_allclose(stacked.rate(), np.tensordot(stacked.weights_, rates, 1))
+    assert stacked.rate().dims == ("doc", "word")
+    tables = stacked.predict_counts(60, np.random.default_rng(1))
+    assert tables.dims == ("table", "doc", "word")
+    assert tables["word"].to_numpy().tolist() == WORDS
+    assert abs(float(tables.sum() / 60 / stacked.rate().sum()) - 1.0) < 0.1
+    again = stacked.predict_counts(60, np.random.default_rng(1))
+    assert (tables == again).all()
+    alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
+    rng = np.random.default_rng(3)
+    rng.choice(3, size=5, p=alone.weights_)
+    found = alone.predict_counts(5, np.random.default_rng(3), parts[0])
+    np.testing.assert_array_equal(found, stacked.fits[1].predict_counts(5, rng, parts[0]))
+
+
+def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
+    table = stacked.topics(4)
+    assert table.columns[:2].tolist() == ["topic", "support"]
+    first = table[table["topic"] == 0]
+    assert set(first["word"]) <= set(WORDS[:7]) or set(first["word"]) <= set(WORDS[7:])
+    assert first["support"].iloc[0] == pytest.approx(1.0 - stacked.weights_[0], abs=0.15)
+    assert stacked.top_words(2).equals(stacked.topics(2))
+    alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
+    np.testing.assert_allclose(
+        alone.topics(3)["probability"], stacked.fits[1].topics(3)["probability"], rtol=0.05
+    )
+    np.testing.assert_allclose(alone.topics(1)["support"], stacked.fits[1].topics(1)["support"])
+
+
+def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(parts):
+    point = quietly(cv.TopicModel(2, method="em", max_iter=5, seed=1, threads=1, progress=False), parts[0])
+    sampled = quietly(cv.TopicModel(2, **QUICK), parts[0])
+    found = cv.stack([sampled, point], parts[1])
+    assert found.names == ("fit 1", "fit 2")
+    assert "lower" not in found.topics()
+    assert "uncalibrated_lower" in found.topics(uncalibrated=True)
+
+
+def test_what_cannot_be_stacked_is_refused(stacked, parts):
+    (training, held_out), one, two = parts, stacked.fits[0], stacked.fits[1]
+    rows, columns = np.nonzero(np.ones(held_out.shape, dtype=bool))
+    with pytest.raises(ValueError, match="fits must be at least two, got 1"):
+        cv.stack([one], held_out)
+    with pytest.raises(TypeError, match="fits must be a list of fits or a dict"):
+        cv.stack(one, held_out)
+    with pytest.raises(TypeError, match="fits must be fitted models of countveil, got int"):
+        cv.stack([one, 3], held_out)
+    with pytest.raises(NotFittedError):
+        cv.stack([one, cv.TopicModel(2)], held_out)
+    with pytest.raises(ValueError, match="held_out must have cells that are not masked, got none"):
+        cv.stack([one, two], held_out.hide(rows, columns))
+    with pytest.raises(ValueError, match="held_out must hold the cells of the fit"):
+        cv.stack([one, two], held_out.take(np.arange(5)))
+    other = quietly(cv.TopicModel(1, **QUICK), training.take(np.arange(9)))
+    with pytest.raises(
+        ValueError, match=r"fits must be of the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"
+    ):
+        cv.stack([one, other], held_out)
+    tensor = quietly(cv.TensorModel(1, **QUICK), training)
+    with pytest.raises(ValueError, match="axis must be one along which all fits list components"):
+        cv.stack([one, tensor], held_out).topics()
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
+        stacked.predict_counts(1, 7)
