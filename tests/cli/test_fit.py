@@ -12,6 +12,7 @@ import countveil as cv
 from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
+from countveil.estimators import choosing
 from countveil.estimators.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
@@ -67,6 +68,19 @@ def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
     assert "No intervals: those of method 'em' are not calibrated." in found.stdout
     assert "90%" not in found.stdout
     assert not re.search(r"\d to \d", found.stdout)
+
+
+def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
+    privatized()
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
+    found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT[2:], "--topics", "auto", "--seed", "1")
+    assert re.search(r"n_topics=\d predicts held-out reports best\.", found.stdout)
+    fit = cv.TopicModel.load("f.nc")
+    assert fit.n_topics == "auto"
+    assert fit.n_topics_ in (1, 2)
+    for wrong in ("0", "many", "2.5", "-3"):
+        message = fails("fit", "topics", "r.npz", "-o", "g.nc", "--topics", wrong)
+        assert f"topics must be a whole number of at least 1, or auto, got {wrong!r}" in message
 
 
 def test_checkpoints_are_handed_on(here, monkeypatch):

@@ -18,6 +18,7 @@ from countveil.cli.options import (
     Shape,
     Threads,
     Undirected,
+    number_or_auto,
     read_dispersion,
     whole_numbers,
 )
@@ -42,6 +43,7 @@ ReleaseFile = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
+AUTO = '"auto", which chooses one by short fits and held-out reports'
 CHECKPOINT = "File to save the chains to as they run, with method 'gibbs' or method 'augmented-gibbs'."
 
 
@@ -93,7 +95,7 @@ def fit_topics(
     release: ReleaseFile,
     output: Output,
     *,
-    topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 10,
+    topics: Annotated[str, typer.Option(help=f"Number of topics K, or {AUTO}.")] = "10",
     sampling: Sampling,
     words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
     saving: Saving,
@@ -107,10 +109,11 @@ def fit_topics(
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
+    number = number_or_auto("topics", topics)
     data = ready(release, output, saving)
     from countveil.estimators import TopicModel
 
-    model = TopicModel(topics, **sampling.arguments())
+    model = TopicModel(number, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, words)
     print_totals(model)
@@ -124,7 +127,7 @@ def fit_blocks(
     release: ReleaseFile,
     output: Output,
     *,
-    communities: Annotated[int, typer.Option(min=1, help="Number of communities C.")] = 5,
+    communities: Annotated[str, typer.Option(help=f"Number of communities C, or {AUTO}.")] = "5",
     undirected: Undirected = False,
     self_loops: SelfLoops = False,
     sampling: Sampling,
@@ -139,10 +142,11 @@ def fit_blocks(
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
+    number = number_or_auto("communities", communities)
     data = ready(release, output, saving)
     from countveil.estimators import BlockModel
 
-    model = BlockModel(communities, directed=not undirected, self_loops=self_loops, **sampling.arguments())
+    model = BlockModel(number, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
     print_parts(model, actors)
     print_totals(model)
@@ -156,7 +160,7 @@ def fit_tensor(
     release: ReleaseFile,
     output: Output,
     *,
-    components: Annotated[int, typer.Option(min=1, help="Number of components K.")] = 10,
+    components: Annotated[str, typer.Option(help=f"Number of components K, or {AUTO}.")] = "10",
     modes: Annotated[
         str | None, typer.Option(help="Names of the axes, separated by commas [default: mode0,mode1,...].")
     ] = None,
@@ -173,12 +177,13 @@ def fit_tensor(
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
+    number = number_or_auto("components", components)
     data = ready(release, output, saving)
     from countveil.estimators import TensorModel
 
     tensor = folded(data, shape)
     names = None if modes is None else [part.strip() for part in modes.split(",")]
-    model = TensorModel(components, modes=names, **sampling.arguments())
+    model = TensorModel(number, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
     print_parts(model, entries)
     print_totals(model)
@@ -227,6 +232,9 @@ def fit_to(model: "FactorizationEstimator", data: Any, saving: Saving) -> None:
             checkpoint_minutes=saving.checkpoint_minutes,
             resume=saving.resume,
         )
+    found = getattr(model, "selection_", None)
+    if found is not None:
+        say(found.verdict)
 
 
 def finish(model: "FactorizationEstimator", output: Path) -> None:

@@ -66,6 +66,15 @@ def read_dispersion(text: str | None) -> str | float | None:
         return text
 
 
+def number_or_auto(name: str, text: str) -> int | str:
+    """A whole number from 1 on, or "auto"; raises ValueError, which names the option."""
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise ValueError(f"{name} must be a whole number of at least 1, or auto, got {text!r}")
+    return int(text)
+
+
 def whole_numbers(name: str, text: str) -> list[int]:
     """Whole numbers separated by commas; raises ValueError, which names the option."""
     try:

@@ -72,6 +72,8 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
 
     Attributes (after ``fit``):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
+        n_topics_, n_communities_ or n_components_: the number of components, also where it was chosen ("auto");
+            selection_, then: the ``Comparison`` that chose it, in memory alone; None where there was no choice.
         seed_; interrupted_; fit_seconds_; n_features_in_; n_iter_ (sweeps of each chain, or iterations).
         feature_names_in_: only for data of two axes whose columns have labels.
     """
@@ -165,8 +167,14 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             samplers = sorted(name for name, method in METHODS.items() if method.samples)
             raise ValueError(f"checkpoint goes with one of {samplers}, got method {self.method!r}")
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
-        given = self._given(X)
-        self._settle_seed()
+        self.__dict__.pop("selection_", None)
+        if self._is_auto:
+            self._settle_seed()
+            self._choose_size(X)
+            given = self._given(X)
+        else:
+            given = self._given(X)
+            self._settle_seed()
         settings = self._settings(saving, given)
         with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
             found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
@@ -256,6 +264,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
         self.__dict__.pop("_matched", None)
+        self._keep_size(self.model_)
         self.n_features_in_ = int(self.model_.columns.shape[0])
         sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
         found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled

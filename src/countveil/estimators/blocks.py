@@ -2,7 +2,7 @@
 
 import math
 from copy import copy
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,9 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.options import Options
-from countveil.estimators.parameters import Flag, Whole
+from countveil.estimators.parameters import Flag
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -40,7 +41,7 @@ class BlockModel(FactorizationEstimator):
     direction, pi_cd is the number between two communities, and pi_cc is twice that within one.
 
     Args:
-        n_communities: number of communities C.
+        n_communities: number of communities C, or "auto", as for ``TopicModel``.
         directed: whether (i, j) and (j, i) are counts of their own. If not, each pair is seen once, above the
             diagonal, and pi is symmetric.
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
@@ -53,9 +54,11 @@ class BlockModel(FactorizationEstimator):
         memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means of pi in messages.
     """
 
+    sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"
+
     def __init__(
         self,
-        n_communities: Annotated[int, Whole(1)] = 5,
+        n_communities: Annotated[int | str, WholeOrAuto()] = 5,
         *,
         directed: Annotated[bool, Flag()] = True,
         self_loops: Annotated[bool, Flag()] = False,
@@ -72,7 +75,7 @@ class BlockModel(FactorizationEstimator):
         )
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"c": self.n_communities, "d": self.n_communities}
+        return {"c": self._size(), "d": self._size()}
 
     def _layout(self, spec: Spec) -> Layout:
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}

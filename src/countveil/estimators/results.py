@@ -10,6 +10,7 @@ import xarray as xr
 from countveil import fit_files
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
+from countveil.estimators.choosing import ChoosesSize
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.support import HasSupport
 from countveil.estimators.totals import doubt_of
@@ -38,7 +39,7 @@ from countveil.models.spec import Spec, axis_sizes
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(HasSupport, Predicts):
+class Results(ChoosesSize, HasSupport, Predicts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
@@ -85,6 +86,7 @@ class Results(HasSupport, Predicts):
             found = found._replace(state=State.UNTRUSTED)
         if totals is not None:
             doubts.append(doubt_of(totals, self))
+        doubts.append(self._choice_in_words())
         return found._replace(verdict=" ".join(filter(None, doubts)))
 
     def totals(self) -> Totals | None:
@@ -222,6 +224,7 @@ class Results(HasSupport, Predicts):
         if engine is not None:
             raise ValueError(f"must not say where to compute, got engine {engine!r:.40}")
         fit.model_ = model_of(json.loads(facts["model"]))
+        fit._keep_size(fit.model_)
         fit._check_file(tree)
         fit._adopt(tree)
         return fit

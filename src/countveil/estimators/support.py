@@ -40,27 +40,30 @@ class HasSupport(HasParts):
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
-        return self.supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
+        return self._supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
 
     @staticmethod
-    def supported_together(
+    def _supported_together(
         fits: Sequence["HasSupport"],
         weights: np.ndarray,
         axis: str,
         n: int,
-        interval: float,
+        within: float,
         uncalibrated: bool,
     ) -> pd.DataFrame:
-        """``supported`` of the chains of several fits of the same cells, each fit with its weight (F,)."""
+        """``supported`` of the chains of several fits of the same cells, each fit with its weight (F,).
+
+        within is the probability of the intervals.
+        """
         check_integer("n", n, 1)
-        check_interval(interval)
+        check_interval(within)
         chains, means = [], []
         for fit, weight in zip(fits, weights.tolist(), strict=True):
             chains += [each._replace(weight=weight * each.weight) for each in fit._chains_along(axis)]
             means += fit._chain_means(fit._listed_along(axis).group)
         found = matched(means, weights_of_chains(chains))
         drawn = mixture(chains)
-        table = entries_table(drawn, fits[0]._names_along(axis), by_support(drawn, found), n, interval)
+        table = entries_table(drawn, fits[0]._names_along(axis), by_support(drawn, found), n, within)
         if len(chains) < 2:
             table["support"] = np.nan
         why = next((fit.why_no_intervals for fit in fits if fit.why_no_intervals), "")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.options import RowOptions
-from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
@@ -25,7 +25,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
     Tucker tensor see ``PoissonFactorization``.
 
     Args:
-        n_components: number of components K.
+        n_components: number of components K, or "auto", as for ``TopicModel``.
         modes: names of the data's axes; mode0, mode1, ... by default.
         **options: what every model takes; the reference and ``help`` list it.
 
@@ -34,10 +34,11 @@ class TensorModel(RowProjection, FactorizationEstimator):
     """
 
     rows_are_new_data: ClassVar[bool] = True
+    sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
     def __init__(
         self,
-        n_components: Annotated[int, Whole(1)] = 10,
+        n_components: Annotated[int | str, WholeOrAuto()] = 10,
         *,
         modes: Sequence[str] | None = None,
         **options: Unpack[RowOptions],
@@ -66,7 +67,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         return names
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"k": self.n_components}
+        return {"k": self._size()}
 
     def _layout(self, spec: Spec) -> Layout:
         dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}

@@ -7,8 +7,8 @@ import pandas as pd
 import xarray as xr
 
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.options import StreamOptions
-from countveil.estimators.parameters import Whole
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
 from countveil.models.layout import Layout, Part
@@ -34,7 +34,8 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
     topics are matched across draws and chains and ordered by size.
 
     Args:
-        n_topics: number of topics K.
+        n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
+            best what they do not see (``compare``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Attributes (after ``fit``), besides those of every model:
@@ -43,10 +44,11 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
     """
 
     rows_are_new_data: ClassVar[bool] = True
+    sized_by: ClassVar[tuple[str, str] | None] = "n_topics", "k"
 
     def __init__(
         self,
-        n_topics: Annotated[int, Whole(1)] = 10,
+        n_topics: Annotated[int | str, WholeOrAuto()] = 10,
         **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
@@ -55,7 +57,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"k": self.n_topics}
+        return {"k": self._size()}
 
     def _layout(self, spec: Spec) -> Layout:
         return Layout(

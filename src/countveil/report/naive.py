@@ -61,7 +61,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
         raise ValueError(
             f"fit must be of private counts to be compared with the naive one, got {kind} counts"
         )
-    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False)
+    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **fit.own_size())
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)

@@ -24,7 +24,7 @@ from countveil.inference.folds import Cells, folds_of, is_mirrored
 from countveil.inference.predict import log_predictive_of_cells
 from countveil.inference.progress import progress_bar
 from countveil.selection import saving
-from countveil.selection.candidates import Candidate, candidates_of
+from countveil.selection.candidates import Candidate, Model, candidates_of
 from countveil.selection.comparison import Comparison
 from countveil.selection.saving import Place, Scored
 
@@ -117,6 +117,27 @@ def compare(
 
     run(problem, done, available_threads() if threads is None else threads, progress, save)
     return comparison_of(problem, done, settled)
+
+
+def compare_quickly(
+    data: Any,
+    models: list[Model],
+    folds: tuple[int, int],
+    seed: int,
+    threads: int,
+    progress: bool | None,
+) -> Comparison:
+    """``compare`` with its short fits, where of the first number of folds only the second are held out and scored.
+
+    Raises:
+        ValueError: as ``compare``.
+    """
+    short = {"draws": DRAWS, "tune": TUNE, "thin": THIN, "chains": CHAINS}
+    problem = problem_of(candidates_of(data, models, short), folds[0], seed)
+    problem = problem._replace(folds=problem.folds[: folds[1]])
+    done: dict[Place, Scored] = {}
+    run(problem, done, threads, progress, lambda: None)
+    return comparison_of(problem, done, seed)
 
 
 def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, seed: int | None) -> Path | None:

@@ -94,7 +94,7 @@ class Stack:
                 raise ValueError(
                     f"axis must be one along which all fits list components, got {axis!r} for {name}"
                 )
-        together = self.fits[0].supported_together
+        together = self.fits[0]._supported_together
         return pd.DataFrame(together(self.fits, self.weights_, axis, n, interval, uncalibrated))
 
     def topics(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:

@@ -1,0 +1,106 @@
+"""How many components: a number, or "auto", which short fits choose by reports that they do not see."""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from countveil.data.release_files import ReleaseFiles
+from countveil.estimators.checks import check_integer
+from countveil.models.factorization import Factorization
+from countveil.selection import Comparison
+from countveil.selection.compare import compare_quickly
+
+AUTO = "auto"
+CANDIDATES = 5, 10, 20, 50, 100
+FEWER = 1, 2, 3, 5, 10  # where data do not allow two of these
+FOLDS, FOLDS_SCORED = 5, 2
+CHOICE_STREAM = 2**31 + 1  # a spawn key that no chain has
+
+
+class WholeOrAuto(NamedTuple):
+    """A whole number from ``least`` on, or "auto"."""
+
+    least: int = 1
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        if isinstance(value, str):
+            if value != AUTO:
+                raise ValueError(f"{name} must be a whole number or {AUTO!r}, got {value!r}")
+            return
+        check_integer(name, value, self.least)
+
+
+class ChoosesSize:
+    """Adds "auto" to the parameter of a model that says how many components it has.
+
+    Attributes:
+        sized_by: that parameter, and the latent axis of its size; None where a model has no such parameter.
+    """
+
+    sized_by: ClassVar[tuple[str, str] | None] = None
+    selection_: Comparison | None
+
+    @property
+    def _is_auto(self) -> bool:
+        return self.sized_by is not None and getattr(self, self.sized_by[0]) == AUTO
+
+    def _size(self) -> int:
+        """The number of components, chosen before where it is "auto"; raises ValueError if it was not."""
+        assert self.sized_by is not None
+        name = self.sized_by[0]
+        value = getattr(self, name)
+        if value != AUTO:
+            return int(value)
+        chosen = getattr(self, f"{name}_", None)
+        if chosen is None:
+            raise ValueError(f"{name} must be a number except in fit, which chooses one, got {AUTO!r}")
+        return int(chosen)
+
+    def own_size(self) -> dict[str, int]:
+        """The parameter with the number of components of a fit, to fit another one of the same size."""
+        return {} if self.sized_by is None else {self.sized_by[0]: self._size()}
+
+    def _keep_size(self, model: Factorization) -> None:
+        """Remember the number of components of a model that was fitted or read."""
+        if self.sized_by is not None:
+            name, axis = self.sized_by
+            setattr(self, f"{name}_", int((model.rows.sizes | model.columns.sizes)[axis]))
+
+    def _choice_in_words(self) -> str:
+        """That the number of components was chosen; empty where it was given."""
+        if self.sized_by is None or not self._is_auto:
+            return ""
+        name = self.sized_by[0]
+        return f"{name}={self._size()} was chosen by held-out reports."
+
+    def _choose_size(self: Any, X: Any) -> None:
+        """Set the number of components to that which predicts held-out reports best, and keep the comparison.
+
+        Raises:
+            ValueError: data that stay on disk; data that every candidate refuses.
+        """
+        name = self.sized_by[0]
+        if isinstance(X, ReleaseFiles):
+            raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
+        observed = self.observe(X)
+        numbers = candidates(observed.mode_shape)
+        self.selection_ = None
+        chosen = numbers[0]
+        if len(numbers) > 1:
+            models = [clone(self).set_params(**{name: n}) for n in numbers]
+            seed = np.random.SeedSequence(self.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
+            self.selection_ = compare_quickly(
+                observed, models, (FOLDS, FOLDS_SCORED), int(seed[0] >> 1), self._n_threads(), self.progress
+            )
+            chosen = numbers[self.selection_.names.index(self.selection_.best)]
+        setattr(self, f"{name}_", chosen)
+
+
+def candidates(shape: tuple[int, ...]) -> list[int]:
+    """Numbers of components to choose from, for data of this shape: no model has more entries than there are cells."""
+    most = math.prod(shape) // sum(shape)
+    found = [n for n in CANDIDATES if n <= most]
+    return found if len(found) > 1 else [n for n in FEWER if n <= max(most, 1)]
