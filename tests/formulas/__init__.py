@@ -1,6 +1,16 @@
 """A check for every numbered formula of docs/mathematics.md; ``CHECKS`` has them all by number."""
 
-from tests.formulas import arrays, ascent, bursts, contractions, estimates, mechanisms, one_report, published
+from tests.formulas import (
+    arrays,
+    ascent,
+    bursts,
+    contractions,
+    estimates,
+    mechanisms,
+    one_report,
+    published,
+    shapes,
+)
 from tests.formulas.brute import CHECKS
 
 __all__ = [
@@ -13,4 +23,5 @@ __all__ = [
     "mechanisms",
     "one_report",
     "published",
+    "shapes",
 ]
