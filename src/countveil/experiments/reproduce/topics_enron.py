@@ -140,7 +140,7 @@ def fit(
     else:
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
-    options = (
+    options: dict[str, Any] = (
         {"likelihood": "poisson", "prior_shape": USUAL_SHAPE}
         | OPTIONS.get(method, {})
         | (prior or {})
