@@ -345,6 +345,7 @@ def test_diagnostics_cover_label_free_quantities(fit):
     found = fit.diagnostics()
     assert found.table.index.tolist() == [
         "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p",
+        "shape of theta", "shape of phi",
     ]  # fmt: skip
     assert np.isfinite(found.table.to_numpy()).all()
 

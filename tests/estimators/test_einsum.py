@@ -208,7 +208,10 @@ def test_a_symmetric_factor_is_square():
             r"^dims must be different words, none of 'chain', 'draw', .* got 'draw' among",
         ),
         ({"dims": {"d": "release"}}, r"^dims must be different words, none of .* got 'release' among"),
-        ({"dims": {"d": "dk_rate"}}, r"a prior rate \(dk_rate, vk_rate\), got 'dk_rate' among"),
+        (
+            {"dims": {"d": "dk_rate"}},
+            r"a prior's rate or shape \(dk_rate, dk_shape, vk_rate, vk_shape\), got 'dk_rate' among",
+        ),
         ({"dims": {"k": 3}}, r"^dims must be different words, .* got 3 among"),
         ({"names": ["a"]}, r"^names must name each of the 2 factors in 'dk,vk->dv', got 1$"),
         ({"names": ["a", "a"]}, r"^factors must have different names, got 'a' twice"),

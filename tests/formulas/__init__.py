@@ -9,6 +9,7 @@ from tests.formulas import (
     mechanisms,
     one_report,
     published,
+    shapes,
     stacking,
 )
 from tests.formulas.brute import CHECKS
@@ -23,5 +24,6 @@ __all__ = [
     "mechanisms",
     "one_report",
     "published",
+    "shapes",
     "stacking",
 ]

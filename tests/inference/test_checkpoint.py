@@ -95,7 +95,15 @@ class Plain:
 
     def __init__(self, shape):
         self.shape, inner = shape, GammaPrior(shape, 1.0, False)
-        for name in ("start", "gamma", "draw", "draw_hypers", "estimate", "reported_rates"):
+        for name in (
+            "start",
+            "gamma",
+            "draw",
+            "draw_hypers",
+            "estimate",
+            "reported_rates",
+            "reported_shapes",
+        ):
             setattr(self, name, getattr(inner, name))
 
     def facts(self):

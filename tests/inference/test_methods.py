@@ -172,7 +172,16 @@ class Plain:
 
     def __init__(self):
         self.inner = GammaPrior(0.5, 1.0, False)
-        for name in ("start", "gamma", "draw", "draw_hypers", "estimate", "reported_rates", "facts"):
+        for name in (
+            "start",
+            "gamma",
+            "draw",
+            "draw_hypers",
+            "estimate",
+            "reported_rates",
+            "reported_shapes",
+            "facts",
+        ):
             setattr(self, name, getattr(self.inner, name))
 
 

@@ -18,7 +18,7 @@ def projected(observations, draws):
     return project_rows(
         observations,
         *draws,
-        GammaPrior(0.4, 1.0, True),
+        [GammaPrior(0.4, 1.0, True)] * len(draws[0]),
         [LAW] * len(draws[0]),
         [1.0] * len(draws[0]),
         1,

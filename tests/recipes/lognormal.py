@@ -49,6 +49,9 @@ class LogNormalPrior(NamedTuple):
     def reported_rates(self, hypers):
         return None
 
+    def reported_shapes(self, hypers):
+        return None
+
     def facts(self):
         return {"kind": self.kind, "mean": self.mean, "spread": self.spread}
 

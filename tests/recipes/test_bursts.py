@@ -121,7 +121,7 @@ def topics():
         theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], 2)), rng.dirichlet(np.full(SIZE[1], 0.3), 2)
         counts = Bursts().sample(12.0 * theta @ phi + 1e-3, rng, parameters(0.8))
         data = cv.PrivatizedCounts(counts + two_sided_geometric(np.full(SIZE, 0.5), rng), 0.5)
-        return TopicsInBursts(2, start="em", **SHORT).fit(data), data
+        return TopicsInBursts(2, start="em", prior_shape=0.1, **SHORT).fit(data), data
 
 
 @pytest.mark.parametrize("p", P)

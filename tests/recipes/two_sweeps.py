@@ -39,4 +39,5 @@ METHOD = Method(
     calibrated=True,
     self_loops=True,
     any_prior=True,
+    learned_shapes=True,
 )

@@ -18,7 +18,7 @@ from countveil.cli.options import (
     Shape,
     Threads,
     Undirected,
-    read_dispersion,
+    number_or_word,
     whole_numbers,
 )
 from countveil.cli.outputs import check_free
@@ -63,7 +63,7 @@ class Models(NamedTuple):
         common: dict[str, Any] = {
             "method": self.method,
             "likelihood": self.likelihood,
-            "dispersion": read_dispersion(self.dispersion),
+            "dispersion": number_or_word(self.dispersion),
         }
         if asked == ["topics"]:
             return data, [TopicModel(k, **common) for k in numbers]

@@ -13,13 +13,14 @@ from countveil.cli.options import (
     Force,
     LikelihoodName,
     MethodName,
+    PriorShape,
     Seed,
     SelfLoops,
     Shape,
     Threads,
     Undirected,
     number_or_auto,
-    read_dispersion,
+    number_or_word,
     whole_numbers,
 )
 from countveil.cli.outputs import check_free
@@ -53,6 +54,7 @@ class Sampling(NamedTuple):
     method: MethodName = "gibbs"
     likelihood: LikelihoodName = None
     dispersion: Dispersion = None
+    prior_shape: PriorShape = None
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
     tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
@@ -72,7 +74,9 @@ class Sampling(NamedTuple):
         Raises:
             ValueError: the scheduler is not an address.
         """
-        named = self._asdict() | {"dispersion": read_dispersion(self.dispersion)}
+        named = self._asdict() | {
+            name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")
+        }
         scheduler = named.pop("scheduler")
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")

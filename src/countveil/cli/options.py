@@ -30,6 +30,13 @@ Dispersion = Annotated[
         "such as 0.6 [default: global]."
     ),
 ]
+PriorShape = Annotated[
+    str | None,
+    typer.Option(
+        help='Gamma shape of the factors, a number such as 0.1, or "learned" [default: learned by methods that sample, '
+        "else 0.1]."
+    ),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
 Undirected = Annotated[
     bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
@@ -58,8 +65,8 @@ def read_level(text: str) -> PrivacyLevel:
     return PrivacyLevel(epsilon, precision)
 
 
-def read_dispersion(text: str | None) -> str | float | None:
-    """A dispersion as the models take it: a number where the text is one."""
+def number_or_word(text: str | None) -> str | float | None:
+    """A dispersion or a shape as the models take it: a number where the text is one."""
     try:
         return None if text is None else float(text)
     except ValueError:

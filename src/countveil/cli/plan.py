@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Threads, read_dispersion, read_level
+from countveil.cli.options import Threads, number_or_word, read_level
 from countveil.cli.outputs import check_folder
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel
@@ -102,7 +102,7 @@ def plan_study(
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
     levels = read_levels(level, asked)
-    p = read_dispersion(dispersion)
+    p = number_or_word(dispersion)
     settings = fit_settings(method) | {"likelihood": likelihood}
     check_source(pilot, asked, words, total, truth)
     check_bursts(method, likelihood, p, pilot is not None)

@@ -175,15 +175,15 @@ def check_words(layout: Layout) -> None:
     for dim in dims:
         if not isinstance(dim, str) or not dim or dim in taken | rates:
             raise ValueError(
-                f"dims must be different words, none of {', '.join(map(repr, RESERVED))} or of a prior "
-                f"({', '.join(sorted(rates))}), got {dim!r} among {dims}"
+                f"dims must be different words, none of {', '.join(map(repr, RESERVED))} or a prior's rate "
+                f"or shape ({', '.join(sorted(rates))}), got {dim!r} among {dims}"
             )
         taken.add(dim)
     for factor in factors:
         if factor in taken | rates:
             raise ValueError(
                 f"names of factors must differ from those of axes ({', '.join(dims)}), "
-                f"{', '.join(map(repr, RESERVED))} and those of priors ({', '.join(sorted(rates))}), "
+                f"{', '.join(map(repr, RESERVED))} and those of prior rates and shapes ({', '.join(sorted(rates))}), "
                 f"got {factor!r}; give names= or dims="
             )
 

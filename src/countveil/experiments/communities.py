@@ -108,8 +108,8 @@ def fitted(data: Any, plan: Plan) -> tuple[BlockModel, float]:
     """The block model of these data, and the seconds it took."""
     started = time.perf_counter()
     model = BlockModel(
-        plan.n_communities, likelihood="poisson", directed=False, tune=plan.tune, draws=plan.draws, chains=plan.chains,
-        seed=plan.seed, threads=plan.threads, progress=False,
+        plan.n_communities, likelihood="poisson", prior_shape=0.1, directed=False, tune=plan.tune, draws=plan.draws,
+        chains=plan.chains, seed=plan.seed, threads=plan.threads, progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
         # Chains may find different groupings: see the table.

@@ -21,6 +21,7 @@ from countveil.experiments.reproduce.style import (
     TRUE_COUNTS,
 )
 from countveil.inference.starts.alternating import least_squares
+from countveil.models.priors import USUAL_SHAPE
 
 REFILLS = 10  # of hidden cells by fitted values, for least squares
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -83,7 +84,9 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     Raises:
         KeyboardInterrupt: the fit was interrupted, and what it found until then is no result.
     """
-    options = {"likelihood": "poisson", "threads": 1, "progress": False} | OPTIONS.get(method, {})
+    shape = USUAL_SHAPE if model.prior_shape is None else model.prior_shape  # not learned, as in the papers
+    options = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
+    options |= OPTIONS.get(method, {})
     if method in SAMPLED:
         options |= sampling._asdict()
     started = time.perf_counter()

@@ -33,6 +33,7 @@ from countveil.experiments.reproduce.style import (
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.starts.alternating import least_squares
 from countveil.likelihoods.protocol import in_counts
+from countveil.models.priors import USUAL_SHAPE
 from countveil.noise.two_sided_geometric import formulas
 
 ABOUT = "topics of Enron's e-mails from noisy counts"
@@ -139,8 +140,8 @@ def fit(
     else:
         reports = noisy(counts, level, draw_, bench, signed=False)
         data = NaiveCounts(reports) if method == NAIVE else PrivatizedCounts(reports, float(np.exp(-level)))
-    options = (
-        {"likelihood": "poisson"}
+    options: dict[str, Any] = (
+        {"likelihood": "poisson", "prior_shape": USUAL_SHAPE}
         | OPTIONS.get(method, {})
         | (prior or {})
         | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})

@@ -149,9 +149,9 @@ class LearnedShapePrior(NamedTuple):
         return Evidence(sizes, totals, float(logs.sum()), rates, float(cut.sum()))
 
     def log_density(self, log_a: np.ndarray, evidence: Evidence) -> np.ndarray:
-        """(n,) log-densities of log a given the entries, up to a constant (mathematics, equations 18.2 and 18.4).
+        """(n,) log-densities of log a given the entries, up to a constant (mathematics, equations 18.2 and 18.3).
 
-        An entry that was cut at the smallest number S stands for all below: P(x < S) is the density at S times S / a.
+        An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
         """
         a, n = np.exp(log_a), evidence.sizes.sum()
         found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
