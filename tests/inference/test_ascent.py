@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from countveil.inference import cavi, em, factors
+from countveil.inference import ascent, cavi, em, factors
 from countveil.inference.streams import Streams
+from countveil.kernels.gamma import SMALLEST
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, draw_factors, draw_reports, truncated_logpmf
 
@@ -119,3 +120,7 @@ def one_half_of_a_symmetric_factor(monkeypatch):
 def test_a_wrong_update_makes_the_bound_fall(name, break_it, monkeypatch):
     break_it(monkeypatch)
     assert max(largest_fall(climb(CASES[name], seed)) for seed in range(3)) > 1e-6
+
+
+def test_the_least_entry_of_a_matrix_factorization_is_that_of_the_kernels():
+    assert ascent.least_entry(model_of(CASES["topics"])) == SMALLEST

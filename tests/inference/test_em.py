@@ -7,7 +7,6 @@ from countveil.evaluation.alignment import topic_error
 from countveil.inference import em, methods, scoring
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
-from countveil.kernels.gamma import SMALLEST
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
     SERIAL,
@@ -173,7 +172,3 @@ def test_rates_are_positive_where_no_report_is(model):
     fit = model.fit(PrivatizedCounts(np.zeros((5, 5), dtype=int), 0.5))
     assert (fit.rate().to_numpy() > 0.0).all()
     assert float(fit.rate().max()) < 1e-50
-
-
-def test_the_least_entry_of_a_matrix_factorization_is_that_of_the_kernels():
-    assert em.least_entry(small_model((4, 3))) == SMALLEST

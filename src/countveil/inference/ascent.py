@@ -14,6 +14,7 @@ from countveil.inference.factors import (
     update_side,
 )
 from countveil.kernels import variational as kernels
+from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import in_block
 from countveil.models.factorization import Factorization
@@ -101,6 +102,26 @@ def update_all(
     counts = expected_counts(model.columns, values, ratio)
     update_after_allocation(model, law, factors, row_counts, counts, observations, rule, engine)
     return factors, bound
+
+
+def maximise(
+    observations: Observations, model: Factorization, law: tuple[Any, ...], factors: Arrays, engine: Engine
+) -> tuple[list[np.ndarray], float]:
+    """One iteration of expectation maximisation from these factors (mathematics, section 12).
+
+    Returns the new factors, and the log-likelihood of the old ones.
+    """
+    none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
+    found, bound = update_all(observations, model, law, factors, factors, MeanRule(model, none), engine)
+    least = least_entry(model)
+    for f in model.free:
+        found[f] = np.maximum(found[f], least)
+    return found, bound
+
+
+def least_entry(model: Factorization) -> float:
+    """The least entry of a factor, as small as it can be while a product of one from every term is positive."""
+    return float(SMALLEST ** (2.0 / max(len(model.spec.terms), 2)))
 
 
 def expect_counts(

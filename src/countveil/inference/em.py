@@ -19,9 +19,9 @@ from countveil.engines.blocks import Engine
 from countveil.inference import optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.allocation import expected_counts
-from countveil.inference.ascent import pass_over_rows, update_all
+from countveil.inference.ascent import least_entry, maximise, pass_over_rows
 from countveil.inference.draws import Draws, Point, Schedule
-from countveil.inference.factors import MeanRule, offset_scales, own_entries
+from countveil.inference.factors import offset_scales, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.parameters import moved
@@ -117,11 +117,7 @@ def update_factors(
     row, least = model.row_factor, least_entry(model)
     law = law_of(observations.noise, model.likelihood, state.parameters)
     if row is None:
-        none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
-        rule = MeanRule(model, none)
-        found, bound = update_all(observations, model, law, state.factors, state.factors, rule, engine)
-        for f in model.free:
-            found[f] = np.maximum(found[f], least)
+        found, bound = maximise(observations, model, law, state.factors, engine)
         return state._replace(factors=tuple(found), sweep=state.sweep + 1), Info(bound)
     factors, columns = list(state.factors), model.columns
     values = columns.forward(factors)
@@ -153,11 +149,6 @@ def counts_per_burst(model: Factorization, parameters: Parameters) -> tuple[np.n
     """(D, 1) and (V, 1) factors of the expected count of a cell over its rate."""
     n_rows, n_columns = model.rows.shape[0], model.columns.shape[0]
     return in_counts(model.likelihood, np.ones((n_rows, 1)), np.ones((n_columns, 1)), parameters)
-
-
-def least_entry(model: Factorization) -> float:
-    """The least entry of a factor, as small as it can be while a product of one from every term is positive."""
-    return float(SMALLEST ** (2.0 / max(len(model.spec.terms), 2)))
 
 
 def solve_penalty(

@@ -136,15 +136,20 @@ def test_the_worse_beginnings_drop_out_on_the_way(monkeypatch):
 
 def test_components_that_can_be_merged_are_twice_as_many_at_first(monkeypatch):
     model, _, observations = scene("CP 3", k=2)
-    ran, real = [], tensors.improve
+    ran, improve, maximise = [], tensors.improve, tensors.maximise
 
-    def improve(observations, model, factors, iterations, engine):
+    def improved(observations, model, factors, iterations, engine):
         ran.append((model.n_components, iterations))
-        return real(observations, model, factors, iterations, engine)
+        return improve(observations, model, factors, iterations, engine)
 
-    monkeypatch.setattr(tensors, "improve", improve)
+    def maximised(observations, model, *others):
+        ran.append((model.n_components, "likelier"))
+        return maximise(observations, model, *others)
+
+    monkeypatch.setattr(tensors, "improve", improved)
+    monkeypatch.setattr(tensors, "maximise", maximised)
     found = tensors.tensor_start(observations, model, np.random.default_rng(1), SERIAL)
-    assert ran == [(4, 3)] * (5 + 2 + 1) + [(2, tensors.ITERATIONS)]
+    assert ran == [(4, 3)] * (5 + 2 + 1) + [(4, "likelier")] * 5
     assert [factor.shape for factor in found] == [factor.shape for factor in model.factors]
 
 
@@ -174,6 +179,29 @@ def test_no_component_stays_with_two_true_ones():
         found = list(tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL))
         errors.append(tensors.improve(observations, model, found, 1, SERIAL))
     assert np.ptp(errors) < 0.005 * abs(min(errors))
+
+
+def test_a_weak_component_is_found_beside_strong_ones():
+    """It has a hundredth of the counts; by squared errors alone two strong ones share its place."""
+    rng, shape, k = np.random.default_rng(2), (20, 20, 10), 5
+    case = Case("ak,bk,ck->abc", shape, {})
+    model = model_of(case, k=k)
+    factors = [rng.gamma(0.3, 1.0, (n, k)) for n in shape]
+    factors = [factor / factor.sum(axis=0) for factor in factors]
+    factors[0] *= np.array([400.0, *[10_000.0] * (k - 1)])
+    reports = draw_reports(rates_of(model, factors), alpha_of(case), rng)
+    observations = observe(model, case, reports, np.zeros(shape, dtype=bool))
+    for seed in range(2):
+        found = tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL)
+        alike = np.prod(
+            [unit(true).T @ unit(ours) for true, ours in zip(factors, found, strict=True)], axis=0
+        )
+        assert alike.max(axis=1).min() > 0.8
+
+
+def unit(factor):
+    """The factor with columns of length one."""
+    return factor / np.linalg.norm(factor, axis=0)
 
 
 def test_a_product_with_the_data_serves_two_rounds_of_each_side(monkeypatch):

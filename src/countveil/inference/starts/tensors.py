@@ -14,11 +14,13 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.ascent import maximise
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.merging import merged_products
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
+from countveil.likelihoods.laws import law_of
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
@@ -27,7 +29,7 @@ Race = tuple[tuple[int, int], ...]  # how many beginnings, the best so far, go o
 RACE: Race = ((10, 3), (3, 4), (1, 16))
 MANY = 2  # times the components are fitted, where they can be merged
 RACE_OF_MANY: Race = ((5, 3), (2, 3), (1, 3))
-ITERATIONS = 10  # after merging
+LIKELIER = 5  # iterations of expectation maximisation before merging
 SWEEPS = 5  # over the entries of a factor, for each gradient
 ROUNDS = 2  # over the factors of one side, for each product with the data
 
@@ -54,16 +56,27 @@ def tensor_start(
     """Positive factors near the least-squares fit: the best of several random beginnings.
 
     Where components can be merged there are twice as many at first, since most beginnings with as many as in the model
-    end with one component for two true ones.
+    end with one component for two true ones. They are made likelier before they are merged: a weak component's cells
+    matter less to squared errors than the noise of strong ones, whose merging would lose more.
     """
     with one_blas_thread():
         if not mergeable(model):
             return floored(model, race(observations, model, RACE, rng, engine))
         wide = model.with_components(MANY * model.n_components)
-        found = race(observations, wide, RACE_OF_MANY, rng, engine)
-        factors = merged_factors(model, found)
-        improve(observations, model, factors, ITERATIONS, engine)
-    return floored(model, factors)
+        best = floored(wide, race(observations, wide, RACE_OF_MANY, rng, engine))
+        found = merged_factors(model, likelier(observations, wide, best, engine))
+    return floored(model, found)
+
+
+def likelier(
+    observations: Observations, model: Factorization, factors: Arrays, engine: Engine
+) -> Sequence[np.ndarray]:
+    """The factors after some iterations of expectation maximisation; the likelihood's parameters stay as they start."""
+    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    found: Sequence[np.ndarray] = factors
+    for _ in range(LIKELIER):
+        found, _ = maximise(observations, model, law, tuple(found), engine)
+    return found
 
 
 def race(
