@@ -49,6 +49,7 @@ def test_labels_of_a_fit_are_plain_and_no_markup(capsys):
             "lower": 0.4,
             "upper": 0.6,
             "prevalence": 1.0,
+            "support": np.nan,
         }
     )
     print_members(f"Topics {NASTY}", TOPICS, members)

@@ -149,7 +149,7 @@ def test_top_words_are_ordered_and_inside_their_intervals(fit):
     assert (table["probability"] <= table["upper"]).all()
     for _, part in table.groupby("topic"):
         assert part["probability"].is_monotonic_decreasing
-    assert table["prevalence"].is_monotonic_decreasing
+    assert table["topic"].is_monotonic_increasing
     wide, narrow = fit.top_words(5, interval=0.95), fit.top_words(5, interval=0.5)
     assert (wide["upper"] - wide["lower"] > narrow["upper"] - narrow["lower"]).all()
 

@@ -145,7 +145,7 @@ class BlockModel(FactorizationEstimator):
         self.memberships_, self.blocks_ = found.memberships, found.blocks
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
-        """The n actors with the largest share of each community, largest community first, with intervals.
+        """The n actors with the largest share of each community, by their numbers, with intervals.
 
         Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
         probability, lower, upper. Where intervals are not calibrated: as in ``members``.

@@ -76,7 +76,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
     def top_entries(
         self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
-        """The n largest entries of each component along one mode, largest component first, with intervals.
+        """The n largest entries of each component along one mode, by their numbers, with intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
         Where intervals are not calibrated: as in ``members``.

@@ -69,7 +69,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
         self.components_ = self.member_means("word")
 
     def top_words(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
-        """The n most probable words of each topic, most prevalent topic first, with equal-tailed intervals.
+        """The n most probable words of each topic, by their numbers, with equal-tailed intervals.
 
         Columns: topic, prevalence (its share of all expected words), rank, word, probability, lower, upper.
         Where intervals are not calibrated: as in ``members``.
