@@ -53,3 +53,20 @@ def left_out():
     others = prior * likelihood[1:].prod(axis=0)
     given_all, given_others = whole / whole.sum(), others / others.sum()
     same(1.0 / (given_all @ (1.0 / likelihood[0])), given_others @ likelihood[0])
+
+
+@formula("15.4")
+def many_draws():
+    """L(infinitely many) is about 2 L(S draws) - L(S / 2 draws),   L(n) = log( mean over n draws of P(r | draw) )"""
+    one, other, chance = 0.2, 0.5, 0.4  # P(r | draw) takes two values
+    right = np.log(chance * one + (1 - chance) * other)
+
+    def expected(n):
+        ones = np.arange(n + 1)
+        means = (ones * one + (n - ones) * other) / n
+        return stats.binom.pmf(ones, n, chance) @ np.log(means)
+
+    for n in (10, 20, 40):
+        off, extrapolated = expected(n) - right, 2 * expected(n) - expected(n // 2) - right
+        assert off < 0
+        assert abs(extrapolated) < 0.4 * abs(off)

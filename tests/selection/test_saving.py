@@ -37,16 +37,16 @@ def test_another_comparison_s_file_is_refused(tmp_path):
     [
         (b"no archive", "must be a file that compare wrote"),
         ({"fingerprint": "mark"}, "must be a file that compare wrote"),
-        ({"format": 99, "fingerprint": "mark"}, "must be a file that compare wrote, got: format 99, not 1"),
+        ({"format": 99, "fingerprint": "mark"}, "must be a file that compare wrote, got: format 99, not 2"),
         (
-            {"format": 1, "fingerprint": "mark", "scores_0_0": np.zeros(3)},
+            {"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(3)},
             "must hold the scores of whole folds",
         ),
         (
-            {"format": 1, "fingerprint": "mark", "scores_0_0": np.array([0.0, np.inf])},
+            {"format": 2, "fingerprint": "mark", "scores_0_0": np.array([0.0, np.inf])},
             "must hold the scores of whole folds",
         ),
-        ({"format": 1, "fingerprint": "mark", "scores_0_0": np.zeros(2, int)}, "the scores of whole folds"),
+        ({"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(2, int)}, "the scores of whole folds"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, content, message):

@@ -21,7 +21,7 @@ from countveil.inference.checkpoint import fingerprint
 from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning
 from countveil.inference.folds import Cells, folds_of, is_mirrored
-from countveil.inference.predict import log_predictive_of_cells
+from countveil.inference.predict import log_mean_extrapolated, scores_of_draws
 from countveil.inference.progress import progress_bar
 from countveil.selection import saving
 from countveil.selection.candidates import Candidate, Model, candidates_of
@@ -68,7 +68,8 @@ def compare(
 
     The cells that were seen are dealt at random into folds, at most 200,000 into each. Every model is fitted without
     the cells of a fold, the same for all models, and scored on their reports: the log of the posterior average of
-    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7). Models are then compared cell
+    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7), extrapolated to many draws
+    (equation 15.4), since a mean over few is too low, and more so with many components. Models are then compared cell
     by cell with the best one. Cells that are masked in the data, or that a model leaves out, such as self-loops, are
     not scored. Of an undirected network each pair is one cell, hidden on both sides of the diagonal.
 
@@ -245,14 +246,18 @@ def attempt(problem: Problem, place: Place, threads: int) -> Scored:
 
 
 def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
-    """(cells,) log of the posterior average of P(report | draw) of a fold's cells, by the fit that did not see them."""
+    """(cells,) log of the posterior average of P(report | draw) of a fold's cells, by the fit that did not see them.
+
+    Extrapolated to many draws.
+    """
     (_, model, _, observed, _, _), cells = problem.candidates[place[0]], problem.folds[place[1]]
     training = observed.hide(*(cells.both_directions() if problem.pairs else cells))
     fit = clone(model).set_params(seed=problem.seeds[place[1]], threads=threads, progress=False).fit(training)
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed.mode_shape[1:])], axis=1)
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     matrix = fit.data_matrix(observed)
-    return log_predictive_of_cells(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
+    scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
+    return log_mean_extrapolated(scores, fit.posterior["posterior"].sizes["draw"])
 
 
 def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Comparison:

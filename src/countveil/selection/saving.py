@@ -8,7 +8,7 @@ import numpy as np
 from countveil.data.array_files import check_npz
 from countveil.files import replacing
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Scored(NamedTuple):
