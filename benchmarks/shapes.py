@@ -29,6 +29,7 @@ import likelihoods
 from countveil.evaluation import match_topics, predictive_log_score
 
 SAMPLING = {"chains": 4, "tune": 100, "draws": 100, "threads": 1, "progress": False}
+LONG = {"chains": 1, "tune": 300, "draws": 300}  # for coverage
 PRIORS = {"shape .1": 0.1, "learned": "learned"}
 LEVELS = 1.0, 2.0
 CASES = {
@@ -104,7 +105,7 @@ def coverage(seed, shapes):
     priors = {"theta": (shapes[0], None), "phi": (shapes[1], None)}
     model = cv.PoissonFactorization(
         "dk,vk->dv", {"k": TOPICS}, names=("theta", "phi"), priors=priors, seed=seed,
-        **SAMPLING | {"chains": 1, "tune": 300, "draws": 300},
+        **SAMPLING | LONG,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -80,7 +80,7 @@ SHAPED = CASES["undirected"]._replace(
 )
 
 
-@pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 120), (augmented_gibbs, 60)])
+@pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 60), (augmented_gibbs, 40)])
 def test_a_step_with_learned_shapes_leaves_it_too(algorithm, restarts, monkeypatch):
     moderate_shapes(monkeypatch)
     assert_kept(*joint_z(SHAPED, algorithm, restarts))
