@@ -39,7 +39,7 @@ def test_help_names_the_methods_and_the_rules_of_a_csv(monkeypatch):
     "arguments",
     [
         ["privatize", "counts.csv", "-o", "r.npz"],
-        ["fit", "topics", "r.npz", "-o", "f.nc", "--topics", "0"],
+        ["fit", "topics", "r.npz", "-o", "f.nc", "--chains", "0"],
         ["fit", "topics", "r.npz", "-o", "f.nc", "--draws", "many"],
         ["demo", "--noise-draws", "0"],
         ["unheard-of"],

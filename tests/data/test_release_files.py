@@ -115,7 +115,7 @@ def test_a_fit_on_disk_holds_no_reports_in_memory(tmp_path):
     cv.TopicModel(2, threads=1, **settings).fit(files)
     on_disk = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert on_disk < 0.5 * n_bytes
+    assert on_disk < 0.6 * n_bytes
     tracemalloc.start()
     held = PrivatizedCounts(held_reports(files.unpacked()), LEVEL.alpha)
     assert tracemalloc.get_traced_memory()[1] > n_bytes  # the control: reports in memory are seen

@@ -451,7 +451,7 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     wobble = itertools.cycle(range(7))
     log_likelihood = lambda factors, *_: float(factors[0].sum() + next(wobble))  # noqa: E731
     monkeypatch.setattr(scoring, "log_likelihood", log_likelihood)
-    with pytest.warns(ConvergenceWarning, match="the chains found different components"):
+    with pytest.warns(ConvergenceWarning, match="the chains differ"):
         TopicModel(2, **{**SHORT, "draws": 100}, threads=1).fit(small_data())
 
 

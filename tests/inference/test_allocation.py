@@ -34,7 +34,9 @@ def allocations(model, found, observations, repeats, seed=1):
         drawn = gibbs.allocate(observations, model, LAW, theta, phi, streams, sweep, SERIAL)
         yield [
             count
-            for side, value, matrix in zip((model.rows, model.columns), values, drawn[:2], strict=True)
+            for side, value, matrix in zip(
+                (model.rows, model.columns), values, (drawn.row_counts, drawn.counts), strict=True
+            )
             for count in sampled_counts(side, value, matrix, rng)
         ]
 

@@ -263,7 +263,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
-        self.__dict__.pop("_matched", None)
+        self._matched = {}
         self._keep_size(self.model_)
         self.n_features_in_ = int(self.model_.columns.shape[0])
         sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]

@@ -46,6 +46,8 @@ class HasParts(Readable):
     in its layout is shown by all of them.
     """
 
+    _matched: dict[Any, list[Matched]]  # of the posterior that was adopted
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """Every kind of component whose members can be listed: one for most models, none for some einsums."""
@@ -194,11 +196,10 @@ class HasParts(Readable):
 
     def _matches(self, group: str) -> list[Matched]:
         """What all chains found of a kind of components: first those of the heaviest chain, by their numbers."""
-        kept: dict[Any, list[Matched]] = self.__dict__.setdefault("_matched", {})
         key = group, self.weights_.tobytes()
-        if key not in kept:
-            kept[key] = matched(self._chain_means(group), self.weights_)
-        return kept[key]
+        if key not in self._matched:
+            self._matched[key] = matched(self._chain_means(group), self.weights_)
+        return self._matched[key]
 
     def _own(self, group: str) -> list[tuple[int, Matched]]:
         """The model's components with their numbers: those of the heaviest chain, and which other chains have them."""

@@ -202,7 +202,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
         said = f"Printable: the chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f})."
         return f"{said} More draws make the ends of intervals steadier.", State.PRINTABLE
     steady = table["r_hat_nested"].drop(LOG_LIKELIHOOD, errors="ignore").max()  # nobody reports that
-    found = f"the chains found different components (R-hat up to {r_hat:.2f})"
+    found = f"the chains differ (R-hat up to {r_hat:.2f})"
     if steady <= R_HAT_NESTED:
         said = (
             f"Printable with support: {found}, but averages over all of them are steady (nested R-hat up to "
@@ -212,7 +212,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
     more = int(np.ceil(SPARE * n_chains * (steady**2 - 1.0) / (R_HAT_NESTED**2 - 1.0)))
     said = (
         f"Not to be trusted yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
-        f"{steady:.2f}). Run about {more} chains; components can be reported with their support then."
+        f"{steady:.2f}). Run about {more} chains, or tune longer; components can be reported with their support then."
     )
     return said, State.UNTRUSTED
 

@@ -61,8 +61,13 @@ def leading_pair(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def merged_products(factors: Sequence[np.ndarray], n_components: int) -> list[np.ndarray]:
     """Factors (n, K) of the components that are left, each of which is a product with one vector per factor."""
-    length = np.array([np.sqrt((factor**2).sum(axis=0)) for factor in factors])
-    units = [factor / np.maximum(own, TINY) for factor, own in zip(factors, length, strict=True)]
+    largest = [np.maximum(factor.max(axis=0), TINY) for factor in factors]
+    scaled = [
+        factor / most for factor, most in zip(factors, largest, strict=True)
+    ]  # squares of tiny entries are zero
+    norms = [np.sqrt((each**2).sum(axis=0)) for each in scaled]
+    units = [each / np.maximum(norm, TINY) for each, norm in zip(scaled, norms, strict=True)]
+    length = np.array(largest) * norms
     size, gram = length.prod(axis=0), np.array([unit.T @ unit for unit in units])
     lost = np.full(gram.shape[1:], np.inf)
     alive, i, j = np.arange(size.size), *np.triu_indices(size.size, 1)
