@@ -91,7 +91,8 @@ def nearest_products(size: np.ndarray, cosine: np.ndarray) -> tuple[np.ndarray, 
     Products have (2, P) sizes, and M vectors of length one, with (M, P) products of a pair's. A vector of the nearest
     one has these weights of the pair's; it goes to its optimum given the other vectors, again and again.
     """
-    larger = size[0] >= size[1]
+    unit = np.maximum(size.max(axis=0), TINY)  # squares of tiny sizes are zero
+    size, larger = size / unit, size[0] >= size[1]
     begun = np.where([larger, ~larger], 1.0, BEGUN)
     weights, new = np.repeat(begun[None], len(cosine), axis=0), size[0]
     for _ in range(TENSOR_ROUNDS):
@@ -100,4 +101,5 @@ def nearest_products(size: np.ndarray, cosine: np.ndarray) -> tuple[np.ndarray, 
             pull = size * np.delete(along, m, axis=0).prod(axis=0)
             new = np.sqrt((pull**2).sum(axis=0) + 2.0 * pull.prod(axis=0) * cosine[m])
             weights[m] = pull / np.maximum(new, TINY)
-    return (size**2).sum(axis=0) + 2.0 * size.prod(axis=0) * cosine.prod(axis=0) - new**2, new, weights
+    lost = (size**2).sum(axis=0) + 2.0 * size.prod(axis=0) * cosine.prod(axis=0) - new**2
+    return lost * unit**2, new * unit, weights
