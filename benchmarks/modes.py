@@ -9,7 +9,7 @@ communities' normalised mutual information, also of scikit-learn's spectral clus
 beside the truth's chain, and the seconds of the start, of what moves take besides their sweeps, and of 30 sweeps.
 
 What the second chain from the truth loses is chance alone. Log-likelihoods of topics have a standard deviation of 70
-from sweep to sweep, and their means of 100 sweeps in a row still one of 30: so 400 sweeps are used, one in four of them.
+from sweep to sweep, and their means of 100 sweeps in a row still one of 30: so 400 are used, one in four of them.
 """
 
 import sys
