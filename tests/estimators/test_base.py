@@ -20,6 +20,7 @@ from countveil import TopicModel, fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.evaluation.alignment import match_topics, topic_error
 from countveil.inference import gibbs, scoring
+from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel
 from countveil.simulation import simulate_release
 from tests import hostile
@@ -339,6 +340,14 @@ def test_it_works_at_either_end_of_a_pipeline():
 def test_transform_can_put_out_a_data_frame(fit):
     found = clone(fit).set_output(transform="pandas").fit(small_data()).transform(small_data())
     assert found.columns.tolist() == ["topic0", "topic1", "topic2"]
+
+
+def test_chains_need_not_agree_on_dispersions_that_make_no_difference():
+    found = TopicModel(2, **{**SHORT, "draws": 8}).fit(small_data())
+    p = found.posterior["posterior"]["p"]
+    p[:] = np.linspace(0.001, 0.2, p.size).reshape(p.shape)
+    (values,) = label_free(*found._fitted())["p"].T
+    np.testing.assert_array_equal(values.T, np.maximum(p, 0.05))
 
 
 def test_diagnostics_cover_label_free_quantities(fit):

@@ -21,6 +21,7 @@ from countveil.models.layout import Layout
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 
 DRAWS_AT_ONCE = 32
+NEARLY_POISSON = 0.05  # chains need not agree on dispersions below: the variance is within 5% of the mean
 
 
 def data_tree(
@@ -290,7 +291,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     names = model.likelihood.parameter_axes
     for name in names:
         values = tree["posterior"][name].to_numpy().reshape(*shape, -1)
-        found[name] = values[..., evenly(values.shape[-1])]
+        found[name] = np.maximum(values[..., evenly(values.shape[-1])], NEARLY_POISSON)
     for factor in model.factors:
         if f"{factor.name}_shape" in tree["posterior"]:
             found[f"shape of {factor.name}"] = tree["posterior"][f"{factor.name}_shape"].to_numpy()
