@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
+from countveil.fit_files import LEAST_RATE
 from countveil.inference.algorithm import Fitted
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.identify import identify
@@ -94,7 +95,8 @@ def test_factors_that_vanish_in_single_precision_stay_usable(what):
     found = [*factors.values(), *prior_rates.values()]
     assert all(np.isfinite(values).all() for values in found)
     np.testing.assert_allclose(factors["phi"].sum(axis=2), 1.0, rtol=1e-5)
-    assert min(values.min() for values in found) > 0.0
+    assert min(values.min() for values in factors.values()) > 0.0
+    assert min(values.min() for values in prior_rates.values()) >= LEAST_RATE  # else files could not be read
 
 
 def tree(labelled=True, alpha=0.5):

@@ -6,6 +6,7 @@ Neither changes the rates of cells. Normalised components sum to one over their 
 import numpy as np
 
 from countveil.evaluation.alignment import align_draws
+from countveil.fit_files import LEAST_RATE
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, normalised
@@ -19,8 +20,9 @@ def identify(
     """(factors, prior rates) by name, each (C, S, ...); the rates belong to the rescaled factors, where there are any.
 
     Factors keep their own order of axes; a rate has its factor's latent axes. The draws' factors are replaced in place,
-    since a copy of them may be too large for the memory. Draws whose components are ``matched``
-    already, such as draws from one Q, are only ordered by size.
+    since a copy of them may be too large for the memory. Draws whose components are ``matched`` already, such as draws
+    from one Q, are only ordered by size. Rates are at least what files may hold: once entries that all are next to zero
+    sum to one, their rate would be less.
     """
     factors = list(draws.factors)
     for f in model.free:
@@ -37,7 +39,11 @@ def identify(
     names = model.spec.names
     return (
         dict(zip(names, factors, strict=True)),
-        {name: rate for name, rate in zip(names, rates, strict=True) if rate is not None},
+        {
+            name: np.maximum(rate, LEAST_RATE)
+            for name, rate in zip(names, rates, strict=True)
+            if rate is not None
+        },
     )
 
 
