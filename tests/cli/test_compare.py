@@ -50,6 +50,8 @@ def test_communities_and_components_have_the_options_of_fits(tmp_path, monkeypat
     cv.privatize(rng.poisson(2.0, (4, 6)), cv.PrivacyLevel(1, 1)).save("t.npz")
     more = ["--shape", "4,3,2", "--likelihood", "poisson", "--method", "em"]
     assert "n_components=2" in run("compare", "t.npz", "--components", "1,2", *SHORT, *more).stdout
+    refused = fails("compare", "t.npz", "--components", "1,2", *SHORT, *more, "--prior-shape", "learned")
+    assert "prior_shape" in refused
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     monkeypatch.setattr(model, "fit", fit)
     expected = {
         "method": "gibbs", "draws": 500, "tune": 500, "chains": 4, "seed": None, "threads": None, "engine": None,
-        "likelihood": None, "dispersion": None, "prior_shape": None,
+        "likelihood": None, "dispersion": None, "prior_shape": None, "weights": "equal",
         "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
     }  # fmt: skip
     asked = ["fit", *command, "r.npz", "-o", "f.nc"]
@@ -133,7 +133,7 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     assert seen == expected
     expected = {
         "method": "cavi", "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
-        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3,
+        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3, "weights": "stacked",
         "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
     }  # fmt: skip
     named = {

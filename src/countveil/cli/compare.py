@@ -13,6 +13,7 @@ from countveil.cli.options import (
     Force,
     LikelihoodName,
     MethodName,
+    PriorShape,
     Seed,
     SelfLoops,
     Shape,
@@ -45,6 +46,7 @@ class Models(NamedTuple):
     method: MethodName = "gibbs"
     likelihood: LikelihoodName = None
     dispersion: Dispersion = None
+    prior_shape: PriorShape = None
     undirected: Undirected = False
     self_loops: SelfLoops = False
     shape: Shape = None
@@ -64,6 +66,7 @@ class Models(NamedTuple):
             "method": self.method,
             "likelihood": self.likelihood,
             "dispersion": number_or_word(self.dispersion),
+            "prior_shape": number_or_word(self.prior_shape),
         }
         if asked == ["topics"]:
             return data, [TopicModel(k, **common) for k in numbers]

@@ -19,6 +19,7 @@ from countveil.cli.options import (
     Shape,
     Threads,
     Undirected,
+    Weights,
     number_or_auto,
     number_or_word,
     whole_numbers,
@@ -58,6 +59,7 @@ class Sampling(NamedTuple):
     draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
     tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
+    weights: Weights = "equal"
     seed: Seed = None
     threads: Threads = None
     scheduler: Annotated[

@@ -37,6 +37,13 @@ PriorShape = Annotated[
         "else 0.1]."
     ),
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        help='How much each chain counts: "equal", or "stacked" by how well the chains together predict reports that '
+        "they leave out."
+    ),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
 Undirected = Annotated[
     bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
