@@ -2,6 +2,7 @@
 
 import warnings
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.base import clone
 
 import countveil as cv
 from countveil.estimators import choosing
-from countveil.estimators.choosing import candidates
+from countveil.estimators.choosing import candidates, largest_level
 from countveil.report.naive import naive_fit
 
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "threads": 1, "progress": False}
@@ -43,15 +44,16 @@ def quietly(model, data, **options):
 
 
 @pytest.mark.usefixtures("small")
-def test_the_number_with_the_highest_score_is_fitted(data):
+def test_the_largest_number_that_is_level_with_the_best_is_fitted(data):
     model = cv.TopicModel("auto", seed=3, **QUICK)
     fit = quietly(model, data)
     table = fit.selection_.table
     assert table["n_topics"].tolist() == [1, 2, 4]
-    assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] != 1
+    level = table["model"].isin(fit.selection_.level)
+    assert fit.n_topics_ == table["n_topics"][level].max() != 1
     assert fit.posterior["posterior"].sizes["topic"] == fit.n_topics_
     assert (fit.n_topics, fit.get_params()["n_topics"], clone(fit).n_topics) == ("auto", "auto", "auto")
-    assert f"n_topics={fit.n_topics_} was chosen by held-out reports." in fit.diagnostics().verdict
+    assert f"n_topics={fit.n_topics_} was chosen, the largest number" in fit.diagnostics().verdict
     # As the same number would be fitted, and again by the same seed with other threads.
     same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK), data)
     assert same.posterior["posterior"].equals(fit.posterior["posterior"])
@@ -62,6 +64,11 @@ def test_the_number_with_the_highest_score_is_fitted(data):
     # Two of five folds are held out and scored.
     assert set(fit.selection_.folds) == {0, 1}
     assert fit.selection_.rows.size == pytest.approx(0.4 * 480, abs=1)
+
+
+@pytest.mark.parametrize(("level", "chosen"), [("bc", 10), ("ab", 5), ("b", 5), ("bd", 20)])
+def test_of_numbers_that_are_level_the_largest_is_taken(level, chosen):
+    assert largest_level(SimpleNamespace(names=tuple("abcd"), level=tuple(level)), [2, 5, 10, 20]) == chosen
 
 
 @pytest.mark.usefixtures("small")
@@ -108,7 +115,7 @@ def test_numbers_are_those_that_the_data_allow(data):
     assert candidates((30, 4, 4)) == [5, 10]
     one = cv.PrivatizedCounts(np.array([[3], [1]]), 0.2)
     fit = quietly(cv.TopicModel("auto", seed=1, **QUICK), one)
-    assert (fit.n_topics_, fit.selection_) == (1, None)
+    assert (fit.n_topics_, hasattr(fit, "selection_")) == (1, False)
 
 
 def test_what_cannot_be_chosen_is_refused(data, tmp_path):
@@ -127,3 +134,36 @@ def test_what_cannot_be_chosen_is_refused(data, tmp_path):
     )
     with pytest.raises(ValueError, match="n_topics must be a number for data on disk, got 'auto'"):
         cv.TopicModel("auto", method="svi").fit(cv.ReleaseFiles(tmp_path / "parts"))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_fit_that_fails_keeps_the_number_that_it_had(data, tmp_path):
+    fit = quietly(cv.TopicModel(3, seed=3, **QUICK), data)
+    fit.set_params(n_topics="auto")
+    assert "chosen" not in fit.diagnostics().verdict  # another fit will be
+    (tmp_path / "c.npz").write_text("precious")
+    with pytest.raises(FileExistsError, match="resume from it"):
+        fit.fit(data, checkpoint=tmp_path / "c.npz")
+    with pytest.raises(TypeError):
+        fit.fit(np.ones((4, 4)))
+    assert (fit.n_topics_, hasattr(fit, "selection_")) == (3, False)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_checkpoint_is_checked_before_anything_is_fitted(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "compare_quickly", None)
+    with pytest.raises(FileNotFoundError, match="must go to a folder that exists"):
+        cv.TopicModel("auto", seed=3, **QUICK).fit(data, checkpoint=tmp_path / "no" / "c.npz")
+
+
+def test_where_there_is_nothing_to_choose_from_nothing_was_chosen():
+    few = quietly(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts([[1, 2, 0, 1, 3]], 0.2))
+    mask = np.ones((6, 8), dtype=bool)
+    mask[0, :4] = False  # fewer cells than folds
+    hidden = quietly(
+        cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(np.ones((6, 8), int), 0.2, mask)
+    )
+    for fit in (few, hidden):
+        assert fit.n_topics_ == 1
+        assert not hasattr(fit, "selection_")
+        assert "chosen" not in fit.diagnostics().verdict

@@ -70,3 +70,11 @@ def test_weights_follow_chains_that_are_taken_out(tree):
     mixture.keep_weights(tree, np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(mixture.weights_of(tree.isel(chain=[0, 2])), [1.0, 0.0])
     np.testing.assert_allclose(mixture.weights_of(tree.isel(chain=[2])), [1.0])
+
+
+def test_draws_of_a_mixture_are_of_the_first_or_the_second_half_of_their_chain(tree):
+    np.testing.assert_array_equal(mixture.later_halves(tree), np.tile(np.arange(S) >= S // 2, C))
+    mixture.keep_weights(tree, np.array([0.5, 0.5, 0.0]))
+    found = mixture.later_halves(tree)
+    np.testing.assert_array_equal(found, mixture.members_of(tree) % S >= S // 2)
+    assert found.sum() == C * S // 2

@@ -134,6 +134,14 @@ def test_no_cells_have_no_densities(method):
     assert fit.log_predictive(data).shape == (0,)
 
 
+def test_what_is_extrapolated_stays_a_probability():
+    """A chain that has not arrived: its halves differ by far more than chance."""
+    drifting = np.log([[1e-3], [1e-2], [0.4], [0.5]])
+    np.testing.assert_allclose(
+        log_mean_extrapolated(iter(drifting), [False, False, True, True]), np.log([0.5])
+    )
+
+
 def test_a_mean_over_few_draws_is_extrapolated_to_many():
     """Where the mean over 20 is clearly too low: two chains, of draws that are alike."""
     rng = np.random.default_rng(1)
@@ -145,16 +153,19 @@ def test_a_mean_over_few_draws_is_extrapolated_to_many():
         chains[:, s] = 0.3 * chains[:, s - 1] + np.sqrt(1 - 0.09) * noise[:, s]
     scores = 0.6 * chains.reshape(20, cells) - 2.0
     plain = (logsumexp(scores, axis=0) - np.log(20)).mean()
-    found = log_mean_extrapolated(iter(scores), n_draws).mean()
+    later = np.tile([False] * 5 + [True] * 5, 2)
+    found = log_mean_extrapolated(iter(scores), later).mean()
     right = 0.18 - 2.0  # log of a lognormal mean
     assert plain - right < -0.01
     assert abs(found - right) < 0.25 * abs(plain - right)
     halves = scores.reshape(2, 2, 5, cells)
     each = [logsumexp(halves[:, h], axis=(0, 1)) - np.log(10) for h in (0, 1)]
     whole = logsumexp(scores, axis=0) - np.log(20)
-    np.testing.assert_allclose(
-        log_mean_extrapolated(iter(scores), n_draws), 2 * whole - np.mean(each, axis=0)
-    )
-    np.testing.assert_array_equal(log_mean_extrapolated(iter(scores[:1]), 1), scores[0])
+    wanted = np.minimum(2 * whole - np.mean(each, axis=0), scores.max(axis=0))
+    np.testing.assert_allclose(log_mean_extrapolated(iter(scores), later), wanted)
+    for half in (False, True):
+        np.testing.assert_array_equal(log_mean_extrapolated(iter(scores[:1]), [half]), scores[0])
     impossible = np.array([[-np.inf, -np.inf], [-np.inf, -1.0]])  # in a half, or in all draws
-    np.testing.assert_allclose(log_mean_extrapolated(iter(impossible), 2), [-np.inf, -1.0 - np.log(2)])
+    np.testing.assert_allclose(
+        log_mean_extrapolated(iter(impossible), [False, True]), [-np.inf, -1.0 - np.log(2)]
+    )

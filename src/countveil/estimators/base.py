@@ -19,6 +19,7 @@ from countveil.data.stated_level import contradiction_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
+from countveil.estimators.choosing import CHOSEN
 from countveil.estimators.dispersions import HasDispersions
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
@@ -73,7 +74,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     Attributes (after ``fit``):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
         n_topics_, n_communities_ or n_components_: the number of components, also where it was chosen ("auto");
-            selection_, then: the ``Comparison`` that chose it, in memory alone; None where there was no choice.
+            selection_, then alone: the ``Comparison`` that chose it, in memory only.
         seed_; interrupted_; fit_seconds_; n_features_in_; n_iter_ (sweeps of each chain, or iterations).
         feature_names_in_: only for data of two axes whose columns have labels.
     """
@@ -167,17 +168,17 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             samplers = sorted(name for name, method in METHODS.items() if method.samples)
             raise ValueError(f"checkpoint goes with one of {samplers}, got method {self.method!r}")
         saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
-        self.__dict__.pop("selection_", None)
+        if saving is not None:
+            saving.check_free()
         if self._is_auto:
             self._settle_seed()
-            self._choose_size(X)
+        with self._choosing(X):
             given = self._given(X)
-        else:
-            given = self._given(X)
-            self._settle_seed()
-        settings = self._settings(saving, given)
-        with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
-            found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
+            if not self._is_auto:
+                self._settle_seed()
+            settings = self._settings(saving, given)
+            with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
+                found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
@@ -276,7 +277,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _facts(self) -> dict[str, Any]:
-        return {
+        return ({CHOSEN: 1} if hasattr(self, "selection_") else {}) | {
             "library": f"countveil {__version__}",
             "estimator": type(self).__name__,
             "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),

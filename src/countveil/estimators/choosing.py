@@ -1,6 +1,8 @@
 """How many components: a number, or "auto", which short fits choose by reports that they do not see."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
 
 AUTO = "auto"
+CHOSEN = "chosen"  # what a file says of a fit whose number of components was
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3, 5, 10  # where data do not allow two of these
 FOLDS, FOLDS_SCORED = 5, 2
@@ -41,7 +44,7 @@ class ChoosesSize:
     """
 
     sized_by: ClassVar[tuple[str, str] | None] = None
-    selection_: Comparison | None
+    selection_: Comparison
 
     @property
     def _is_auto(self) -> bool:
@@ -69,15 +72,31 @@ class ChoosesSize:
             name, axis = self.sized_by
             setattr(self, f"{name}_", int((model.rows.sizes | model.columns.sizes)[axis]))
 
-    def _choice_in_words(self) -> str:
-        """That the number of components was chosen; empty where it was given."""
-        if self.sized_by is None or not self._is_auto:
+    def _choice_in_words(self: Any) -> str:
+        """That the number of components was chosen; empty where it was given, or data allow a single one."""
+        if CHOSEN not in self.posterior.attrs:
             return ""
         name = self.sized_by[0]
-        return f"{name}={self._size()} was chosen by held-out reports."
+        chosen = f"{name}={getattr(self, f'{name}_')}"
+        return f"{chosen} was chosen, the largest number that is level with the best by held-out reports."
+
+    @contextmanager
+    def _choosing(self, X: Any) -> Iterator[None]:
+        """Choose the number of components where it is "auto"; a fit that fails inside keeps the number that it had."""
+        names = ["selection_"] + ([] if self.sized_by is None else [f"{self.sized_by[0]}_"])
+        before = {name: self.__dict__.pop(name) for name in names if name in self.__dict__}
+        try:
+            if self._is_auto:
+                self._choose_size(X)
+            yield
+        except BaseException:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _choose_size(self: Any, X: Any) -> None:
-        """Set the number of components to that which predicts held-out reports best, and keep the comparison.
+        """Set the number of components by held-out reports, see ``largest_level``, and keep the comparison.
 
         Raises:
             ValueError: data that stay on disk; data that every candidate refuses.
@@ -87,16 +106,23 @@ class ChoosesSize:
             raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
         observed = self.observe(X)
         numbers = candidates(observed.mode_shape)
-        self.selection_ = None
         chosen = numbers[0]
-        if len(numbers) > 1:
+        if len(numbers) > 1 and math.prod(observed.mode_shape) - observed.n_masked >= FOLDS:
             models = [clone(self).set_params(**{name: n}) for n in numbers]
             seed = np.random.SeedSequence(self.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
             self.selection_ = compare_quickly(
                 observed, models, (FOLDS, FOLDS_SCORED), int(seed[0] >> 1), self._n_threads(), self.progress
             )
-            chosen = numbers[self.selection_.names.index(self.selection_.best)]
+            chosen = largest_level(self.selection_, numbers)
         setattr(self, f"{name}_", chosen)
+
+
+def largest_level(found: Comparison, numbers: list[int]) -> int:
+    """The largest of the models' numbers of components that is level with the best.
+
+    Short chains of many components lack more than short ones of few, and too many components lose less than too few.
+    """
+    return max(n for n, name in zip(numbers, found.names, strict=True) if name in found.level)
 
 
 def candidates(shape: tuple[int, ...]) -> list[int]:

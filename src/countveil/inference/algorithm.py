@@ -56,6 +56,13 @@ class Checkpoint(NamedTuple):
     every_seconds: float
     resume: bool
 
+    def check_free(self) -> None:
+        """Raises FileNotFoundError without a folder for the file, FileExistsError for a file not to resume from."""
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {self.path}")
+        if self.path.exists() and not self.resume:
+            raise FileExistsError(f"checkpoint {self.path} exists: resume from it, or remove it first")
+
 
 class Settings(NamedTuple):
     """How to run a fit: the schedule of samplers, options of methods by name, and where and how it runs."""

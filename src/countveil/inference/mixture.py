@@ -60,6 +60,13 @@ def members_of(tree: xr.DataTree) -> np.ndarray | None:
     return members(weights_of(tree), tree["posterior"].sizes["draw"])
 
 
+def later_halves(tree: xr.DataTree) -> np.ndarray:
+    """(C S,) whether each draw of a fit's mixture is of the second half of its chain."""
+    n_draws = tree["posterior"].sizes["draw"]
+    numbers = members(weights_of(tree), n_draws)
+    return np.asarray(numbers % n_draws >= n_draws // 2)
+
+
 def pooled(tree: xr.DataTree, values: np.ndarray) -> np.ndarray:
     """(C S, ...) what values (C, S, ...) of every draw are in the mixture of a fit's chains."""
     flat, numbers = values.reshape(-1, *values.shape[2:]), members_of(tree)

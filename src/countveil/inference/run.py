@@ -159,11 +159,8 @@ def prepare_checkpoint(
         "noise": first.observations.noise.mechanism, "plan": plan, "seed": seed,
     }  # fmt: skip
     mark = checkpoint.fingerprint(first.observations, settings)
-    if not saving.path.parent.is_dir():
-        raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {saving.path}")
+    saving.check_free()
     if saving.path.exists():
-        if not saving.resume:
-            raise FileExistsError(f"checkpoint {saving.path} exists: resume from it, or remove it first")
         snapshots, seconds = checkpoint.read(saving.path, mark, draws.arrays)
         for chain, snapshot in zip(chains, snapshots, strict=True):
             if snapshot is not None:

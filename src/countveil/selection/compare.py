@@ -21,6 +21,7 @@ from countveil.inference.checkpoint import fingerprint
 from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning
 from countveil.inference.folds import Cells, folds_of, is_mirrored
+from countveil.inference.mixture import later_halves
 from countveil.inference.predict import log_mean_extrapolated, scores_of_draws
 from countveil.inference.progress import progress_bar
 from countveil.selection import saving
@@ -257,7 +258,7 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     matrix = fit.data_matrix(observed)
     scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
-    return log_mean_extrapolated(scores, fit.posterior["posterior"].sizes["draw"])
+    return log_mean_extrapolated(scores, later_halves(fit.posterior))
 
 
 def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Comparison:
