@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 import countveil as cv
 from countveil.inference import posterior
 from countveil.models.layout import Part
+from countveil.selection import Stack
 from tests.chronicle import WORDS, YEARS, Chronicle, chronicled
 
 QUICK = {"draws": 8, "tune": 4, "chains": 1, "seed": 1, "threads": 1, "progress": False}
@@ -219,6 +220,29 @@ def test_members_of_a_fixed_factor_are_listed_without_doubt():
     found = fit.members("v", 2)
     assert found["member"].tolist() == [0, 1, 3, 0]
     np.testing.assert_allclose(found[["probability", "lower", "upper"]].T, [[0.75, 0.25, 1.0, 0.0]] * 3)
+
+
+def test_components_of_a_fixed_factor_are_the_same_by_their_numbers_in_all_chains():
+    """Two that nearly overlap, whose documents chains may divide either way; data that hardly say anything."""
+    known = np.zeros((12, 2))
+    known[:8, 0] = known[2:10, 1] = 0.125
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(rng.gamma(0.1, 4.0, (20, 2)) @ known.T)
+    reports = counts + rng.geometric(0.3, counts.shape) - rng.geometric(0.3, counts.shape)
+    options = QUICK | {"chains": 6}
+    fit = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, alpha=0.7, fixed={"vk": known}, **options).fit(
+        reports
+    )
+    for axis in ("d", "v"):
+        found = fit.supported(axis, 1)
+        assert sorted(found["component"]) == [0, 1]
+        np.testing.assert_allclose(found["support"], 1.0)
+    np.testing.assert_allclose(fit.support()["support"], 1.0)
+    found = fit.members("v", 12).set_index(["component", "member"])["probability"]
+    np.testing.assert_allclose(found[0][found[0] > 0], 0.125, rtol=1e-5)
+    assert found[0].loc[8:11].max() == found[1].loc[[0, 1]].max() == 0.0
+    stacked = Stack((fit, fit), ("one", "two"), np.array([0.5, 0.5]), np.zeros((1, 2)))
+    np.testing.assert_allclose(stacked.supported("v", 1)["support"], 1.0)
 
 
 def test_components_that_no_single_axis_holds_are_not_listed():

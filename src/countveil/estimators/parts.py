@@ -19,10 +19,18 @@ from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
-from countveil.inference.matching import Matched, alike, matched
+from countveil.inference.matching import Matched, alike, matched, numbered
 from countveil.inference.mixture import unweighted
 from countveil.models.factorization import Factor
-from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, normalised
+from countveil.models.layout import (
+    Layout,
+    Part,
+    default_part,
+    latent_groups,
+    listable,
+    normalised,
+    pinned,
+)
 
 UNDETERMINED = 0.5
 """Spread of a component that the data do not determine: half of it differs from draw to draw."""
@@ -197,15 +205,20 @@ class HasParts(Readable):
     def _matches(self, group: str) -> list[Matched]:
         """What all chains found of a kind of components: first those of the heaviest chain, by their numbers."""
         key = group, self.weights_.tobytes()
-        if key not in self._matched:
+        if key not in self._matched and pinned(self.model_, group):
+            self._matched[key] = numbered(self.weights_, self._n_components(group))
+        elif key not in self._matched:
             self._matched[key] = matched(self._chain_means(group), self.weights_)
         return self._matched[key]
 
     def _own(self, group: str) -> list[tuple[int, Matched]]:
         """The model's components with their numbers: those of the heaviest chain, and which other chains have them."""
+        return list(enumerate(self._matches(group)[: self._n_components(group)]))
+
+    def _n_components(self, group: str) -> int:
+        """How many components of a kind the model has."""
         model = self.model_
-        n = (model.rows.sizes | model.columns.sizes)[group]
-        return list(enumerate(self._matches(group)[:n]))
+        return int((model.rows.sizes | model.columns.sizes)[group])
 
     def _alike(self, group: str) -> list[tuple[int, np.ndarray]]:
         """Chains that have all components of the heaviest, with the order that numbers them as it does.
@@ -213,8 +226,8 @@ class HasParts(Readable):
         All chains where components cannot be listed, by the numbers that they have in the posterior.
         """
         if group not in self._parts_by_group():
-            sizes = self.model_.rows.sizes | self.model_.columns.sizes
-            return [(c, np.arange(sizes[group])) for c in range(self.posterior["posterior"].sizes["chain"])]
+            order = np.arange(self._n_components(group))
+            return [(c, order) for c in range(self.posterior["posterior"].sizes["chain"])]
         return alike(self._matches(group), len(self._own(group)))
 
     def _chain_means(self, group: str) -> list[list[np.ndarray]]:

@@ -15,7 +15,8 @@ from countveil.estimators.component_tables import (
 )
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.parts import HasParts
-from countveil.inference.matching import matched
+from countveil.inference.matching import matched, numbered
+from countveil.models.layout import pinned
 
 
 class HasSupport(HasParts):
@@ -58,10 +59,14 @@ class HasSupport(HasParts):
         check_integer("n", n, 1)
         check_interval(within)
         chains, means = [], []
-        for fit, weight in zip(fits, weights.tolist(), strict=True):
+        groups = [fit._listed_along(axis).group for fit in fits]
+        for fit, weight, group in zip(fits, weights.tolist(), groups, strict=True):
             chains += [each._replace(weight=weight * each.weight) for each in fit._chains_along(axis)]
-            means += fit._chain_means(fit._listed_along(axis).group)
-        found = matched(means, weights_of_chains(chains))
+            means += fit._chain_means(group)
+        if all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
+            found = numbered(weights_of_chains(chains), fits[0]._n_components(groups[0]))
+        else:
+            found = matched(means, weights_of_chains(chains))
         drawn = mixture(chains)
         table = entries_table(drawn, fits[0]._names_along(axis), by_support(drawn, found), n, within)
         if len(chains) < 2:

@@ -9,7 +9,7 @@ from countveil.evaluation.alignment import align_draws
 from countveil.fit_files import LEAST_RATE
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
-from countveil.models.layout import absorber, latent_groups, normalised
+from countveil.models.layout import absorber, latent_groups, normalised, pinned
 
 SMALLEST = np.finfo(np.float32).tiny
 
@@ -97,9 +97,8 @@ def move_size(
 def order_of(model: Factorization, factors: list[np.ndarray], group: str, matched: bool) -> np.ndarray | None:
     """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them."""
     groups = latent_groups(model)
-    for factor in model.factors:
-        if factor.fixed is not None and any(groups.get(a) == group for a in factor.axes):
-            return None
+    if pinned(model, group):
+        return None
     for f in (*normalised(model), *model.free):
         axes = model.factors[f].axes
         latent = [i for i, a in enumerate(axes) if a in groups]

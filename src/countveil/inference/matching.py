@@ -54,6 +54,12 @@ def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> list[
     return [in_one(weights, members) for members in found]
 
 
+def numbered(weights: np.ndarray, n_components: int) -> list[Matched]:
+    """Components that are the same by their numbers in all chains (C,), as a fixed factor makes them."""
+    chains = np.arange(weights.size)
+    return [Matched(chains, np.full(weights.size, k), float(weights.sum())) for k in range(n_components)]
+
+
 def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(M, K) sum_v min(p_v, q_v) of every pair of shares: one less their total variation distance."""
     return np.array([np.minimum(p, other).sum(axis=1) for p in one]).reshape(len(one), len(other))

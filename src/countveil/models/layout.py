@@ -75,6 +75,15 @@ def latent_groups(model: Factorization) -> dict[str, str]:
     return group
 
 
+def pinned(model: Factorization, group: str) -> bool:
+    """Whether a fixed factor says which component is which, of a group of latent axes."""
+    groups = latent_groups(model)
+    return any(
+        factor.fixed is not None and any(groups.get(a) == group for a in factor.axes)
+        for factor in model.factors
+    )
+
+
 def absorber(model: Factorization) -> int | None:
     """The factor that takes the sizes of all others: a free one of latent axes only, else the one of the first axis."""
     uses = model.spec.factor_of_term
