@@ -120,3 +120,33 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
         cv.stack([one, tensor], held_out).topics()
     with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
         stacked.predict_counts(1, 7)
+
+
+def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
+    training, _ = parts
+    counts = np.random.default_rng(2).poisson(2.0, training.shape)
+    turned = quietly(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[::-1]))
+    unlabelled = cv.PrivatizedCounts(counts, 0.4)
+    with pytest.raises(ValueError, match="got other labels along 'word' for fit 1 and fit 2"):
+        cv.stack([stacked.fits[1], turned], unlabelled)
+    without = quietly(cv.TopicModel(2, **QUICK), unlabelled)
+    assert cv.stack([stacked.fits[1], without], unlabelled).weights_.sum() == pytest.approx(1.0)
+    weaker = quietly(cv.TopicModel(2, alpha=0.1, **QUICK), np.maximum(counts, 0))
+    other = quietly(cv.TopicModel(1, alpha=0.5, **QUICK), np.maximum(counts, 0))
+    with pytest.raises(ValueError, match="held_out must be under the same noise for every fit"):
+        cv.stack([weaker, other], counts)
+
+
+def test_families_that_list_other_axes_or_see_other_cells_are_refused_by_name():
+    counts = np.random.default_rng(3).poisson(2.0, (6, 6))
+    data = cv.PrivatizedCounts(np.triu(counts, 1), 0.4)
+    topics = quietly(cv.TopicModel(2, **QUICK), data)
+    components = quietly(cv.TensorModel(2, modes=("doc", "word"), **QUICK), data)
+    found = cv.stack([topics, components], data)
+    with pytest.raises(
+        ValueError, match=r"along the same axes, got \{'fit 1': \('word',\), 'fit 2': \('doc', 'word'\)"
+    ):
+        found.topics()
+    pairs = quietly(cv.BlockModel(2, directed=False, **QUICK), data)
+    with pytest.raises(ValueError, match="cells must choose cells that every fit sees, got numbers"):
+        cv.stack([topics, pairs], data).log_predictive(data)

@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from countveil.data.integers import check_integer
+from countveil.data.observations import Observations
 from countveil.inference.predict import log_predictive_of_cells
 from countveil.inference.stacking import stacking_weights
 from countveil.selection.candidates import Model, is_model
@@ -72,9 +73,12 @@ class Stack:
         """Log predictive density of max(report, 0) in each cell of X, (cell,), by all fits together.
 
         Raises:
-            ValueError: as a fit's ``log_predictive``.
+            ValueError: as a fit's ``log_predictive``; fits that do not see the same cells.
         """
         each = [fit.log_predictive(X, cells) for fit in self.fits]
+        sizes = {name: values.size for name, values in zip(self.names, each, strict=True)}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"cells must choose cells that every fit sees, got numbers of cells {sizes}")
         with np.errstate(divide="ignore"):
             weighted = np.stack([values.to_numpy() for values in each]) + np.log(self.weights_)[:, None]
         return each[0].copy(data=np.logaddexp.reduce(weighted, axis=0))
@@ -87,13 +91,19 @@ class Stack:
         The fits may have different numbers of components. Columns, and errors, as in a fit's ``supported``.
 
         Raises:
-            ValueError: a fit in which nothing can be listed along the axis.
+            ValueError: a fit in which nothing can be listed along the axis, or that lists its components along others.
         """
         for name, fit in zip(self.names, self.fits, strict=True):
             if axis not in fit.member_axes:
                 raise ValueError(
                     f"axis must be one along which all fits list components, got {axis!r} for {name}"
                 )
+        kinds = {
+            name: next((part.axes for part in fit.parts if axis in part.axes), ())
+            for name, fit in zip(self.names, self.fits, strict=True)
+        }
+        if len(set(kinds.values())) > 1:
+            raise ValueError(f"fits must list their components along the same axes, got {kinds}")
         together = self.fits[0]._supported_together
         return pd.DataFrame(together(self.fits, self.weights_, axis, n, interval, uncalibrated))
 
@@ -121,8 +131,9 @@ def stack(fits: Any, held_out: Any) -> Stack:
 
     Raises:
         TypeError: something other than fits of the library; held-out data without a noise level.
-        ValueError: fewer than two fits; held-out data of another shape or with other labels than a fit's, or masked in
-            all cells; a report that a fit finds impossible.
+        ValueError: fewer than two fits; fits of other cells, or with other labels; held-out data of another shape or
+            with other labels than a fit's, under another noise for some fit, or masked in all cells; a report that a
+            fit finds impossible.
         NotFittedError: a model that is not fitted.
     """
     named = named_fits(fits)
@@ -133,7 +144,9 @@ def stack(fits: Any, held_out: Any) -> Stack:
             raise ValueError(
                 f"fits must be of the same cells, got {first_shape} for {first_name} and {shape} for {name}"
             )
+    check_same_labels(named)
     observed = [fit.own_data("held_out", held_out) for fit in named.values()]
+    check_same_noise(dict(zip(named, observed, strict=True)))
     cells = seen_cells(observed[0])
     for other in observed[1:]:
         seen = other.cells(cells.rows, cells.columns)[0] >= 0
@@ -157,6 +170,29 @@ def stack(fits: Any, held_out: Any) -> Stack:
             )
     found = np.stack(scores, axis=1)
     return Stack(tuple(named.values()), tuple(named), stacking_weights(found), found)
+
+
+def check_same_labels(named: Mapping[str, Model]) -> None:
+    """Refuse fits whose axes have other labels than the first's, where both have any; raises ValueError."""
+    first_name, first = next(iter(named.items()))
+    for name, fit in named.items():
+        for axis, one, other in zip(first.axes, first.axes.values(), fit.axes.values(), strict=True):
+            labelled = all(isinstance(names[0], str) for names in (one, other) if len(names))
+            if labelled and list(one) != list(other):
+                raise ValueError(
+                    f"fits must be of the same cells, got other labels along {axis!r} for {first_name} and {name}"
+                )
+
+
+def check_same_noise(observed: Mapping[str, Observations]) -> None:
+    """Refuse held-out reports that fits would read under different noise; raises ValueError."""
+    first_name, first = next(iter(observed.items()))
+    for name, other in observed.items():
+        same = first.noise.mechanism == other.noise.mechanism
+        if not same or not np.array_equal(first.cell_level, other.cell_level):
+            raise ValueError(
+                f"held_out must be under the same noise for every fit, got another for {first_name} and {name}"
+            )
 
 
 def named_fits(fits: Any) -> dict[str, Model]:
