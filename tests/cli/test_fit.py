@@ -83,6 +83,16 @@ def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
         assert f"topics must be a whole number of at least 1, or auto, got {wrong!r}" in message
 
 
+def test_weights_of_chains_are_said_where_they_differ(here):
+    privatized()
+    asked = ["fit", "topics", "r.npz", *SHORT, "--force", "-o", "f.nc"]
+    said = words(run(*asked, "--weights", "stacked").stdout)
+    weights = cv.TopicModel.load("f.nc").weights_
+    assert weights[0] != weights[1]
+    assert f"Weights of the chains: {weights[0]:.2f}, {weights[1]:.2f}." in said
+    assert "Weights of the chains" not in run(*asked).stdout
+
+
 def test_checkpoints_are_handed_on(here, monkeypatch):
     privatized()
     seen = {}

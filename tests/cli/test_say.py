@@ -52,7 +52,7 @@ def test_labels_of_a_fit_are_plain_and_no_markup(capsys):
             "support": np.nan,
         }
     )
-    print_members(f"Topics {NASTY}", TOPICS, members)
+    print_members(f"Topics {NASTY}", TOPICS, members, weighted=False)
     said = capsys.readouterr().out
     assert is_plain(said)
     assert "[link=" in said.replace("\n", "")

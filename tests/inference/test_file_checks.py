@@ -157,6 +157,8 @@ def test_an_array_that_no_fit_of_the_model_has_is_refused(kind, path, refusal):
         ("fixed", prior(shape="x"), "could not convert"),
         ("fixed", prior(rate=HUGE), "too large"),
         ("topics", parameter(prior_shape=0.7), "of kind gamma, got gamma-of-learned-shape"),
+        ("topics", hostile.value_at("posterior/theta_shape", 1e300), "shapes between 0.0001 and 10000 at theta_shape"),
+        ("topics", hostile.value_at("posterior/phi_shape", 1e-6), "shapes between 0.0001 and 10000 at phi_shape"),
         ("topics", prior(mean=-1.0), "with a positive mean, got -1.0"),
         ("topics", prior(mean=None), "or one that is learned where theirs is not"),
         ("topics", prior(rate=2.0), "got another rate"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.inference.mixture import keep_weights
 from countveil.report import load_fit, render
 from countveil.report.sections import block_table, kinds, percent
 from tests.chronicle import Chronicle
@@ -113,5 +114,10 @@ def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
     assert "the best supported first, then the largest first" in text
     assert "Topics that only some chains found" in text
     assert re.search(r"Topic 3 support 33%\s+word [67], word [67]", text)
+    assert "each counted by its weight" not in text
+    keep_weights(fit.posterior, np.array([0.2, 0.2, 0.6]))
+    weighted = read(render(fit)).text
+    assert "the share of the chains that have it, each counted by its weight (0.20, 0.20, 0.60)" in weighted
+    assert "Chains with at most half of the weight have each of these" in weighted
     several = read(render(topic_fit)).text
     assert ("that only some did" in several) is any(kind.others for kind in kinds(topic_fit, 2))

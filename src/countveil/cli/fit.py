@@ -256,12 +256,16 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
     """The components of a fit with their n strongest members, one table for each kind and axis."""
+    from countveil.estimators.weighting import weights_in_words
+
+    weights = weights_in_words(model)
+    if weights:
+        say(f"Weights of the chains: {weights}.")
     for part in model.parts:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"
-            print_members(
-                title if len(part.axes) == 1 else f"{title}: {axis}", part, model.supported(axis, n)
-            )
+            title = title if len(part.axes) == 1 else f"{title}: {axis}"
+            print_members(title, part, model.supported(axis, n), weighted=bool(weights))
     if model.parts and model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
 
@@ -280,7 +284,7 @@ def print_totals(model: "FactorizationEstimator") -> None:
         say(f"Sum of the true counts: {totals}.")
 
 
-def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
+def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted: bool) -> None:
     """One row per component: its share of everything, and its largest members, with intervals if the table has any.
 
     Of several chains, only what more than half of them have.
@@ -311,6 +315,5 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame") -> None:
     console().print(table)
     others = members["component"].nunique() - stable["component"].nunique()
     if others:
-        say(
-            f"Not listed: {others} {part.many if others > 1 else part.one} that at most half of the chains found."
-        )
+        found = f"{others} {part.many if others > 1 else part.one}"
+        say(f"Not listed: {found} that at most half of the chains found{' by weight' if weighted else ''}.")

@@ -32,9 +32,15 @@ def weigh(fit: Readable, data: Observations, seed: int) -> None:
         weights = stacking_weights(np.stack(scores, axis=1))
     except (ValueError, KeyboardInterrupt) as error:
         why = "scoring them was interrupted" if isinstance(error, KeyboardInterrupt) else error
-        warnings.warn(f"chains have equal weights: {why}", stacklevel=5)
+        warnings.warn(f"chains have equal weights: {why}", stacklevel=4)
         return
     keep_weights(fit.posterior, weights)
+
+
+def weights_in_words(fit: Readable) -> str:
+    """The chains' weights as a list; empty where they are equal."""
+    weights = fit.weights_
+    return "" if np.ptp(weights) == 0.0 else ", ".join(f"{weight:.2f}" for weight in weights)
 
 
 def draws_by_chain(fit: Readable) -> Iterator[Laws]:

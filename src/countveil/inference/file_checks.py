@@ -13,6 +13,7 @@ from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
+from countveil.models.priors.learned_shape import BOUNDS
 
 SUM_TOLERANCE = 1e-6
 
@@ -93,6 +94,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     check_parameters(draws, model, layout, lead)
     for name in learned_shapes(model):
         check_array(draws, f"{name}_shape", lead)
+        check_shapes(f"{name}_shape", draws[f"{name}_shape"].to_numpy())
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
@@ -102,6 +104,13 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_optimisation(tree, model)
     else:
         check_array(tree["sample_stats"], "log_likelihood", lead)
+
+
+def check_shapes(name: str, values: np.ndarray) -> None:
+    """Refuse learned shapes that no chain draws: new rows would take their draws from them."""
+    low, high = np.exp(BOUNDS)
+    if not ((0.99 * low <= values) & (values <= 1.01 * high)).all():
+        raise ValueError(f"must have shapes between {low:g} and {high:g} at {name}, got another")
 
 
 def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:

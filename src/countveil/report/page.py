@@ -14,6 +14,7 @@ from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.estimators.totals import totals_of
+from countveil.estimators.weighting import weights_in_words
 from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
@@ -108,6 +109,7 @@ def gathered(
         "noise_table": noise_table(fit),
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
+        "chain_weights": weights_in_words(fit),
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
         "pictures": [] if network is None else network_pictures(fit, network),
