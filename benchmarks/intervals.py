@@ -1,0 +1,96 @@
+"""How often what a fit prints as a 90% interval holds the truth: ``python benchmarks/intervals.py LEVEL FIRST LAST``.
+
+Data sets number FIRST up to LAST, without it, are of 300 documents with about 200 words each, 200 words, and 10 topics
+with theta ~ Dirichlet(.2) and phi ~ Dirichlet(.1); reports are at epsilon/N = LEVEL. Each is fitted with default
+settings; --chains N takes more of them, and --thin N keeps every Nth of their draws. Printed are how often the interval
+holds the truth, of: the expected words of a document, and of a word; true counts, at random; the probabilities of the
+eight top words of each topic, and its prevalence, where the fit lists it; and the sum of the counts.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+import countveil as cv
+from countveil.evaluation import coverage
+from countveil.likelihoods.protocol import in_counts
+
+DOCUMENTS, WORDS, TOPICS = 300, 200, 10
+COLUMNS = "documents", "words", "counts", "top words", "prevalence", "sum"
+
+
+def planted(seed, level):
+    """(reports, true counts, shares of topics, topics, rates)."""
+    rng, alpha = np.random.default_rng(seed), np.exp(-level)
+    phi = rng.dirichlet(np.full(WORDS, 0.1), TOPICS)
+    theta = rng.dirichlet(np.full(TOPICS, 0.2), DOCUMENTS) * rng.gamma(4.0, 50.0, (DOCUMENTS, 1))
+    rates = theta @ phi
+    counts = rng.poisson(rates)
+    noise = rng.geometric(1.0 - alpha, (2, *counts.shape))
+    return cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha), counts, theta, phi, rates
+
+
+def of_sums(fit, rates):
+    """Whether the intervals of documents' and of words' expected counts hold the truth."""
+    found = []
+    for (theta, phi), parameters in fit.even_draws(500):
+        rows, columns = in_counts(fit.model_.likelihood, theta, phi, parameters)
+        found.append([rows @ columns.sum(axis=0), columns @ rows.sum(axis=0)])
+    for drawn, truth in zip(zip(*found, strict=True), (rates.sum(axis=1), rates.sum(axis=0)), strict=True):
+        lower, upper = np.quantile(np.array(drawn), [0.05, 0.95], axis=0)
+        yield (lower <= truth) & (truth <= upper)
+
+
+def of_topics(fit, theta, phi):
+    """Whether the intervals of listed topics' top words, and of their prevalences, hold the truth."""
+    shared = np.array([np.minimum(mean, phi).sum(axis=1) for mean in fit.member_means("word")])
+    topics, support = fit.supported("word", 8), fit.support().set_index("component")
+    size, words, prevalence = theta.sum(axis=0) / theta.sum(), [], []
+    for k, true in zip(*linear_sum_assignment(-shared), strict=True):
+        own = topics[topics["component"] == k]
+        if not len(own) or shared[k, true] < 0.5:
+            continue
+        truth = phi[true, own["member"].to_numpy().astype(int)]
+        words += list((own["lower"] <= truth) & (truth <= own["upper"]))
+        prevalence.append(support.loc[k, "lower"] <= size[true] <= support.loc[k, "upper"])
+    return np.array(words), np.array(prevalence)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("level", type=float)
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--thin", type=int, default=1)
+    asked = parser.parse_args()
+    print("| data set | " + " | ".join(COLUMNS) + " | state | s |", flush=True)
+    held = [[] for _ in COLUMNS]
+    for seed in range(asked.first, asked.last):
+        release, counts, theta, phi, rates = planted(seed, asked.level)
+        started = time.perf_counter()
+        options = {"chains": asked.chains, "draws": 500 // asked.thin, "thin": asked.thin}
+        fit = cv.TopicModel(TOPICS, seed=seed, threads=1, progress=False, **options).fit(release)
+        seconds = time.perf_counter() - started
+        sums, totals = of_sums(fit, rates), fit.totals()
+        of_counts = np.array([coverage(counts, fit, np.random.default_rng(seed), release)])
+        own = (
+            *sums,
+            of_counts,
+            *of_topics(fit, theta, phi),
+            np.array([totals.lower <= counts.sum() <= totals.upper]),
+        )
+        for all_of, found in zip(held, own, strict=True):
+            all_of.append(found)
+        shares = " | ".join(f"{found.mean():.3f}" for found in own)
+        print(f"| {seed} | {shares} | {fit.diagnostics().state} | {seconds:.0f} |", flush=True)
+    together = [np.concatenate(found) for found in held]
+    print("| all | " + " | ".join(f"{each.mean():.3f} of {each.size:,}" for each in together) + " |")
+
+
+if __name__ == "__main__":
+    main()
