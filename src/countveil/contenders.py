@@ -120,7 +120,7 @@ def _sampled(data: Any, sampling: Sampling, seed: int) -> Estimate:
     started = time.perf_counter()
     model = TopicModel(
         n_topics=sampling.n_topics, chains=sampling.chains, tune=sampling.tune, draws=sampling.draws,
-        likelihood="poisson", prior_shape=0.1, prior_rate=None, seed=seed, threads=1, progress=False,
+        seed=seed, threads=1, progress=False,
     ).fit(data)  # fmt: skip
     check_whole(model)
     median = np.median(flat_draws(model.posterior, "phi"), axis=0)

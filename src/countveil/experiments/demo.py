@@ -27,12 +27,15 @@ from countveil.contenders import (
     rate_scores,
 )
 from countveil.engines.blas import one_blas_thread
+from countveil.estimators import TopicModel
 from countveil.evaluation import npmi, relevant_words
 from countveil.experiments.reuters import Corpus
+from countveil.inference.diagnostics import FitWarning
 from countveil.privacy import PrivacyLevel, Release, privatize
 from countveil.watcher import Watcher
 
 N_TOP_WORDS = 10
+LONGER = 8  # times the sweeps of the fits that are scored, for one that can be printed
 NO_NOISE = "none"
 
 
@@ -73,10 +76,12 @@ class Study(NamedTuple):
     shown: dict[str, Estimate]  # by method: the reference, and the first noise draw at shown_level
     shown_level: str
     release: Release  # that draw
+    printed: TopicModel  # of the first noise draw at printed_level
+    printed_level: str
 
 
 def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
-    """Privatize, fit and score everything in the plan.
+    """Privatize, fit and score everything in the plan, and fit one release by chains that are long enough to print.
 
     Raises:
         ValueError: no level, one that is not a positive number or comes twice, or fewer than one noise draw.
@@ -97,6 +102,7 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
         return {"level": job.level, "draw": job.draw, "method": job.method, **scores}
 
     with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", FitWarning)  # the verdict says what can be printed
         warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design; the scores judge them
         watcher.stage("compiling (once; kept for the next run)")
         ours(_first_rows(releases[shown, 1]), plan.sampling._replace(tune=1, draws=1), 0)
@@ -109,7 +115,19 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-    return Study(pd.DataFrame(rows), kept, shown, releases[shown, 1])
+        level = plan.levels[len(plan.levels) // 2]
+        watcher.stage(f"longer chains at epsilon/N = {level}, to be printed")
+        printed = to_print(releases[level, 1], plan)
+    return Study(pd.DataFrame(rows), kept, shown, releases[shown, 1], printed, level)
+
+
+def to_print(release: Release, plan: Plan) -> TopicModel:
+    """A fit of chains that are long enough for intervals."""
+    sampling = plan.sampling
+    return TopicModel(
+        sampling.n_topics, chains=sampling.chains, tune=LONGER * sampling.tune, draws=LONGER * sampling.draws,
+        seed=plan.seed, threads=plan.threads, progress=False,
+    ).fit(release)  # fmt: skip
 
 
 def score(counts: np.ndarray, estimate: Estimate, floored: bool) -> dict[str, float]:

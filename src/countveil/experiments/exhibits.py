@@ -37,6 +37,7 @@ HEADINGS = {
 ORDER = [TRUE_COUNTS, ZERO.name, *(contender.name for contender in CONTENDERS if contender is not ZERO)]
 N_TOPICS_SHOWN = 6
 N_WORDS_SHOWN = 7
+N_WORDS_PRINTED = 4
 
 
 def summary(fits: pd.DataFrame) -> pd.DataFrame:
@@ -104,6 +105,28 @@ def words_table(study: Study, corpus: Corpus) -> Table:
         true = set(tops[TRUE_COUNTS][k].tolist())
         table.add_row(*(_words(tops[method][k], true, corpus.words, method) for method in tops))
     return table
+
+
+def topics_table(study: Study) -> Table:
+    """Of longer chains, the best supported topics: share, support, and words with 90% intervals, all in %."""
+    found = study.printed.topics(N_WORDS_PRINTED)
+    table = Table(
+        title=f"Topics at epsilon/N = {study.printed_level} to be printed: shares of words in %, 90% intervals",
+        title_justify="left", header_style="",
+    )  # fmt: skip
+    for heading in ("support", "share", "words"):
+        table.add_column(heading, justify="left" if heading == "words" else "right")
+    for _, rows in [*found.groupby("topic", sort=False)][:N_TOPICS_SHOWN]:
+        words = ", ".join(
+            f"{row.word} {100 * row.probability:.1f} ({100 * row.lower:.1f} to {100 * row.upper:.1f})"
+            for row in rows.itertuples()
+        )
+        table.add_row(_percent(rows["support"].iloc[0]), _percent(rows["prevalence"].iloc[0]), Text(words))
+    return table
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.0%}"
 
 
 def _matched(study: Study, method: str) -> np.ndarray:

@@ -6,7 +6,14 @@ from countveil.console import console, error_console
 from countveil.contenders import LEAST_SQUARES, NAIVE, OURS
 from countveil.experiments import reuters
 from countveil.experiments.demo import Plan, Study, run
-from countveil.experiments.exhibits import notes, score_table, summary, verdict_lines, words_table
+from countveil.experiments.exhibits import (
+    notes,
+    score_table,
+    summary,
+    topics_table,
+    verdict_lines,
+    words_table,
+)
 from countveil.experiments.figure import save_figure
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import verdicts
@@ -39,6 +46,8 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     screen.print(notes(), highlight=False)
     screen.print(words_table(study, corpus))
     screen.print(verdict_lines(verdicts(study.fits, OURS.name, NAIVE.name, LEAST_SQUARES.name)))
+    screen.print(topics_table(study))
+    screen.print(study.printed.diagnostics().verdict, highlight=False)
     screen.print("Wrote " + ", ".join(str(path) for path in written), highlight=False, soft_wrap=True)
     return study
 
