@@ -24,7 +24,7 @@ from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import DrawRule, draw_hypers, update_after_allocation
 from countveil.inference.gibbs import Info
 from countveil.inference.scoring import total_rate
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
 from countveil.likelihoods.laws import law_of
@@ -52,7 +52,7 @@ def init(
 ) -> State:
     """The factors of a start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
     rng = streams.generator(0, START)
-    factors = start(observations, model, rng, engine)
+    factors = begin(start, observations, model, rng, engine)
     alpha = observations.cell_level
     noise = rng.standard_exponential((*observations.shape, 2)) * mean_over_positive(alpha)[..., None]
     return State(factors, model.initial_hypers(), 0, noise)

@@ -32,7 +32,7 @@ from countveil.inference.allocation import expected_counts
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, update_after_allocation
 from countveil.inference.scoring import log_likelihood
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
 from countveil.likelihoods.laws import law_of
@@ -76,7 +76,7 @@ def init(
     center: Center = "mode",
 ) -> State:
     """Q after one update from a start, with noise rates at their prior's mean."""
-    factors = start(observations, model, streams.generator(0, START), engine)
+    factors = begin(start, observations, model, streams.generator(0, START), engine)
     return from_point(factors, observations, model, engine, center=center)
 
 

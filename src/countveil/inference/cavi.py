@@ -23,7 +23,7 @@ from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.parameters import moved
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.laws import law_of
@@ -66,7 +66,7 @@ def init(
     start: Start = automatic,
 ) -> State:
     """Q after one update from a start."""
-    factors = start(observations, model, streams.generator(0, START), engine)
+    factors = begin(start, observations, model, streams.generator(0, START), engine)
     return from_point(factors, observations, model, engine)
 
 

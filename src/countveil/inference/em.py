@@ -26,7 +26,7 @@ from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.parameters import moved
 from countveil.inference.scoring import total_rate
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gamma import SMALLEST
@@ -61,7 +61,7 @@ def init(
     start: Start = automatic,
 ) -> State:
     """The factors of a start."""
-    factors = start(observations, model, streams.generator(0, START), engine)
+    factors = begin(start, observations, model, streams.generator(0, START), engine)
     return State(factors, 0, parameters=model.initial_parameters())
 
 

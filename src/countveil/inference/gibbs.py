@@ -29,7 +29,7 @@ from countveil.inference.factors import (
     update_side,
 )
 from countveil.inference.scoring import total_rate
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
@@ -74,7 +74,7 @@ def init(
     start: Start = automatic,
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
-    factors = start(observations, model, streams.generator(0, START), engine)
+    factors = begin(start, observations, model, streams.generator(0, START), engine)
     return State(factors, model.initial_hypers(), 0, model.initial_parameters())
 
 

@@ -33,7 +33,7 @@ from countveil.inference.draws import check_room
 from countveil.inference.factors import offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
-from countveil.inference.starts import Start, automatic
+from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.starts.alternating import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
@@ -75,7 +75,7 @@ def init(
     if n_rows > START_ROWS:
         observations = observations.take(np.sort(rng.choice(n_rows, START_ROWS, replace=False)))
     batch_model = model.with_rows(observations.shape[0])
-    factors = start(observations, batch_model, rng, engine)
+    factors = begin(start, observations, batch_model, rng, engine)
     state = State(factors, tuple(np.ones_like(factor) for factor in factors), initial_hypers(model), 0)
     theta, phi = batch_model.matrices(factors)
     prior = row_prior(state, batch_model, observations)

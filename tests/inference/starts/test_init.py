@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from countveil.inference import starts
+from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, starts, svi
+from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, assert_same_bits, draw_reports
 
@@ -35,6 +36,22 @@ def test_models_of_communities_start_at_their_spectrum(name, expected):
         start(observations, model, np.random.default_rng(1), SERIAL) for start in (starts.automatic, expected)
     )
     assert_same_bits(found, other)
+
+
+@pytest.mark.parametrize("algorithm", [augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi])
+def test_a_start_that_is_not_finite_is_refused_before_anything_goes_on(algorithm):
+    case = CASES["topics"]
+    model = model_of(case)
+    observations = observe(model, case, np.ones(case.shape, dtype=int), mask_of(case))
+
+    def broken(*arguments):
+        factors = [factor.copy() for factor in starts.least_squares(*arguments)]
+        factors[1].flat[2] = np.nan
+        return tuple(factors)
+
+    more = {"total_rows": 6} if algorithm is svi else {}
+    with pytest.raises(FloatingPointError, match="start must give finite factors, got vk by 'broken'"):
+        algorithm.init(observations, model, Streams.of_chain(1, 0), SERIAL, start=broken, **more)
 
 
 def test_models_without_a_shared_factor_have_no_spectrum():

@@ -18,6 +18,24 @@ from countveil.models.factorization import Factorization
 Start = Callable[[Observations, Factorization, np.random.Generator, Engine], Arrays]
 
 
+def begin(
+    start: Start, observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """The factors of a start.
+
+    Raises:
+        FloatingPointError: they are not finite, with which an algorithm might go on for ever.
+    """
+    factors = start(observations, model, rng, engine)
+    for factor, values in zip(model.factors, factors, strict=True):
+        if not np.isfinite(values).all():
+            name = getattr(start, "__name__", type(start).__name__)
+            raise FloatingPointError(
+                f"start must give finite factors, got {factor.name} by {name!r} that is not"
+            )
+    return factors
+
+
 def automatic(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
