@@ -158,3 +158,9 @@ def test_components_that_cannot_be_found_are_said_in_words():
     )
     one = undetermined_in_words("topic", "topics", 1, 30)
     assert one.startswith("1 of 30 topics are largely undetermined: more than half of such a topic differs")
+
+
+def test_what_never_moves_is_no_disagreement():
+    found = diagnose({"b": np.full((2, 200), 3.0)})
+    assert "nan" not in found.verdict
+    assert found.state is State.PRINTABLE

@@ -195,6 +195,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
     if n_chains == 1:
         said = f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
         return said, State.UNCHECKED
+    r_hat = 1.0 if np.isnan(r_hat) else r_hat  # nothing moves, in no chain
     if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD:
         agree = f"Printable: the chains agree (R-hat up to {r_hat:.2f})"
         return f"{agree}, and the effective draws suffice (at least {ess:.0f}).", State.PRINTABLE
