@@ -30,4 +30,4 @@ def test_the_formulas_are_written_out_here_alone():
     }
     home = {path for path in found if path.startswith("noise/two_sided_geometric/")}
     assert "noise/two_sided_geometric/formulas.py" in home
-    assert found - home == {"privacy/mechanisms.py"}
+    assert found - home == {"privacy/mechanisms/two_sided_geometric.py"}

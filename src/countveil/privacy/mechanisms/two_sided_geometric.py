@@ -1,16 +1,6 @@
-"""Mechanisms: what was done to every count before anybody but its owner saw it.
+"""Two-sided geometric noise, the mechanism of the owner's side of this package."""
 
-A mechanism is a frozen value with a name, a version and exact parameters. It says in plain words what it
-protects, and files state it in JSON: {"name": ..., "version": ..., "parameters": {...}}, numbers as reduced
-fractions in text. It needs the standard library alone.
-
-To add a mechanism, write one class and add one line to ``MECHANISMS``. Releases, their files and their
-descriptions then take it as they take the others.
-"""
-
-import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,46 +9,11 @@ from typing import Any, ClassVar, Self
 
 from countveil.privacy import promise
 from countveil.privacy.exact import Exact, from_text, positive, short
+from countveil.privacy.mechanisms.base import Mechanism, names_in
 from countveil.privacy.noise import MIN_RATE
 
 MOST_DIGITS = 100
 """Of the numbers of a promise that a release states: a float such as 1e-12 is a fraction of 28."""
-
-
-class Mechanism(ABC):
-    """A way of turning counts into reports, as a frozen, hashable value that files can state.
-
-    ``name`` and ``version`` identify the law in files: a changed law gets a new version. ``title`` completes
-    "counts with ...". ``unbiased`` says that a report's mean is the count; ``lossless_at_zero`` that
-    max(0, report) tells a Poisson model as much as the report does.
-    """
-
-    name: ClassVar[str]
-    version: ClassVar[int]
-    title: ClassVar[str]
-    unbiased: ClassVar[bool] = False
-    lossless_at_zero: ClassVar[bool] = False
-
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """The exact parameters as plain JSON values, in the one spelling that they have."""
-
-    @classmethod
-    @abstractmethod
-    def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """The mechanism whose ``parameters()`` these are; ValueError or TypeError for anything else."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """What it does to a count and what that protects, in plain sentences."""
-
-    def check_released(self) -> None:
-        """Raises ValueError if no release may state this mechanism; here, every release may."""
-        return
-
-    def to_json(self) -> dict[str, Any]:
-        """Name, version and parameters, as files state them; ``from_json`` reads them back."""
-        return {"name": self.name, "version": self.version, "parameters": self.parameters()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +124,9 @@ class TwoSidedGeometric(Mechanism):
     def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """The mechanism of epsilon and precision, or of alpha alone; ValueError for anything else."""
         if set(parameters) not in ({"epsilon", "precision"}, {"alpha"}):
-            raise ValueError(f"parameters must be epsilon and precision, or alpha, got {_names(parameters)}")
+            raise ValueError(
+                f"parameters must be epsilon and precision, or alpha, got {names_in(parameters)}"
+            )
         exact = {name: from_text(name, text) for name, text in parameters.items()}
         if "alpha" not in exact:
             return cls.keeping(**exact)
@@ -217,33 +174,6 @@ class TwoSidedGeometric(Mechanism):
         return math.exp(-self.rate * k) if k else 1.0
 
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    TwoSidedGeometric.name: TwoSidedGeometric,
-}
-"""Every mechanism that files can state, by its name there."""
-
-
-def from_json(value: Any) -> Mechanism:
-    """The mechanism that ``to_json`` gave; ValueError for another name, version, parameter or spelling."""
-    if not isinstance(value, dict) or set(value) != {"name", "version", "parameters"}:
-        raise ValueError(f"mechanism must have a name, a version and parameters, got {_names(value)}")
-    name, version, parameters = value["name"], value["version"], value["parameters"]
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise ValueError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}, got {_shown(name)}")
-    kind = MECHANISMS[name]
-    if type(version) is not int or version != kind.version:
-        raise ValueError(f"mechanism {name!r} must have version {kind.version}, got {_shown(version)}")
-    if not isinstance(parameters, dict):
-        raise ValueError(f"mechanism {name!r} must have named parameters, got {_names(parameters)}")
-    try:
-        found = kind.of_parameters(parameters)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"mechanism {name!r}: {error}") from None
-    if json.dumps(found.parameters(), sort_keys=True) != json.dumps(parameters, sort_keys=True):
-        raise ValueError(f"mechanism {name!r} must have its parameters in their one spelling, got another")
-    return found
-
-
 def _strength(alpha: Any) -> float:
     """alpha as a float; raises TypeError if it is not a number, ValueError outside [0, 1)."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
@@ -256,13 +186,3 @@ def _strength(alpha: Any) -> float:
 def _nearest(rate: Fraction) -> float:
     """A positive fraction as a float: infinite where it is too large for one, the smallest where too small."""
     return max(float(rate), math.ulp(0.0)) if rate < 1e300 else math.inf
-
-
-def _shown(value: Any) -> str:
-    """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
-    return ascii(value)[:40]
-
-
-def _names(value: Any) -> str:
-    """What an object in a file holds, or what stands in its place, for a message."""
-    return _shown(sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__)
