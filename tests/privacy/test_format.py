@@ -240,8 +240,8 @@ def at(**values):
         (put(format_version=2), "the keys"),
         (put(mechanisms={}), "mechanisms of type list, got dict"),
         (
-            stated(name="Laplace"),
-            "known mechanisms: mechanism must be one of 'two-sided geometric', got 'Lapl",
+            stated(name="laplace"),
+            "known mechanisms: mechanism must be one of 'two-sided geometric', 'discrete Gaussian', ",
         ),
         (stated(version=2), "known mechanisms: mechanism 'two-sided geometric' must have version 1, got 2"),
         (stated(version=True), "'two-sided geometric' must have version 1, got True"),
@@ -481,7 +481,7 @@ def test_a_new_mechanism_takes_one_class_and_one_line(tmp_path, monkeypatch, mec
     release.save(path)
     with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must state known mechanisms: ") as caught:
         Release.load(path)
-    assert "mechanism must be one of 'two-sided geometric', got 'division'" in str(caught.value)
+    assert "'thresholded noise', 'table', got 'division'" in str(caught.value)
     monkeypatch.setitem(MECHANISMS, Divided.name, Divided)
     loaded = Release.load(path)
     assert same(loaded, release)

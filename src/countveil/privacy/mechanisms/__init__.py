@@ -9,9 +9,46 @@ descriptions then take it as they take the others.
 """
 
 from countveil.privacy.mechanisms.base import MECHANISMS, Mechanism, from_json
+from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere
+from countveil.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from countveil.privacy.mechanisms.hiding import Suppression, TopCoding
+from countveil.privacy.mechanisms.laplace import Laplace
+from countveil.privacy.mechanisms.rounding import RandomRounding, Rounding
+from countveil.privacy.mechanisms.skellam import Skellam
+from countveil.privacy.mechanisms.table import Table
+from countveil.privacy.mechanisms.thresholded import Thresholded
 from countveil.privacy.mechanisms.two_sided_geometric import TwoSidedGeometric
 
-__all__ = ["MECHANISMS", "Mechanism", "TwoSidedGeometric", "from_json"]
+__all__ = [
+    "MECHANISMS",
+    "AddedNoise",
+    "DiscreteGaussian",
+    "Elsewhere",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "RandomRounding",
+    "Rounding",
+    "Skellam",
+    "Suppression",
+    "Table",
+    "Thresholded",
+    "TopCoding",
+    "TwoSidedGeometric",
+    "from_json",
+]
 
-for _kind in (TwoSidedGeometric,):
-    MECHANISMS[_kind.name] = _kind
+_KINDS: tuple[type[Mechanism], ...] = (
+    TwoSidedGeometric,
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    Skellam,
+    RandomRounding,
+    Rounding,
+    Suppression,
+    TopCoding,
+    Thresholded,
+    Table,
+)
+MECHANISMS.update((kind.name, kind) for kind in _KINDS)

@@ -1,0 +1,83 @@
+"""Any mechanism with finitely many counts and reports, as a table of probabilities."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from countveil.privacy.exact import exact, from_text, short
+from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
+
+MOST_NUMBERS = 1_000_000
+TOLERANCE = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, repr=False)
+class Table(Elsewhere):
+    """Reports by a table: cell-key perturbation, randomised response, or any other.
+
+        P(report = r | count = y) = probabilities[y][r],   y = 0, ..., Y,   r = 0, ..., R
+
+    A count beyond the last row does not occur: extend the table to where counts end. Raises TypeError if the table is
+    not made of rows of numbers; ValueError if rows have different lengths, a number is negative, or a row does not sum
+    to 1 within 1e-9.
+    """
+
+    probabilities: tuple[tuple[Fraction, ...], ...]
+
+    name: ClassVar[str] = "table"
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = "a table of probabilities"
+
+    def __post_init__(self) -> None:
+        given: Any = self.probabilities
+        if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
+            raise TypeError(f"probabilities must be rows of numbers, got {type(given).__name__}")
+        rows = tuple(_row(y, row) for y, row in enumerate(given))
+        if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
+            raise ValueError("probabilities must have rows of one length, at least one, got others")
+        if len(rows) * len(rows[0]) > MOST_NUMBERS:
+            raise ValueError(
+                f"probabilities must hold at most {MOST_NUMBERS} numbers, got {len(rows) * len(rows[0])}"
+            )
+        object.__setattr__(self, "probabilities", rows)
+
+    def parameters(self) -> dict[str, Any]:
+        """The rows, numbers as reduced fractions in text."""
+        return {"probabilities": [[str(p) for p in row] for row in self.probabilities]}
+
+    @classmethod
+    def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """The table of these rows; ValueError or TypeError for anything else."""
+        check_names(parameters, ("probabilities",))
+        rows = parameters["probabilities"]
+        if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+            raise ValueError("probabilities must be a list of lists, got others")
+        return cls(tuple(tuple(from_text("probabilities", p) for p in row) for row in rows))
+
+    def describe(self) -> str:
+        """The size of the table, and what its largest ratio in a column says about protection."""
+        rows = self.probabilities
+        columns = list(zip(*rows, strict=True))
+        size = f"Counts up to {len(rows) - 1} were turned into reports up to {len(columns) - 1} by a table."
+        if any(0 in column and any(column) for column in columns):
+            return f"{size} Some reports rule some counts out: this is no differential privacy."
+        ratio = max((max(column) / min(column) for column in columns if any(column)), default=Fraction(1))
+        likely = f"more than {float(ratio):.3g} times as likely under one count as under another"
+        return f"{size} No conclusion becomes {likely}."
+
+    def __repr__(self) -> str:
+        return f"Table(<{len(self.probabilities)} x {len(self.probabilities[0])}>)"
+
+
+def _row(y: int, row: Any) -> tuple[Fraction, ...]:
+    if not isinstance(row, Iterable) or isinstance(row, str | Mapping):
+        raise TypeError(f"probabilities must be rows of numbers, got {type(row).__name__} in row {y}")
+    numbers = tuple(exact("probabilities", p) for p in row)
+    if any(p < 0 for p in numbers):
+        raise ValueError(f"probabilities must not be negative, got {short(min(numbers))} in row {y}")
+    if abs(sum(numbers, Fraction(0)) - 1) > TOLERANCE:
+        raise ValueError(
+            f"probabilities must sum to 1 in every row, got {float(sum(numbers)):.6g} in row {y}"
+        )
+    return numbers

@@ -1,0 +1,199 @@
+"""Every mechanism that files can state: values, JSON, words, and what releases refuse."""
+
+import copy
+import json
+import math
+import pickle
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.privacy.mechanisms import MECHANISMS, AddedNoise, Elsewhere, from_json
+
+m = cv.mechanisms
+HALF = [[0.5, 0.5, 0], ["0.25", Fraction(1, 4), 0.5]]
+ELSEWHERE = {
+    "DiscreteGaussian(0.3)": (m.DiscreteGaussian("0.3"), {"sigma": "3/10"}),
+    "Gaussian(10)": (m.Gaussian(10), {"sigma": "10"}),
+    "Laplace(0.5)": (m.Laplace(0.5), {"scale": "1/2"}),
+    "Skellam(1, 2.5)": (m.Skellam(1, 2.5), {"l1": "1", "l2": "5/2"}),
+    "RandomRounding(3)": (m.RandomRounding(3), {"base": "3"}),
+    "Rounding(5)": (m.Rounding(5), {"base": "5"}),
+    "Suppression(10, shows_zero=True)": (m.Suppression(10), {"below": "10", "shows_zero": True}),
+    "Suppression(1, shows_zero=False)": (m.Suppression(1, False), {"below": "1", "shows_zero": False}),
+    "TopCoding(90)": (m.TopCoding(90), {"above": "90"}),
+    "Thresholded(TwoSidedGeometric(0.5), 450)": (
+        m.Thresholded(m.TwoSidedGeometric(0.5), 450),
+        {"above": "450", "mechanism": m.TwoSidedGeometric(0.5).to_json()},
+    ),
+    "Thresholded(Laplace(30), -0.5)": (
+        m.Thresholded(m.Laplace(30), -0.5),
+        {"above": "-1/2", "mechanism": m.Laplace(30).to_json()},
+    ),
+    "Table(<2 x 3>)": (m.Table(HALF), {"probabilities": [["1/2", "1/2", "0"], ["1/4", "1/4", "1/2"]]}),
+}
+every = pytest.mark.parametrize(
+    ("text", "spec", "parameters"), [(k, *v) for k, v in ELSEWHERE.items()], ids=ELSEWHERE
+)
+
+
+def test_every_mechanism_of_the_table_is_tested_here_or_in_its_own_file():
+    assert {type(spec) for spec, _ in ELSEWHERE.values()} | {m.TwoSidedGeometric} == set(MECHANISMS.values())
+    assert all(kind.name == name for name, kind in MECHANISMS.items())
+    assert {kind.__name__ for kind in MECHANISMS.values()} <= set(m.__all__)
+
+
+@every
+def test_mechanisms_are_values_that_come_back_from_files(text, spec, parameters):
+    assert repr(spec) == text
+    assert spec.to_json() == {"name": spec.name, "version": 1, "parameters": parameters}
+    again = from_json(json.loads(json.dumps(spec.to_json())))
+    assert again == spec
+    assert {spec: 1}[again] == 1
+    assert pickle.loads(pickle.dumps(spec)) == copy.deepcopy(spec) == spec
+    for name in (*parameters, "name", "anything"):
+        with pytest.raises((FrozenInstanceError, AttributeError)):
+            setattr(spec, name, 1)
+
+
+@every
+def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parameters):
+    with pytest.raises(
+        ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'$"
+    ):
+        spec.check_released()
+    with pytest.raises(ValueError, match="mechanism must be one that the owner's side draws"):
+        cv.Release([[1]], spec, truncated=False)
+
+
+@every
+def test_other_names_spellings_and_versions_are_refused(text, spec, parameters):
+    stated = spec.to_json()
+    broken = [
+        stated | {"version": 2},
+        stated | {"parameters": {}},
+        stated | {"parameters": parameters | {"seed": "1"}},
+    ]
+    for name, value in parameters.items():
+        if isinstance(value, str):
+            broken += [
+                stated | {"parameters": parameters | {name: v}}
+                for v in (f"{value}.0", float(Fraction(value)))
+            ]
+            broken.append(stated | {"parameters": parameters | {name: "1e400"}})
+    for bad in broken:
+        with pytest.raises(ValueError, match=r"^mechanism ") as caught:
+            from_json(bad)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 250
+
+
+@every
+def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
+    words = spec.describe()
+    assert words.endswith((".", "%."))
+    noisy = isinstance(spec, AddedNoise | m.Thresholded)
+    assert ("no differential privacy" in words) == (not noisy)
+    assert isinstance(spec, Elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: m.DiscreteGaussian(0), "sigma must be positive, got 0"),
+        (lambda: m.Gaussian(math.nan), "sigma must be finite, got nan"),
+        (lambda: m.Gaussian(1e200), "sigma must lie between 1e-100 and 1e100, got 1e+200"),
+        (lambda: m.Laplace(-1), "scale must be positive, got -1"),
+        (lambda: m.Skellam(1, 0), "l2 must be positive, got 0"),
+        (lambda: m.RandomRounding(1), "base must be a whole number of at least 2 and below 2**53, got 1"),
+        (lambda: m.RandomRounding(2.5), "base must be a whole number of at least 2 and below 2**53, got 2.5"),
+        (lambda: m.Rounding(0), "base must be a whole number of at least 2 and below 2**53, got 0"),
+        (lambda: m.Suppression(1), "below must be a whole number of at least 2 and below 2**53, got 1"),
+        (
+            lambda: m.Suppression(0, False),
+            "below must be a whole number of at least 1 and below 2**53, got 0",
+        ),
+        (lambda: m.TopCoding(0), "above must be a whole number of at least 1 and below 2**53, got 0"),
+        (
+            lambda: m.Thresholded(m.Skellam(1, 1), 0.5),
+            "above must be a whole number, as noisy values are, got 0.5",
+        ),
+        (lambda: m.Thresholded(m.Laplace(1), 10**101), "above must be at most 1e100 in size, got"),
+        (lambda: m.Table([]), "probabilities must have rows of one length, at least one, got others"),
+        (lambda: m.Table([[1], [0.5, 0.5]]), "probabilities must have rows of one length"),
+        (lambda: m.Table([[1, 0], [0.5, 0.4]]), "probabilities must sum to 1 in every row, got 0.9 in row 1"),
+        (lambda: m.Table([[1.5, -0.5]]), "probabilities must not be negative, got -0.5 in row 0"),
+        (
+            lambda: m.Table([[1] + [0] * 1_000_000]),
+            "probabilities must hold at most 1000000 numbers, got 1000001",
+        ),
+    ],
+)
+def test_ranges_are_named(make, rule):
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert str(caught.value).startswith(rule)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: m.Gaussian(None), "sigma must be a number or a decimal string, got None"),
+        (lambda: m.Laplace(True), "scale must be a number or a decimal string, got True"),
+        (lambda: m.Suppression(10, "no"), "shows_zero must be True or False, got 'no'"),
+        (
+            lambda: m.Thresholded(m.Rounding(3), 10),
+            "mechanism must add noise, as Laplace does, got 'rounding'",
+        ),
+        (lambda: m.Thresholded(0.5, 10), "mechanism must add noise, as Laplace does, got 'float'"),
+        (lambda: m.Table(3), "probabilities must be rows of numbers, got int"),
+        (lambda: m.Table([1, 0]), "probabilities must be rows of numbers, got int in row 0"),
+        (lambda: m.Elsewhere(), "Can't instantiate abstract class"),
+    ],
+)
+def test_types_are_named(make, rule):
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert str(caught.value).startswith(rule)
+
+
+def test_numbers_are_exact_and_of_any_kind():
+    assert m.Gaussian("0.1").sigma == Fraction(1, 10) != m.Gaussian(0.1).sigma
+    assert m.RandomRounding(np.int64(3)) == m.RandomRounding(3.0) == m.RandomRounding("3")
+    assert m.Table(np.eye(2)) == m.Table([[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0, 3.0, 20.0])
+def test_spreads_are_those_of_the_laws(sigma):
+    k = np.arange(-1000, 1001)
+    weights = np.exp(-0.5 * (k / sigma) ** 2)
+    spread = math.sqrt((weights * k.astype(float) ** 2).sum() / weights.sum())
+    assert m.DiscreteGaussian(sigma).standard_deviation == pytest.approx(spread, rel=1e-9, abs=1e-40)
+    assert m.Gaussian(sigma).standard_deviation == sigma
+    assert m.Laplace(sigma).standard_deviation == pytest.approx(math.sqrt(2) * sigma)
+    assert m.Skellam(sigma, 3).standard_deviation == pytest.approx(math.sqrt(sigma + 3))
+    assert m.Gaussian(sigma).rho == pytest.approx(0.5 / sigma**2)
+
+
+def test_what_is_said_of_a_table_is_its_largest_ratio():
+    assert "more than 3 times as likely" in m.Table([[0.75, 0.25], [0.25, 0.75]]).describe()
+    assert "rule some counts out" in m.Table(np.eye(3)).describe()
+
+
+def test_noise_is_unbiased_and_the_rest_says_so_too():
+    assert m.Skellam(1, 1).unbiased
+    assert not m.Skellam(1, 2).unbiased
+    unbiased = {type(s) for s, _ in ELSEWHERE.values() if s.unbiased}
+    assert unbiased == {m.DiscreteGaussian, m.Gaussian, m.Laplace, m.RandomRounding}
+    assert {type(s) for s, _ in ELSEWHERE.values() if s.absent} == {m.Suppression, m.Thresholded}
+
+
+def test_thresholds_of_thresholds_are_refused_at_any_depth():
+    stated = m.Thresholded(m.Laplace(1), 0).to_json()
+    for _ in range(5000):
+        stated = stated | {"parameters": {"above": "0", "mechanism": stated}}
+    with pytest.raises(ValueError, match="mechanism must add noise, got 'thresholded noise'"):
+        from_json(stated)
