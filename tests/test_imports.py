@@ -23,6 +23,7 @@ LAYERS = (
     {"planning", "report"},
     {"contenders"},
     {"estimators", "numpyro", "pymc", "true_counts"},
+    {"protected_counts"},
     {"selection"},
     {"plotting"},
     {"inference"},

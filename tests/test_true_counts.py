@@ -186,9 +186,9 @@ def test_counts_drawn_under_skellam_noise_mix_back_to_the_poisson_law():
 
 def test_noise_is_given_once():
     rng, noise = np.random.default_rng(1), Skellam(1.0, 1.0)
-    with pytest.raises(ValueError, match=r"give either alpha or noise, got both$"):
+    with pytest.raises(ValueError, match=r"give either alpha, noise or mechanism, got alpha and noise$"):
         cv.sample_true_counts(1, 1.0, 0.5, rng, noise=noise)
-    with pytest.raises(ValueError, match=r"give either alpha or noise, got neither$"):
+    with pytest.raises(ValueError, match=r"give either alpha, noise or mechanism, got neither$"):
         cv.sample_true_counts(1, 1.0, rng=rng)
     with pytest.raises(TypeError, match=r"noise must be a countveil.distributions.Skellam, got float$"):
         cv.sample_true_counts(1, 1.0, noise=0.5, rng=rng)

@@ -37,6 +37,7 @@ _HOME_OF = {
     "expected_true_counts": "countveil.true_counts",
     "expected_bursts": "countveil.true_counts",
     "log_likelihood": "countveil.true_counts",
+    "simulate_reports": "countveil.protected_counts",
 }
 _MODULES = {
     "distributions": "countveil.distributions",

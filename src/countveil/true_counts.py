@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from countveil import protected_counts
 from countveil.data.beside import in_order_of
 from countveil.distributions._checks import (
     FloatArray,
@@ -27,6 +28,7 @@ from countveil.kernels import augmented
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.negative_binomial import draw_bursts
 from countveil.noise.two_sided_geometric import bursty_reports, poisson
+from countveil.privacy.mechanisms import Mechanism
 
 Reports: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -105,6 +107,7 @@ def sample_true_counts(
     rng: np.random.Generator | None = None,
     *,
     noise: Skellam | None = None,
+    mechanism: Mechanism | None = None,
     likelihood: str = POISSON,
     dispersion: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
@@ -130,14 +133,18 @@ def sample_true_counts(
     become these). It broadcasts too. Given the counts, ``sample_bursts`` draws the bursts, which are Poisson with this
     rate. Not with ``noise``.
 
+    With mechanism, one of ``countveil.mechanisms``, in place of alpha, P(y | r) is proportional to P(y | rate)
+    P(r | y) of that mechanism. Reports may be real numbers if its noise is, and NaN or None is a count without a
+    report where it has these (``Suppression``, ``Thresholded``). ``TwoSidedGeometric(alpha)`` draws as alpha does.
+
     A missing report has no noise to undo: its count's law is the model's own. Draw it there, or leave the entry
     out; arrays with masked entries are refused.
 
-    Raises ValueError: rate not positive and finite, alpha outside [0, 1), reports not whole, masked, or
-    negative where alpha or the noise's rate2 is 0, shapes that do not broadcast, not one of alpha and noise, an
-    unknown likelihood, a dispersion outside (0, 1) or without its likelihood. TypeError: rng not a
-    numpy.random.Generator, noise not a Skellam law. Source: Schein et al. (2019), section 4, with the auxiliary
-    variables summed out where alpha is given.
+    Raises ValueError: rate not positive and finite, alpha outside [0, 1), reports not whole, masked, or negative where
+    alpha or the noise's rate2 is 0, reports that the mechanism cannot have made, shapes that do not broadcast, not one
+    of alpha, noise and mechanism, an unknown likelihood, a dispersion outside (0, 1) or without its likelihood.
+    TypeError: rng not a numpy.random.Generator, noise not a Skellam law, mechanism none of the mechanisms. Source:
+    Schein et al. (2019), section 4, with the auxiliary variables summed out where alpha is given.
 
     One line makes a Gibbs sampler private. Here for one gamma-distributed rate shared by all entries, where
     the line marked is all that the sampler for exact counts lacks:
@@ -152,8 +159,10 @@ def sample_true_counts(
     >>> counts.shape, bool(counts.min() >= 0)
     ((6,), True)
     """
-    if (alpha is None) == (noise is None):
-        raise ValueError(f"give either alpha or noise, got {'neither' if noise is None else 'both'}")
+    check_once(alpha=alpha, noise=noise, mechanism=mechanism)
+    if mechanism is not None and (alpha := protected_counts.alpha_of(mechanism)) is None:
+        check_likelihood(likelihood, dispersion)
+        return protected_counts.sample(reports, rate, mechanism, dispersion, check_generator(rng))
     each: Any
     arrays: tuple[NDArray[Any], ...]
     if noise is not None:
@@ -199,8 +208,9 @@ def sample_bursts(
 def expected_true_counts(
     reports: Reports,
     rate: ArrayLike,
-    alpha: ArrayLike,
+    alpha: ArrayLike | None = None,
     *,
+    mechanism: Mechanism | None = None,
     likelihood: str = POISSON,
     dispersion: ArrayLike | None = None,
 ) -> FloatArray:
@@ -209,30 +219,47 @@ def expected_true_counts(
     With the weights w(y) = rate^y / y! * alpha^|r - y|, the sum of y w(y) over the sum of w(y). It is r where
     alpha is 0, and alpha * rate where r is zero or negative. Divided by the rate, less one, it is the
     gradient of ``log_likelihood`` in the rate. Shapes, labels, masked entries, likelihoods and errors as in
-    ``sample_true_counts``; with likelihood="negative-binomial" the gradient needs ``expected_bursts``.
+    ``sample_true_counts``; with likelihood="negative-binomial" the gradient needs ``expected_bursts``. With
+    mechanism in place of alpha, the same for that mechanism, the gradient included.
 
     >>> expected_true_counts([-2, 0, 3], 1.0, 0.5).round(4).tolist()
     [0.5, 0.5, 1.6506]
     >>> expected_true_counts([-2, 0, 3], 1.0, 0.5, likelihood="negative-binomial", dispersion=0.5).round(4).tolist()
     [0.4809, 0.4809, 2.0577]
     """
+    check_once(alpha=alpha, mechanism=mechanism)
+    if mechanism is not None and (alpha := protected_counts.alpha_of(mechanism)) is None:
+        check_likelihood(likelihood, dispersion)
+        return protected_counts.expected(reports, rate, mechanism, dispersion).counts
     arrays = _check(reports, rate, alpha, likelihood, dispersion)
     with np.errstate(all="ignore"):
         return (_expected_count if likelihood == POISSON else _expected_bursty_count)(*arrays)
 
 
-def expected_bursts(reports: Reports, rate: ArrayLike, alpha: ArrayLike, dispersion: ArrayLike) -> FloatArray:
+def expected_bursts(
+    reports: Reports,
+    rate: ArrayLike,
+    alpha: ArrayLike | None = None,
+    dispersion: ArrayLike | None = None,
+    *,
+    mechanism: Mechanism | None = None,
+) -> FloatArray:
     """The expectation of every number of bursts given the report of the count that came in them: E[l | r, rate].
 
     With it and p the dispersion, the gradients of ``log_likelihood`` with likelihood="negative-binomial" are
 
     d log P(r) / d rate = E[l | r] / rate - 1,   d log P(r) / d p = E[y | r] / p + E[l | r] / ((1 - p) log(1 - p))
 
-    With alpha 0 the reports are the counts. Shapes, labels, masked entries and errors as in ``sample_true_counts``.
+    With alpha 0 the reports are the counts; with mechanism in place of alpha, the same for that mechanism. Shapes,
+    labels, masked entries and errors as in ``sample_true_counts``.
 
     >>> expected_bursts([-2, 0, 3], 1.0, 0.5, 0.5).round(4).tolist()
     [0.415, 0.415, 1.4547]
     """
+    check_once(alpha=alpha, mechanism=mechanism)
+    if mechanism is not None and (alpha := protected_counts.alpha_of(mechanism)) is None:
+        check_likelihood(BURSTY, dispersion)
+        return protected_counts.expected(reports, rate, mechanism, dispersion).parts
     arrays = _check(reports, rate, alpha, BURSTY, dispersion)
     with np.errstate(all="ignore"):
         return _expected_bursts(*arrays)
@@ -241,9 +268,10 @@ def expected_bursts(reports: Reports, rate: ArrayLike, alpha: ArrayLike, dispers
 def log_likelihood(
     reports: Reports,
     rate: ArrayLike,
-    alpha: ArrayLike,
+    alpha: ArrayLike | None = None,
     truncated: bool = False,
     *,
+    mechanism: Mechanism | None = None,
     likelihood: str = POISSON,
     dispersion: ArrayLike | None = None,
 ) -> FloatArray:
@@ -255,13 +283,22 @@ def log_likelihood(
     - alpha) rate - log(1 + alpha). It differs from the signed score by a constant in the rate, so both give
     the same gradient, E[y | r, rate] / rate - 1, and the same posterior. The same holds of the score with
     likelihood="negative-binomial", also in the dispersion. Shapes, labels, masked entries, likelihoods and errors as in
-    ``sample_true_counts``.
+    ``sample_true_counts``. With mechanism in place of alpha, log P(r | rate) of that mechanism, a density where its
+    reports are real numbers; ``truncated`` is for two-sided geometric noise alone.
 
     >>> log_likelihood([-2, 0, 3], 1.0, 0.5).round(4).tolist()
     [-2.9849, -1.5986, -2.3035]
     >>> log_likelihood([-2, 0, 3], 1.0, 0.5, likelihood="negative-binomial", dispersion=0.5).round(4).tolist()
     [-3.0699, -1.6836, -2.2326]
     """
+    check_once(alpha=alpha, mechanism=mechanism)
+    if mechanism is not None and (alpha := protected_counts.alpha_of(mechanism)) is None:
+        check_likelihood(likelihood, dispersion)
+        if truncated:
+            raise ValueError(
+                f"truncated must be False under {mechanism.name}, got True: its signed reports tell more"
+            )
+        return protected_counts.expected(reports, rate, mechanism, dispersion).log_probability
     arrays = _check(reports, rate, alpha, likelihood, dispersion)
     with np.errstate(all="ignore"):
         if likelihood == POISSON:
@@ -277,6 +314,23 @@ def _draw(each: Any, arrays: tuple[NDArray[Any], ...], rng: np.random.Generator)
     return draws[()]
 
 
+def check_once(**given: Any) -> None:
+    """Raises ValueError unless what was done to the counts is given in one way."""
+    ways = [name for name, value in given.items() if value is not None]
+    if len(ways) != 1:
+        last = list(given)[-1]
+        names = f"{', '.join(list(given)[:-1])} or {last}"
+        raise ValueError(f"give either {names}, got {' and '.join(ways) or 'neither'}")
+
+
+def check_likelihood(likelihood: str, dispersion: ArrayLike | None) -> None:
+    """Raises ValueError for an unknown likelihood, or a dispersion that does not go with it."""
+    if likelihood not in LIKELIHOODS:
+        raise ValueError(f"likelihood must be one of {list(LIKELIHOODS)}, got {likelihood!r:.60}")
+    if (dispersion is None) != (likelihood == POISSON):
+        raise ValueError(f"dispersion goes with likelihood {BURSTY!r}, got {dispersion=} with {likelihood!r}")
+
+
 def _check(
     reports: Reports,
     rate: ArrayLike,
@@ -285,10 +339,7 @@ def _check(
     dispersion: ArrayLike | None,
 ) -> tuple[NDArray[Any], ...]:
     """(reports, rates, levels), and the dispersions of bursty counts."""
-    if likelihood not in LIKELIHOODS:
-        raise ValueError(f"likelihood must be one of {list(LIKELIHOODS)}, got {likelihood!r:.60}")
-    if (dispersion is None) != (likelihood == POISSON):
-        raise ValueError(f"dispersion goes with likelihood {BURSTY!r}, got {dispersion=} with {likelihood!r}")
+    check_likelihood(likelihood, dispersion)
     r, rates = _check_reports(reports), check_positive("rate", in_order_of("rate", rate, reports))
     levels = check_alpha(in_order_of("alpha", alpha, reports))
     checked = {"reports": r, "rate": rates, "alpha": levels}

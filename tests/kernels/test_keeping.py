@@ -18,7 +18,7 @@ from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
 
 CODE = """
 from countveil.distributions import bessel
-from countveil.distributions._series import balance_point
+from countveil.kernels.series import balance_point
 print(balance_point(2, 3.0) > 0, bessel._mode(2, 3.0), balance_point.stats.cache_hits.total())
 """
 WORKS = "True 0 {hits}"

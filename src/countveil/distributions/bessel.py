@@ -8,16 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_positive, check_whole, refuse
 from countveil.distributions._law import Law
-from countveil.distributions._series import (
+from countveil.kernels.bessel import sample_bessel
+from countveil.kernels.compiled import elementwise, kernel
+from countveil.kernels.poisson import poisson_logpmf
+from countveil.kernels.series import (
     balance_point,
     log_complement,
     moments_about,
     sum_downwards,
     sum_upwards,
 )
-from countveil.kernels.bessel import sample_bessel
-from countveil.kernels.compiled import elementwise, kernel
-from countveil.kernels.poisson import poisson_logpmf
 
 LARGEST_DRAWN = 2.0**53
 

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_alpha, check_dispersion, check_non_negative
 from countveil.distributions._law import Law
-from countveil.distributions._series import log_complement
 from countveil.kernels.compiled import elementwise
+from countveil.kernels.series import log_complement
 from countveil.noise.two_sided_geometric import bursty_reports as laws
 from countveil.noise.two_sided_geometric import formulas
 
