@@ -108,6 +108,7 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
         (lambda: m.Gaussian(1e200), "sigma must lie between 1e-100 and 1e100, got 1e+200"),
         (lambda: m.Laplace(-1), "scale must be positive, got -1"),
         (lambda: m.Skellam(1, 0), "l2 must be positive, got 0"),
+        (lambda: m.Skellam(1e10, 1), "l1 must lie between 1e-9 and 1e9, got 10000000000"),
         (lambda: m.RandomRounding(1), "base must be a whole number of at least 2 and below 2**53, got 1"),
         (lambda: m.RandomRounding(2.5), "base must be a whole number of at least 2 and below 2**53, got 2.5"),
         (lambda: m.Rounding(0), "base must be a whole number of at least 2 and below 2**53, got 0"),

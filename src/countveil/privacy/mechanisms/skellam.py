@@ -8,6 +8,8 @@ from typing import ClassVar
 from countveil.privacy.exact import short
 from countveil.privacy.mechanisms.elsewhere import AddedNoise, scale
 
+SMALLEST_RATE, LARGEST_RATE = Fraction(1, 10**9), Fraction(10**9)
+
 
 @dataclass(frozen=True, repr=False)
 class Skellam(AddedNoise):
@@ -15,8 +17,8 @@ class Skellam(AddedNoise):
 
         report = count + N1 - N2,   N1 ~ Poisson(l1),   N2 ~ Poisson(l2)
 
-    Raises TypeError if a parameter is not a number, ValueError if it is not positive. Source: Skellam (1946);
-    Agarwal, Kairouz, Liu (2021).
+    Raises TypeError if a parameter is not a number, ValueError unless it lies between 1e-9 and 1e9.
+    Source: Skellam (1946); Agarwal, Kairouz, Liu (2021).
     """
 
     l1: Fraction
@@ -30,6 +32,8 @@ class Skellam(AddedNoise):
     def __post_init__(self) -> None:
         for name in self._exact:
             object.__setattr__(self, name, scale(name, getattr(self, name)))
+            if not SMALLEST_RATE <= getattr(self, name) <= LARGEST_RATE:
+                raise ValueError(f"{name} must lie between 1e-9 and 1e9, got {short(getattr(self, name))}")
 
     @property
     def unbiased(self) -> bool:  # type: ignore[override]
