@@ -2,7 +2,6 @@
 
 import warnings
 from importlib import import_module
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from sklearn.base import clone
 
 import countveil as cv
 from countveil.estimators import choosing
-from countveil.estimators.choosing import candidates, largest_level
+from countveil.estimators.choosing import candidates
 from countveil.report.naive import naive_fit
 
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "threads": 1, "progress": False}
@@ -44,16 +43,15 @@ def quietly(model, data, **options):
 
 
 @pytest.mark.usefixtures("small")
-def test_the_largest_number_that_is_level_with_the_best_is_fitted(data):
+def test_the_number_with_the_highest_score_is_fitted(data):
     model = cv.TopicModel("auto", seed=3, **QUICK)
     fit = quietly(model, data)
     table = fit.selection_.table
     assert table["n_topics"].tolist() == [1, 2, 4]
-    level = table["model"].isin(fit.selection_.level)
-    assert fit.n_topics_ == table["n_topics"][level].max() != 1
+    assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] != 1
     assert fit.posterior["posterior"].sizes["topic"] == fit.n_topics_
     assert (fit.n_topics, fit.get_params()["n_topics"], clone(fit).n_topics) == ("auto", "auto", "auto")
-    assert f"n_topics={fit.n_topics_} was chosen, the largest number" in fit.diagnostics().verdict
+    assert f"n_topics={fit.n_topics_} was chosen by held-out reports." in fit.diagnostics().verdict
     # As the same number would be fitted, and again by the same seed with other threads.
     same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK), data)
     assert same.posterior["posterior"].equals(fit.posterior["posterior"])
@@ -64,11 +62,6 @@ def test_the_largest_number_that_is_level_with_the_best_is_fitted(data):
     # Two of five folds are held out and scored.
     assert set(fit.selection_.folds) == {0, 1}
     assert fit.selection_.rows.size == pytest.approx(0.4 * 480, abs=1)
-
-
-@pytest.mark.parametrize(("level", "chosen"), [("bc", 10), ("ab", 5), ("b", 5), ("bd", 20)])
-def test_of_numbers_that_are_level_the_largest_is_taken(level, chosen):
-    assert largest_level(SimpleNamespace(names=tuple("abcd"), level=tuple(level)), [2, 5, 10, 20]) == chosen
 
 
 @pytest.mark.usefixtures("small")

@@ -58,16 +58,15 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
         np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1
     )  # of this fold's fits
     for m, likelihood in enumerate(("poisson", "negative-binomial")):
-        fit = cv.TopicModel(2, likelihood=likelihood, chains=1, thin=2, seed=seed, **SHORT)
-        draws = (
-            fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset.isel(chain=0)
-        )
-        theta, phi = draws["theta"].to_numpy().astype(float), draws["phi"].to_numpy().astype(float)
-        p = draws["p"].to_numpy() if m else np.zeros(len(theta))
+        fit = cv.TopicModel(2, likelihood=likelihood, chains=2, thin=2, seed=seed, **SHORT)
+        draws = fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset
+        theta, phi = (np.concatenate(draws[name].to_numpy()).astype(float) for name in ("theta", "phi"))
+        p = draws["p"].to_numpy().ravel() if m else np.zeros(len(theta))
         for cell in own:
             d, v = found.rows[cell], found.columns[cell]
-            each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s]) for s in range(6)]
-            halves = np.log(np.mean(each[:3])), np.log(np.mean(each[3:]))
+            each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s]) for s in range(12)]
+            early, late = each[:3] + each[6:9], each[3:6] + each[9:]  # of both chains
+            halves = np.log(np.mean(early)), np.log(np.mean(late))
             wanted = min(2.0 * np.log(np.mean(each)) - np.mean(halves), np.log(np.max(each)))
             assert found.scores[m, cell] == pytest.approx(wanted, rel=1e-6)
 
@@ -155,11 +154,11 @@ def test_a_seed_gives_the_same_bits_with_any_number_of_workers(reports):
 
 def test_short_settings_replace_the_models_own_unless_they_are_none(reports, fitted):
     data = cv.PrivatizedCounts(reports, ALPHA)
-    own = cv.TopicModel(1, draws=3, tune=2, chains=2)
+    own = cv.TopicModel(1, draws=3, tune=2, chains=3)
     cv.compare(data, [own], 2, 1, draws=None, tune=None, chains=None, threads=1)
     cv.compare(data, [own], 2, 1, draws=4, tune=1, threads=1)
     found = [(model.draws, model.tune, model.chains) for model, _ in fitted]
-    assert found == [(3, 2, 2)] * 2 + [(4, 1, 1)] * 2
+    assert found == [(3, 2, 3)] * 2 + [(4, 1, 2)] * 2
     assert not hasattr(own, "posterior_")
 
 

@@ -82,11 +82,12 @@ class Length(NamedTuple):
     folds: Annotated[
         int, typer.Option(min=2, help="Folds of the cells; each takes a fit of every model.")
     ] = 5
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 50].")] = None
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 25].")] = None
     tune: Annotated[
-        int | None, typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 60].")
+        int | None,
+        typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 100]."),
     ] = None
-    chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 1].")] = None
+    chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 2].")] = None
     seed: Seed = None
     threads: Threads = None
     checkpoint: Annotated[

@@ -78,7 +78,7 @@ class ChoosesSize:
             return ""
         name = self.sized_by[0]
         chosen = f"{name}={getattr(self, f'{name}_')}"
-        return f"{chosen} was chosen, the largest number that is level with the best by held-out reports."
+        return f"{chosen} was chosen by held-out reports."
 
     @contextmanager
     def _choosing(self, X: Any) -> Iterator[None]:
@@ -96,7 +96,7 @@ class ChoosesSize:
             raise
 
     def _choose_size(self: Any, X: Any) -> None:
-        """Set the number of components by held-out reports, see ``largest_level``, and keep the comparison.
+        """Set the number of components to that which predicts held-out reports best, and keep the comparison.
 
         Raises:
             ValueError: data that stay on disk; data that every candidate refuses.
@@ -113,16 +113,8 @@ class ChoosesSize:
             self.selection_ = compare_quickly(
                 observed, models, (FOLDS, FOLDS_SCORED), int(seed[0] >> 1), self._n_threads(), self.progress
             )
-            chosen = largest_level(self.selection_, numbers)
+            chosen = numbers[self.selection_.names.index(self.selection_.best)]
         setattr(self, f"{name}_", chosen)
-
-
-def largest_level(found: Comparison, numbers: list[int]) -> int:
-    """The largest of the models' numbers of components that is level with the best.
-
-    Short chains of many components lack more than short ones of few, and too many components lose less than too few.
-    """
-    return max(n for n, name in zip(numbers, found.names, strict=True) if name in found.level)
 
 
 def candidates(shape: tuple[int, ...]) -> list[int]:

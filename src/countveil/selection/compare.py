@@ -29,10 +29,9 @@ from countveil.selection.candidates import Candidate, Model, candidates_of
 from countveil.selection.comparison import Comparison
 from countveil.selection.saving import Place, Scored
 
-DRAWS, TUNE, THIN, CHAINS = 50, 60, 2, 1
-"""Short fits, but not of few draws: a mean over few draws is below that over many, and more so with many components. On
-one fold of e-mails under strong noise, 6, 12 and 25 draws of a chain gave 5 topics scores of -936.2, -935.8 and -935.5,
-and 50 topics -938.2, -936.8 and -935.6; 50 draws of a chain four times as long, -935.2 and -934.3."""
+DRAWS, TUNE, THIN, CHAINS = 25, 100, 2, 2
+"""Short fits, but not too short, nor of one chain: both favour few components, whose chains arrive sooner and differ
+less (docs/choosing.md). A mean over few draws is below that over many as well, and more so with many components."""
 
 
 class Problem(NamedTuple):
