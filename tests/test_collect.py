@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.collect import COLUMNS, collect, report_files
-from countveil.data.observations import observations_of
+from countveil.data.accepted import observations_of
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy.report import Report
 

@@ -17,6 +17,7 @@ _HOME_OF = {
     "Privatizer": "countveil.privatizer",
     "simulate_release": "countveil.simulation",
     "PrivatizedCounts": "countveil.data.observations",
+    "Reports": "countveil.data.reports",
     "ExactCounts": "countveil.data.observations",
     "NaiveCounts": "countveil.data.observations",
     "ReleaseFiles": "countveil.data.release_files",

@@ -1,9 +1,8 @@
 """Counts under any mechanism: their reports read and checked, their laws given reports and rates, and simulations."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -15,15 +14,35 @@ from countveil.distributions._checks import (
     check_positive,
     check_together,
     check_whole,
-    refuse,
 )
+from countveil.kernels.compiled import kernel
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.windows import WindowLaw, draw_count, moments
+from countveil.likelihoods.negative_binomial import NegativeBinomialCell
+from countveil.likelihoods.poisson import PoissonCounts
+from countveil.noise.any_mechanism import kernels_of, said_by
 from countveil.noise.laws import law_of
-from countveil.noise.report_law import ReportLaw
-from countveil.noise.windows import Cells, Given, draw, given
+from countveil.noise.reading import read_reports, refuse
+from countveil.noise.report_kernels import ReportKernels
 from countveil.privacy.mechanisms import Elsewhere, Mechanism, TwoSidedGeometric
 
-LARGEST = 2.0**53
-"""Reports are below this in size, so that they are floats as well."""
+POISSON = PoissonCounts()
+
+
+class Given(NamedTuple):
+    """What reports say of their counts; ``parts`` are bursts, or the counts where these are Poisson."""
+
+    log_probability: FloatArray
+    counts: FloatArray
+    parts: FloatArray
+
+
+class Cells(NamedTuple):
+    """Reports by their codes, with the rates of their counts, (n,) each; p is empty where counts are Poisson."""
+
+    code: NDArray[np.int64]
+    rate: FloatArray
+    p: FloatArray
 
 
 def simulate_reports(counts: Any, mechanism: Mechanism, rng: np.random.Generator) -> NDArray[Any]:
@@ -57,16 +76,17 @@ def sample(
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """One draw of every true count given its report; errors as in ``countveil.sample_true_counts``."""
-    law, cells, shape = _read(reports, rate, mechanism, dispersion)
-    with np.errstate(all="ignore"):
-        return draw(law, cells, rng).reshape(shape)[()]
+    kernels, cells, shape = _read(reports, rate, mechanism, dispersion)
+    found = np.empty(cells.code.size, dtype=np.int64)
+    draw_each(kernels, *cells, rng, found)
+    return found.reshape(shape)[()]
 
 
 def expected(reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None) -> Given:
     """Scores and expectations of true counts and bursts given their reports; errors likewise."""
-    law, cells, shape = _read(reports, rate, mechanism, dispersion)
-    with np.errstate(all="ignore"):
-        found = given(law, cells)
+    kernels, cells, shape = _read(reports, rate, mechanism, dispersion)
+    found = np.empty((3, cells.code.size))
+    expect_each(kernels, *cells, found)
     return Given(*(values.reshape(shape)[()] for values in found))
 
 
@@ -76,62 +96,48 @@ def check_mechanism(mechanism: Any) -> None:
         raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
 
 
-def read_reports(reports: Any, mechanism: Mechanism) -> FloatArray:
-    """Reports as floats, NaN where absent.
-
-    Raises:
-        TypeError: reports that are no numbers.
-        ValueError: reports that the mechanism cannot have made: NaN where every count has a report, fractions where
-            reports are whole numbers, and whatever else its law says.
-    """
-    if isinstance(reports, np.ma.MaskedArray) and np.ma.is_masked(reports):
-        raise ValueError("reports must not hold masked entries: leave them out, or draw them from the model")
-    found = _as_floats(reports.toarray() if sparse.issparse(reports) else reports)
-    absent = np.isnan(found)
-    if not getattr(mechanism, "absent", False):
-        rule = f"reports must not be missing, because {mechanism.name} gives every count a report"
-        refuse(f"{rule}: leave them out, or draw them from the model", absent, found)
-    with np.errstate(invalid="ignore"):
-        refuse("reports must be below 2^53 in size", ~absent & ~(np.abs(found) < LARGEST), found)
-        if not getattr(mechanism, "real", False):
-            refuse("reports must be whole numbers", ~absent & (np.floor(found) != found), found)
-        for rule, broken in law_of(mechanism).broken(found):
-            refuse(f"{rule}, under {mechanism!r}"[:200], ~absent & broken, found)
-    return found
-
-
-def _as_floats(reports: Any) -> FloatArray:
-    """Numbers, with None, NaN and pandas' NA as NaN."""
-    array = np.asarray(reports)
-    if array.dtype.kind == "O":
-        missing = np.asarray(pd.isna(array))
-        kinds = {
-            type(value).__name__
-            for value in array[~missing]
-            if not isinstance(value, int | float | np.number)
-        }
-        if kinds:
-            raise TypeError(f"reports must be numbers, got {min(kinds)}")
-        return np.where(missing, np.nan, array).astype(np.float64)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"reports must be numbers, got {type(reports).__name__} of dtype {array.dtype}")
-    return array.astype(np.float64)
-
-
 def _read(
     reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None
-) -> tuple[ReportLaw, Cells, tuple[int, ...]]:
-    """The law, the entries in row-major order, and the shape that reports, rates and dispersions broadcast to."""
+) -> tuple[ReportKernels, Cells, tuple[int, ...]]:
+    """What the reports say, the entries in row-major order, and the shape that all arguments broadcast to."""
     check_mechanism(mechanism)
     r = read_reports(reports, mechanism)
-    given_: dict[str, NDArray[Any]] = {
+    given: dict[str, NDArray[Any]] = {
         "reports": r,
         "rate": check_positive("rate", in_order_of("rate", rate, reports)),
     }
     if dispersion is not None:
-        given_["dispersion"] = check_dispersion(in_order_of("dispersion", dispersion, reports))
-    shape = check_together(**given_)
-    return law_of(mechanism), Cells(*(np.broadcast_to(a, shape).ravel() for a in given_.values())), shape
+        given["dispersion"] = check_dispersion(in_order_of("dispersion", dispersion, reports))
+    shape = check_together(**given)
+    different, code = np.unique(r, return_inverse=True)
+    kernels = kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None])
+    given["reports"] = code.reshape(r.shape) + 1
+    code, rates, *p = (np.broadcast_to(a, shape).ravel() for a in given.values())
+    return kernels, Cells(code, rates, p[0] if p else np.empty(0)), shape
+
+
+@kernel
+def draw_each(kernels: Any, code: Any, rate: Any, p: Any, rng: Any, count: Any) -> None:
+    """A draw of every count, in place."""
+    for i in range(code.size):
+        if p.size:
+            likelihood = NegativeBinomialCell(p[i], -np.log1p(-p[i]))
+            count[i] = draw_count(WindowLaw(kernels, likelihood), code[i], rate[i], rng)
+        else:
+            count[i] = draw_count(WindowLaw(kernels, POISSON), code[i], rate[i], rng)
+
+
+@kernel
+def expect_each(kernels: Any, code: Any, rate: Any, p: Any, found: Any) -> None:
+    """(log P(report), E[count], E[parts]) of every count, in place."""
+    for i in range(code.size):
+        at = max(rate[i], SMALLEST)
+        if p.size:
+            likelihood = NegativeBinomialCell(p[i], -np.log1p(-p[i]))
+            score, counts, parts = moments(WindowLaw(kernels, likelihood), code[i], at)
+        else:
+            score, counts, parts = moments(WindowLaw(kernels, POISSON), code[i], at)
+        found[0, i], found[1, i], found[2, i] = score, counts, parts
 
 
 def alpha_of(mechanism: Mechanism | None) -> float | None:

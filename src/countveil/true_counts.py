@@ -21,12 +21,12 @@ from countveil.distributions._checks import (
     check_positive,
     check_together,
     check_whole,
-    refuse,
 )
 from countveil.distributions.skellam import Skellam
 from countveil.kernels import augmented
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.negative_binomial import draw_bursts
+from countveil.noise.reading import refuse
 from countveil.noise.two_sided_geometric import bursty_reports, poisson
 from countveil.privacy.mechanisms import Mechanism
 

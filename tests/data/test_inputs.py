@@ -10,7 +10,8 @@ import scipy.io
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts, observations_of
+from countveil.data.accepted import observations_of
+from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.privacy import PrivacyLevel, Release, privatize
 from countveil.simulation import simulate_release
 from tests.data.same import assert_same

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import countveil as cv
+from countveil.data.accepted import observations_of
 from countveil.data.observations import (
     ExactCounts,
     NaiveCounts,
     Observations,
     PrivatizedCounts,
-    observations_of,
 )
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise

@@ -386,15 +386,3 @@ class NaiveCounts(PlainInputs, Observations):
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
         return positive_part(super()._values(reports, hidden))
-
-
-def observations_of(data: Any) -> Observations:
-    """What inference sees of a ``Release`` or of observations; anything else has no noise level and is refused."""
-    if isinstance(data, Observations):
-        return data
-    if isinstance(data, Release):
-        return PrivatizedCounts.from_release(data)
-    raise TypeError(
-        "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
-        f"or ExactCounts(counts) for true counts; got {type(data).__name__} without an alpha"
-    )

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
-from countveil.data.observations import Observations, PrivatizedCounts, observations_of
+from countveil.data.accepted import observations_of
+from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end
 

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from countveil.noise.reading import refuse
+
 FloatArray = NDArray[np.float64]
 
 
@@ -14,15 +16,6 @@ def as_floats(name: str, value: ArrayLike) -> FloatArray:
     if array.dtype.kind not in "buif":
         raise TypeError(f"{name} must be real numbers, got {type(value).__name__} of dtype {array.dtype}")
     return array.astype(np.float64)
-
-
-def refuse(rule: str, broken: NDArray[np.bool_], value: NDArray[Any]) -> None:
-    """Raise a ValueError with the first value that breaks the rule; broken and value have one shape."""
-    if not broken.any():
-        return
-    index = tuple(int(i) for i in np.unravel_index(np.argmax(broken), broken.shape))
-    where = f" at index {index}" if index else ""
-    raise ValueError(f"{rule}, got {value[index]}{where}")
 
 
 def check_positive(name: str, value: ArrayLike) -> FloatArray:

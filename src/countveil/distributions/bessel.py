@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countveil.distributions._checks import FloatArray, check_positive, check_whole, refuse
+from countveil.distributions._checks import FloatArray, check_positive, check_whole
+from countveil.noise.reading import refuse
 from countveil.distributions._law import Law
 from countveil.kernels.bessel import sample_bessel
 from countveil.kernels.compiled import elementwise, kernel

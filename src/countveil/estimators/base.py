@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
-from countveil.data.observations import Observations, PrivatizedCounts, observations_of
+from countveil.data.accepted import observations_of
+from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.stated_level import contradiction_of
 from countveil.engines.opening import check_engine, opened
@@ -218,8 +219,9 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             theta, phi = self.model_.matrices(found.means)
             rows = theta[: first.shape[0]]
             parameters = tuple(values[0, 0] for values in found.draws.parameters)  # the same in all draws
-            share = signal_share(first, rows, phi, self.model_.likelihood, parameters)
-            facts |= kept_share(share)
+            if first.noise.counts_positive:
+                share = signal_share(first, rows, phi, self.model_.likelihood, parameters)
+                facts |= kept_share(share)
         facts |= kept_contradiction(contradiction)
         layout = self._layout(self.model_.spec)
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
@@ -329,7 +331,9 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     def _starves(self) -> bool:
         """Whether an optimiser's fit leaves out too many of the positive reports, or of the counts."""
         reports, totals = share_kept(self.posterior), self.totals()
-        return reports is not None and (reports.too_small or (totals is not None and totals.share.too_small))
+        optimised = "optimisation" in self.posterior.children
+        few = reports is not None and reports.too_small
+        return few or (optimised and totals is not None and totals.share.too_small)
 
     def _warn_if_unsound(self) -> None:
         found = self.diagnostics()

@@ -54,6 +54,5 @@ def in_words(noise: Noise, level: np.ndarray, kind: str, simulated: bool) -> str
     """The noise of the data in words."""
     if kind in NOT_PRIVATE:
         return NOT_PRIVATE[kind]
-    low, high = float(level.min()), float(level.max())
-    said = f"{noise.level} {low:.4g}" if low == high else f"{noise.level} from {low:.4g} to {high:.4g}"
+    said = noise.in_words(level)
     return f"{said}, simulated: protects nobody" if simulated else said

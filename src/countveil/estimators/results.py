@@ -105,7 +105,7 @@ class Results(ChoosesSize, HasSupport, Predicts):
                 METHODS[tree.attrs["method"]].starved,
                 bool(found.attrs["converged"]),
                 found.sizes["iteration"],
-                share_kept(tree) or Share(np.nan, np.nan),
+                share_kept(tree),
                 None if totals is None else totals.share,
             )
         sampled = diagnose(posteriors.label_free(*self._fitted()), self.weights_)

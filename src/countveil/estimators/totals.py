@@ -11,7 +11,6 @@ from countveil.inference.methods import METHODS
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, NegativeBinomial
 from countveil.likelihoods.protocol import in_counts
-from countveil.noise import TWO_SIDED_GEOMETRIC
 
 DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
@@ -30,7 +29,10 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
         masked = np.einsum("ek,ek->", theta[row], phi[column])
         values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
     lower, upper = (None, None) if fit.why_no_intervals else map(float, np.quantile(values, INTERVAL))
-    return Totals(facts_of(data).total_count, error_of(data), float(np.mean(values)), lower, upper)
+    reported, error = np.nan, np.nan  # where the reports alone do not say it
+    if data.noise.unbiased:
+        reported, error = facts_of(data).total_count, error_of(data)
+    return Totals(reported, error, float(np.mean(values)), lower, upper)
 
 
 def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
@@ -43,15 +45,13 @@ def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
 
 def error_of(data: Observations) -> float:
     """The standard error of the reports' total, given the true counts (12.5)."""
-    unseen = 0.5 if data.noise is TWO_SIDED_GEOMETRIC else 1.0
-    stored = 0.0
+    noise, stored = data.noise, 0.0
     for run in runs_of(data):
         block = data.block(run)
         levels = block.level_e if data.stores_all else np.repeat(block.level_d, np.diff(block.indptr))
-        shares = np.where(block.reports > 0, 1.0, np.where(block.reports == MASKED, 0.0, unseen))
-        stored += float((shares * data.noise.standard_deviation(levels) ** 2).sum())
+        stored += float((noise.variance(block.reports, levels) * (block.reports != MASKED)).sum())
     others = data.shape[1] - np.diff(data.indptr)
-    rest = (others * unseen * data.noise.standard_deviation(data.level_d) ** 2).sum()
+    rest = (others * noise.variance(np.zeros(data.shape[0], np.int64), data.level_d)).sum()
     return float(np.sqrt(stored + rest))
 
 

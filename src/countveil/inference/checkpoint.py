@@ -38,6 +38,9 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
         "prior_scale_v",
     ):
         digest.update(f"{name} {printed(getattr(observations, name))}".encode())
+    for part in observations.noise.kernel:
+        if isinstance(part, np.ndarray):
+            digest.update(f"kernel {printed(part)}".encode())
     return digest.hexdigest()
 
 

@@ -56,7 +56,7 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sum of the true counts of all cells that were seen, as the reports and the fit have it."""
 
-    reported: float  # an unbiased estimate from the reports alone
+    reported: float  # an unbiased estimate from the reports alone; NaN where there is none
     error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
     fitted: float  # expected by the fit
     lower: float | None  # of its 90% interval; None where intervals are not calibrated
@@ -77,7 +77,7 @@ class Totals(NamedTuple):
     @property
     def share(self) -> Share:
         """The fit's total over that of the reports; of nothing where that is within its error of zero."""
-        if self.reported <= ERRORS * self.error:
+        if not self.reported > ERRORS * self.error:
             return Share(np.nan, np.nan)
         return Share(self.fitted / self.reported, self.error / self.reported)
 
@@ -88,9 +88,12 @@ class Totals(NamedTuple):
             if self.lower is None
             else f" (90% interval {number(self.lower)} to {number(self.upper or 0.0)})"
         )
+        fitted = f"{number(self.fitted)} by this fit{interval}"
+        if np.isnan(self.reported):
+            return f"{fitted}; the reports alone, without a model, give no unbiased estimate"
         return (
-            f"{number(self.fitted)} by this fit{interval}; {number(self.reported)} by the reports alone, without a "
-            f"model (standard error {number(self.error)})"
+            f"{fitted}; {number(self.reported)} by the reports alone, without a model "
+            f"(standard error {number(self.error)})"
         )
 
 
@@ -275,18 +278,19 @@ def signal_share(
 
 
 def diagnose_optimiser(
-    starved: str, converged: bool, iterations: int, reports: Share, total: Share | None = None
+    starved: str, converged: bool, iterations: int, reports: Share | None, total: Share | None = None
 ) -> Diagnostics:
     """Diagnose an optimiser's fit by how it ended, by its ``signal_share``, and by its share of the reports' total.
 
-    ``starved`` is its method's advice for a fit that explains too little.
+    ``starved`` is its method's advice for a fit that explains too little. ``reports`` is None where reports are not
+    positive or else.
     """
     total = Share(np.nan, np.nan) if total is None else total
     row = {
         "converged": [converged],
         "iterations": [iterations],
-        "signal_share": [reports.value],
-        "signal_error": [reports.error],
+        "signal_share": [np.nan if reports is None else reports.value],
+        "signal_error": [np.nan if reports is None else reports.error],
         "total_share": [total.value],
         "total_error": [total.error],
     }
@@ -295,15 +299,15 @@ def diagnose_optimiser(
 
 
 def verdict_of_optimiser(
-    starved: str, converged: bool, iterations: int, reports: Share, total: Share
+    starved: str, converged: bool, iterations: int, reports: Share | None, total: Share
 ) -> tuple[str, State]:
     """One or two plain sentences on an optimiser's fit, and its state."""
     steps = "1 iteration" if iterations == 1 else f"{iterations} iterations"
     ending = f"{'Converged' if converged else 'Stopped'} after {steps}"
-    if not np.isfinite(reports.value):
+    if reports is not None and not np.isfinite(reports.value):
         said = f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
         return said, State.UNTRUSTED
-    if reports.too_small:
+    if reports is not None and reports.too_small:
         said = (
             f"Not to be trusted: the fit expects only {reports.value:.0%} (standard error {reports.error:.0%}) of the "
             f"positive reports that noise does not explain. {starved}"
@@ -315,6 +319,10 @@ def verdict_of_optimiser(
             "of the true counts that the reports add up to."
         )
         return said, State.UNTRUSTED
-    both = f"the fit explains the positive reports, expected over observed {reports}"
-    said = f"{ending}; {both}{f', and their sum, {total}' if np.isfinite(total.value) else ''}."
+    summed = np.isfinite(total.value)
+    if reports is None:
+        said = f"{ending}{f'; the fit explains the sum of the reports, expected over observed {total}' if summed else ''}."
+    else:
+        both = f"the fit explains the positive reports, expected over observed {reports}"
+        said = f"{ending}; {both}{f', and their sum, {total}' if summed else ''}."
     return said, State.PRINTABLE if converged else State.UNCHECKED

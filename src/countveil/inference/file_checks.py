@@ -205,7 +205,7 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
     converged = found.attrs["converged"]
     if not isinstance(converged, int | float | np.integer | np.floating):
         raise ValueError(f"must state converged as a number, got {type(converged).__name__}")
-    if "signal_share" not in tree.attrs:
+    if noise_of(tree)[0].counts_positive and "signal_share" not in tree.attrs:
         raise ValueError("must state signal_share, got none")
     if "iteration" not in found.sizes:
         raise ValueError("must hold the objective of each iteration, got none")

@@ -199,7 +199,7 @@ def laws_of_counts(
     Averages over all draws, of which ``draws`` starts anew. Cells whose laws are about equally long come together, so
     that memory is bounded: no array has an axis for draws.
     """
-    lengths = np.maximum(2 * cells.reports, FEWEST_COUNTS)
+    lengths = np.maximum(2 * given.near(cells), FEWEST_COUNTS)
     waiting = 2 ** np.ceil(np.log2(lengths)).astype(np.int64)
     while (waiting > 0).any():
         size = int(waiting[waiting > 0].min())

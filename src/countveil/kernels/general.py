@@ -54,6 +54,11 @@ def most_count(noise, report, level):
     raise NotImplementedError
 
 
+def near_count(noise, report, level):
+    """A count of about the size that goes with a stored report; by default the report."""
+    raise NotImplementedError
+
+
 def kernel_ratio(noise, level):
     """P(a report that is not stored | count 1) over P(the same | count 0)."""
     raise NotImplementedError
@@ -97,6 +102,12 @@ def expected_parts(likelihood, count, rate):
 def parts_exposure(likelihood, ratio):
     """The exposure of a cell whose report is not stored, given its ``kernel_ratio``."""
     raise NotImplementedError
+
+
+@by_default(near_count)
+def same_count(noise, report, level):
+    """The report."""
+    return report
 
 
 @by_default(likelihood_at)

@@ -184,7 +184,8 @@ def pulls(noise, report, level, own_level, hidden):
     """(T's positive part, its negative part beyond bias_d) of one stored entry; a masked one subtracts ``hidden``."""
     if report == MASKED:
         return 0.0, -hidden
-    return debiased(noise, report, level), bias(noise, level) if own_level else 0.0
+    value = debiased(noise, report, level)
+    return max(value, 0.0), max(-value, 0.0) + (bias(noise, level) if own_level else 0.0)
 
 
 @kernel

@@ -14,6 +14,7 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import law_at, provides, report_score, unseen_score
+from countveil.kernels.windows import WindowLaw, draw_count
 from countveil.likelihoods.laws import general_law, law_of
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
@@ -51,13 +52,28 @@ class CountsGivenReports(NamedTuple):
         draw_cells(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, rng, counts)
         return counts
 
+    def near(self, cells: Cells) -> np.ndarray:
+        """(n,) a count of about the size that goes with each report, or 0 without one."""
+        found = np.zeros(len(cells.rows), dtype=np.int64)
+        fill_near(self.noise.kernel, cells.reports, cells.level, found)
+        return found
+
     def add_laws(self, draw: Draw, cells: Cells, total: np.ndarray, cut: np.ndarray) -> None:
         """Add P(count = y | report), y = 0 to Y - 1, to ``total`` (n, Y), and set ``cut`` (n,) where Y is too small."""
         (theta, phi), parameters = draw
         add_laws(general_law(self.noise, self.likelihood, parameters), theta, phi, *cells, total, cut)
 
     def add_report_probabilities(self, draw: Draw, cells: Cells, below: np.ndarray, at: np.ndarray) -> None:
-        """Add P(max(report, 0) < the cell's) to ``below`` (n,), and P(max(report, 0) = the cell's) to ``at`` (n,)."""
+        """Add P(max(report, 0) < the cell's) to ``below`` (n,), and P(max(report, 0) = the cell's) to ``at`` (n,).
+
+        Raises:
+            ValueError: reports that are no numbers in an order, as suppressed ones.
+        """
+        if not self.noise.counts_positive:
+            raise ValueError(
+                "reports must be numbers of which those at or below zero say the same, got others: "
+                f"{self.noise.in_words(cells.level):.200}"
+            )
         (theta, phi), parameters = draw
         add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, below, at)
 
@@ -80,6 +96,12 @@ def draw_negative_binomial(law: Any, report: Any, rate: Any, level: Any, rng: An
     return negative_binomial.draw_count(report, s, law.likelihood.p, level, rng)
 
 
+@provides(draw_given, WindowLaw)
+def draw_in_window(law: Any, report: Any, rate: Any, level: Any, rng: Any) -> Any:
+    """As the sampler draws it."""
+    return draw_count(law, report, rate, rng)
+
+
 @provides(draw_given, general.GeneralLaw)
 def draw_generally(law: Any, report: Any, rate: Any, level: Any, rng: Any) -> Any:
     """By inversion."""
@@ -98,6 +120,14 @@ def draw_generally(law: Any, report: Any, rate: Any, level: Any, rng: Any) -> An
         if left < 0.0:
             break
     return drawn
+
+
+@kernel
+def fill_near(noise: Any, report_i: Any, level_i: Any, count_i: Any) -> None:
+    """count_i = a count near report_i, in place."""
+    for i in range(count_i.size):
+        if report_i[i] > 0:
+            count_i[i] = general.near_count(noise, report_i[i], level_i[i])
 
 
 @kernel
@@ -138,7 +168,7 @@ def add_laws(
     weight_y = np.zeros(total_iy.shape[1])
     for i in range(total_iy.shape[0]):
         d, v = row_i[i], column_i[i]
-        if cut_i[i] or report_i[i] >= weight_y.size:
+        if cut_i[i] or general.near_count(law.noise, report_i[i], level_i[i]) >= weight_y.size:
             cut_i[i] = True
         elif report_i[i] >= 0 and level_i[i] <= 0.0:
             total_iy[i, report_i[i]] += 1.0
@@ -207,7 +237,8 @@ def fill_weights(law: Any, report: Any, rate: Any, level: Any, weight_y: Any) ->
             general.least_count(law.noise, report, level),
             general.most_count(law.noise, report, level),
         )
-        start = max(report, least) if most < 0 else most
+        start = max(general.near_count(law.noise, report, level), least)
+        start = start if most < 0 else min(start, most)
     top, y = -math.inf, start
     while True:
         if y >= weight_y.size:

@@ -12,9 +12,11 @@ from countveil.kernels.entries import Entries
 from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
 from countveil.kernels.tiles import fill_weights
+from countveil.kernels.windows import WindowLaw
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
+from countveil.noise.report_kernels import ReportKernels
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
@@ -22,15 +24,17 @@ CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("two-sided geometric", "poisson"): lambda counts: TwoSidedGeometricPoisson(counts.parameters),
     ("two-sided geometric", "negative-binomial"): TwoSidedGeometricNegativeBinomial,
 }
-"""The pairs with closed forms, and their laws given a likelihood's ``counts``. Other pairs use ``GeneralLaw``."""
+"""The pairs with closed forms, and their laws given a likelihood's ``counts``. Of others, those with ``ReportKernels`` have a ``WindowLaw``, and
+the rest a ``GeneralLaw``."""
 
 
 def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
     """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own."""
+    general = general_law(noise, likelihood, parameters)
+    if isinstance(noise.kernel, ReportKernels):
+        return WindowLaw(*general)
     closed = CLOSED.get((noise.mechanism, likelihood.name))
-    if closed is None:
-        return general_law(noise, likelihood, parameters)
-    law: tuple[Any, ...] = closed(general_law(noise, likelihood, parameters).likelihood)
+    law: tuple[Any, ...] = general if closed is None else closed(general.likelihood)
     return law
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import betainc, betaln, expit, logit
 
-from countveil.kernels import general
+from countveil.kernels import general, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import provides
@@ -309,6 +309,24 @@ def draw_parts(likelihood: Any, count: Any, rate: Any, rng: Any) -> Any:
 def expected_parts(likelihood: Any, count: Any, rate: Any) -> Any:
     """The mean number of bursts (13.4)."""
     return expected_bursts(count, rate / likelihood.q)
+
+
+@provides(windows.mass_ratio, NegativeBinomialCell)
+def mass_ratio(likelihood: Any, count: Any, rate: Any) -> Any:
+    """p (s + count) / (count + 1)."""
+    return likelihood.p * (rate / likelihood.q + count) / (count + 1.0)
+
+
+@provides(windows.mode_of_counts, NegativeBinomialCell)
+def mode_of_counts(likelihood: Any, rate: Any) -> Any:
+    """(s - 1) p / (1 - p), rounded down, or 0."""
+    return np.floor(max(rate / likelihood.q - 1.0, 0.0) * likelihood.p / (1.0 - likelihood.p))
+
+
+@provides(windows.has_one_mode, NegativeBinomialCell)
+def has_one_mode(likelihood: Any, rate: Any) -> Any:
+    """Where s is at least 1."""
+    return rate >= likelihood.q
 
 
 @provides(general.parts_exposure, NegativeBinomialCell)

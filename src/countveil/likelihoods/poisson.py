@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.kernels import general
+from countveil.kernels import general, windows
 from countveil.kernels.law import provides
 from countveil.kernels.poisson import poisson_logpmf
 from countveil.likelihoods.protocol import Parameters, Unseen
@@ -99,6 +99,24 @@ def add_to_tally(likelihood: Any, row: Any, column: Any, count: Any, parts: Any,
 def expected_parts(likelihood: Any, count: Any, rate: Any) -> Any:
     """All units."""
     return float(count)
+
+
+@provides(windows.mass_ratio, PoissonCounts)
+def mass_ratio(likelihood: Any, count: Any, rate: Any) -> Any:
+    """rate / (count + 1)."""
+    return rate / (count + 1.0)
+
+
+@provides(windows.mode_of_counts, PoissonCounts)
+def mode_of_counts(likelihood: Any, rate: Any) -> Any:
+    """The rate, rounded down."""
+    return np.floor(rate)
+
+
+@provides(windows.has_one_mode, PoissonCounts)
+def has_one_mode(likelihood: Any, rate: Any) -> Any:
+    """Always."""
+    return True
 
 
 @provides(general.parts_exposure, PoissonCounts)

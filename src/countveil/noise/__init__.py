@@ -1,5 +1,6 @@
 """What a report says about its count: one module or package per mechanism, and a line in this table."""
 
+from countveil.noise.any_mechanism import AnyMechanismNoise
 from countveil.noise.protocol import Noise
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 
@@ -8,11 +9,13 @@ NOISES: dict[str, Noise] = {noise.mechanism: noise for noise in (TwoSidedGeometr
 
 
 def noise_called(mechanism: str) -> Noise:
-    """The noise of a mechanism, by its name.
+    """The noise of a mechanism by its name, or that of all mechanisms that a text states in JSON.
 
     Raises:
         ValueError: an unknown mechanism.
     """
+    if mechanism.startswith("["):
+        return AnyMechanismNoise.stated(mechanism)
     if mechanism not in NOISES:
         raise ValueError(f"mechanism must be one of {sorted(NOISES)}, got {mechanism!r:.60}")
     return NOISES[mechanism]

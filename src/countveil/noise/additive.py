@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, xlogy
 
 from countveil.kernels.skellam import skellam_logcdf, skellam_logpmf
+from countveil.noise.report_kernels import FLAT, LINEAR, QUADRATIC, TABLE, Pieces, pieces, table_reach
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
 from countveil.noise.two_sided_geometric import formulas
 
@@ -21,6 +22,7 @@ class AdditiveLaw(ReportLaw):
     """report = count + tau, where the law of tau is log-concave and does not depend on the count."""
 
     centre: int = 0  # the mode of tau
+    exact: bool = False  # whether there is no noise at all
 
     @abstractmethod
     def log_mass(self, tau: Floats) -> Floats:
@@ -29,6 +31,11 @@ class AdditiveLaw(ReportLaw):
     @abstractmethod
     def log_cdf(self, tau: Floats) -> Floats:
         """log P(noise <= tau)."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """About the standard deviation of tau."""
 
     @abstractmethod
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -50,6 +57,20 @@ class AdditiveLaw(ReportLaw):
         """The report less the mode of the noise, or 0."""
         return whole_numbers(np.rint(reports) - self.centre)
 
+    def pieces(self, reports: Floats) -> Pieces:
+        """By a table of log P(tau), which all reports share."""
+        reach = table_reach(self.spread)
+        tau = np.arange(self.centre + reach, self.centre - reach - 1, -1, dtype=np.float64)  # the count grows
+        table = self.log_mass(tau)
+        return pieces(
+            TABLE,
+            reports.size,
+            table=table,
+            length=table.size,
+            offset=reports.astype(np.int64) - self.centre - reach,
+            slopes=(table[1] - table[0], table[-1] - table[-2]),
+        )
+
     def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """count + tau."""
         return counts + self.sample(counts.shape, rng)
@@ -69,6 +90,17 @@ class GaussianLaw(AdditiveLaw):
     def log_cdf(self, tau: Floats) -> Floats:
         """log Phi(tau / sigma)."""
         return np.asarray(log_ndtr(tau / self.sigma))
+
+    @property
+    def spread(self) -> float:
+        """sigma."""
+        return self.sigma
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """Quadratic."""
+        return pieces(
+            QUADRATIC, reports.size, value=reports, scale=0.5 / self.sigma**2, constant=-self.log_scale
+        )
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Normal variables."""
@@ -95,6 +127,17 @@ class DiscreteGaussianLaw(AdditiveLaw):
         tails = self._log_tail(np.where(below, -tau, tau + 1.0))
         with np.errstate(divide="ignore"):
             return np.where(below, tails, np.log1p(-np.exp(tails)))
+
+    @property
+    def spread(self) -> float:
+        """sigma."""
+        return self.sigma
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """Quadratic."""
+        return pieces(
+            QUADRATIC, reports.size, value=reports, scale=0.5 / self.sigma**2, constant=-self.log_scale
+        )
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Two-sided geometric candidates, rejected as by Canonne, Kamath and Steinke (2020), algorithm 3."""
@@ -160,6 +203,17 @@ class LaplaceLaw(AdditiveLaw):
             np.log1p(-0.5 * np.exp(-np.maximum(tau, 0.0) / self.scale)),
         )
 
+    @property
+    def spread(self) -> float:
+        """sqrt(2) times the scale."""
+        return math.sqrt(2.0) * self.scale
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """Linear."""
+        return pieces(
+            LINEAR, reports.size, value=reports, scale=1.0 / self.scale, constant=-math.log(2.0 * self.scale)
+        )
+
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Laplace variables."""
         return rng.laplace(0.0, self.scale, shape)
@@ -169,7 +223,7 @@ class GeometricLaw(AdditiveLaw):
     """P(tau) of two-sided geometric noise, tau whole; with alpha = 0 reports are the counts."""
 
     def __init__(self, alpha: float) -> None:
-        self.alpha = alpha
+        self.alpha, self.exact = alpha, alpha == 0.0
 
     def broken(self, reports: Floats) -> Iterator[tuple[str, Flags]]:
         """Without noise reports are counts."""
@@ -190,6 +244,18 @@ class GeometricLaw(AdditiveLaw):
         if self.alpha > 0:
             return super().support(reports)
         return whole_numbers(reports), whole_numbers(reports)
+
+    @property
+    def spread(self) -> float:
+        """sqrt(2 alpha) / (1 - alpha)."""
+        return float(formulas.standard_deviation(self.alpha))
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """Linear; without noise flat, since only the report itself is possible."""
+        if self.alpha == 0.0:
+            return pieces(FLAT, reports.size)
+        constant = float(formulas.log_normaliser(self.alpha))
+        return pieces(LINEAR, reports.size, value=reports, scale=-math.log(self.alpha), constant=constant)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Differences of geometric variables."""
@@ -212,6 +278,11 @@ class SkellamLaw(AdditiveLaw):
         """log P(noise <= tau)."""
         with np.errstate(all="ignore"):
             return np.asarray(skellam_logcdf(tau.astype(np.int64), self.l1, self.l2))
+
+    @property
+    def spread(self) -> float:
+        """sqrt(l1 + l2)."""
+        return math.sqrt(self.l1 + self.l2)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Differences of Poisson variables."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from countveil.noise.report_kernels import FLAT, TABLE, Pieces, pieces
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
 
@@ -19,6 +20,10 @@ class RangeLaw(ReportLaw):
         """0 in the range, minus infinity outside."""
         least, most = self.support(reports)
         return np.where((counts >= least) & (counts <= most), 0.0, -np.inf)
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """Flat."""
+        return pieces(FLAT, reports.size)
 
     def peak(self, reports: Floats) -> Counts:
         """The beginning of the range."""
@@ -62,6 +67,13 @@ class RandomRoundingLaw(ReportLaw):
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """Less than a base away."""
         return whole_numbers(reports - (self.base - 1)), whole_numbers(reports + (self.base - 1))
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """By a table of 1 - |distance| / base, which all reports share."""
+        distance = np.arange(1 - self.base, self.base)
+        table = np.log1p(-np.abs(distance) / self.base)
+        offset = reports.astype(np.int64) + 1 - self.base
+        return pieces(TABLE, reports.size, table=table, length=table.size, offset=offset)
 
     def peak(self, reports: Floats) -> Counts:
         """The report."""

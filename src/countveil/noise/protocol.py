@@ -37,13 +37,23 @@ class Noise(Protocol):
     mechanism without this property has to store every report. All methods are vectorised.
     """
 
-    mechanism: ClassVar[str]  # its name on the owner's side
     level: ClassVar[str]  # the name of its level
     levels_below: ClassVar[float]  # levels lie in [0, levels_below)
+    counts_positive: ClassVar[bool]  # whether a stored report is a number, and positive
+    unbiased: bool  # whether ``kernels.law.unbiased`` has the count for its mean
+
+    @property
+    def mechanism(self) -> str:
+        """What files call it: the mechanism's name on the owner's side, or all mechanisms in JSON."""
+        ...
 
     @property
     def kernel(self) -> tuple[Any, ...]:
         """What compiled loops choose their functions by (see ``kernels.general``)."""
+        ...
+
+    def in_words(self, level: np.ndarray) -> str:
+        """The mechanism and the range of its levels, for people."""
         ...
 
     def level_of(self, mechanism: Mechanism) -> float:
@@ -68,6 +78,10 @@ class Noise(Protocol):
 
     def standard_deviation(self, level: Values) -> Values:
         """The standard deviation of the noise on one count."""
+        ...
+
+    def variance(self, reports: np.ndarray, level: Values) -> np.ndarray:
+        """The variance of ``kernels.law.unbiased`` at these stored numbers (0 where none is), given the counts."""
         ...
 
     def contradiction(self, tally: Tally) -> Contradiction | None:

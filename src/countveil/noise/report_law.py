@@ -1,4 +1,4 @@
-"""The law of a report given its count, for any mechanism: what windows, draws and expectations ask of it."""
+"""The law of a report given its count, for any mechanism: what draws, expectations and models ask of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -7,11 +7,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from countveil.noise.report_kernels import UNBOUNDED, Pieces
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MOST = 2**62
+MOST = UNBOUNDED
 """The largest count that is considered where a report does not bound it."""
 
 
@@ -39,6 +41,10 @@ class ReportLaw(ABC):
     @abstractmethod
     def peak(self, reports: Floats) -> Counts:
         """A count at which P(report | count) is greatest, for kernels that are log-concave."""
+
+    @abstractmethod
+    def pieces(self, reports: Floats) -> Pieces:
+        """The kernels of reports (m,) in the form that compiled loops take."""
 
     @abstractmethod
     def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:

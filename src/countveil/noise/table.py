@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from countveil.noise.report_kernels import TABLE, Pieces, pieces
 from countveil.noise.report_law import Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
 
@@ -32,6 +33,12 @@ class TableLaw(ReportLaw):
         last = len(self.probabilities) - 1
         found = self.probabilities[np.minimum(counts, last), whole_numbers(reports)]
         return log(np.where(counts > last, 0.0, found))
+
+    def pieces(self, reports: Floats) -> Pieces:
+        """By columns of the table."""
+        table, n_counts = log(self.probabilities.T), len(self.probabilities)
+        begin = whole_numbers(reports) * n_counts
+        return pieces(TABLE, reports.size, table=table.ravel(), begin=begin, length=n_counts)
 
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """From the first to the last count that has this report."""

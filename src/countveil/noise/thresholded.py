@@ -1,10 +1,12 @@
 """Reports with noise of which only large ones are published."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from countveil.noise.additive import AdditiveLaw
+from countveil.noise.report_kernels import FLAT, TABLE, Pieces, joined, pieces, table_reach
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
 
 
@@ -27,11 +29,31 @@ class ThresholdedLaw(ReportLaw):
         found[~absent] = self.noise.log_kernel(reports[~absent], counts[~absent])
         return found
 
+    def pieces(self, reports: Floats) -> Pieces:
+        """Those of the noise, and a table of P(absent | count) around the threshold."""
+        if self.noise.exact:
+            return pieces(FLAT, reports.size)
+        absent, reach = np.isnan(reports), table_reach(self.noise.spread)
+        first = max(int(self.above) - self.noise.centre - reach, 0)
+        last = max(int(self.above) - self.noise.centre, 0) + reach
+        table = self.noise.log_cdf(self.above - np.arange(first, last + 1))
+        slopes = (0.0, table[-1] - table[-2])
+        both = joined(
+            [
+                self.noise.pieces(reports[~absent]),
+                pieces(TABLE, int(absent.sum()), table=table, length=table.size, offset=first, slopes=slopes),
+            ]
+        )
+        place = np.empty(reports.size, np.int64)
+        place[~absent], place[absent] = np.split(np.arange(reports.size), [int((~absent).sum())])
+        return both.take(place)
+
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """That of the noise where there is a report, all counts where there is none."""
         least, most = self.noise.support(reports)
         absent = np.isnan(reports)
-        return np.where(absent, 0, least), np.where(absent, MOST, most)
+        hidden = math.floor(self.above) if self.noise.exact else MOST
+        return np.where(absent, 0, least), np.where(absent, hidden, most)
 
     def peak(self, reports: Floats) -> Counts:
         """That of the noise where there is a report, 0 where there is none."""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from countveil.data.observations import Observations, observations_of
+from countveil.data.accepted import observations_of
+from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference.checkpoint import printed
 from countveil.models.portable import model_facts

@@ -12,10 +12,17 @@ from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 class TwoSidedGeometricNoise:
     """What a report with two-sided geometric noise says about its count."""
 
-    mechanism: ClassVar[str] = "two-sided geometric"
+    mechanism: str = "two-sided geometric"
     level: ClassVar[str] = "alpha"
     levels_below: ClassVar[float] = 1.0
+    counts_positive: ClassVar[bool] = True
+    unbiased: bool = True
     kernel: TwoSidedGeometricKernel = TwoSidedGeometricKernel()
+
+    def in_words(self, level: Any) -> str:
+        """alpha, or its range."""
+        low, high = float(level.min()), float(level.max())
+        return f"alpha {low:.4g}" if low == high else f"alpha from {low:.4g} to {high:.4g}"
 
     def level_of(self, mechanism: Any) -> float:
         """alpha."""
@@ -40,6 +47,10 @@ class TwoSidedGeometricNoise:
     def standard_deviation(self, level: Any) -> Any:
         """sqrt(2 alpha) / (1 - alpha)."""
         return formulas.standard_deviation(level)
+
+    def variance(self, reports: Any, level: Any) -> np.ndarray:
+        """2 alpha / (1 - alpha)^2, and half of it where the report is not positive (12.5)."""
+        return np.asarray(np.where(reports > 0, 1.0, 0.5) * self.standard_deviation(level) ** 2)
 
     def contradiction(self, tally: Tally) -> Contradiction | None:
         """By reports at or below zero, or by how many are zero, one and two (``stated_level``)."""

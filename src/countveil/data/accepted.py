@@ -1,0 +1,23 @@
+"""What fits accept as data."""
+
+from typing import Any
+
+from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.data.reports import Reports
+from countveil.noise import NOISES
+from countveil.privacy import Release
+
+
+def observations_of(data: Any) -> Observations:
+    """What inference sees of a ``Release`` or of observations; anything else has no noise level and is refused."""
+    if isinstance(data, Observations):
+        return data
+    if isinstance(data, Release):
+        stated = data.mechanism if isinstance(data.mechanism, tuple) else (data.mechanism,)
+        read_by_level = all(each.name in NOISES for each in stated)
+        return PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
+    raise TypeError(
+        "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
+        "Reports(values, mechanism) for counts protected in another way, or ExactCounts(counts) for true counts; "
+        f"got {type(data).__name__} without an alpha"
+    )

@@ -1,0 +1,342 @@
+"""The law of a report whose kernel is log-concave in the count, or has finitely many counts: windows of counts.
+
+    w(y) = P(y | rate) k(y),   k(y) = P(report | y)                                          (mathematics, section 14)
+
+Sums run over the counts around the mode of w whose weights matter, by the ratio of one weight to the next. Where w falls
+from the least count on before it rises again, as that of bursty counts may, counts from the least on are added. Where few
+counts are expected, a draw is that of an exposure: y from P(y | rate) c^y with c = k(1) / k(0), kept with probability
+k(y) / (k(0) c^y) (14.1).
+
+A noise is a named tuple for whose class the functions of this module are provided, besides ``general.log_kernel``; a
+likelihood provides ``mass_ratio``, ``mode_of_counts`` and ``has_one_mode``, besides those of ``general``.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from countveil.kernels import general, law
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.general import (
+    add_to_tally,
+    draw_parts,
+    expected_parts,
+    likelihood_at,
+    log_kernel,
+    log_mass,
+    parts_exposure,
+)
+from countveil.kernels.law import law_at, provides
+
+NEGLIGIBLE = 1e-18  # weights below this, over the largest, are left out of draws
+TINY = 1e-28  # and of sums, since an expectation may be as small as the rate
+BESIDE = 2  # counts on either side of the mode, which decide the expectation where the rate is tiny
+FEW = 1.0  # draws of fewer counts than this are by rejection: at least 73% are kept
+STEEP = 700.0  # the log of a ratio of weights is cut here, so that it is a float
+LONGEST = 10_000  # terms of an inversion, which ends long before: a guard against rates that are no numbers
+NO_TARGET = math.inf
+
+
+class WindowLaw(NamedTuple):
+    """A noise and a likelihood, named tuples for whose classes the functions of this module are provided."""
+
+    noise: Any
+    likelihood: Any
+
+
+def least_and_most(noise, report):
+    """The least and the greatest count that can have this report."""
+    raise NotImplementedError
+
+
+def peak_of_kernel(noise, report):
+    """A count at which the kernel is greatest."""
+    raise NotImplementedError
+
+
+def is_log_concave(noise, report):
+    """Whether the kernel is log-concave; otherwise all counts that can have the report are added up."""
+    raise NotImplementedError
+
+
+def first_ratio(noise, report):
+    """c = k(1) / k(0), no number where k(0) is 0."""
+    raise NotImplementedError
+
+
+def log_step(noise, report, count):
+    """log k(count + 1) / k(count), without a difference of large numbers."""
+    raise NotImplementedError
+
+
+def mass_ratio(likelihood, count, rate):
+    """P(count + 1 | rate) / P(count | rate)."""
+    raise NotImplementedError
+
+
+def mode_of_counts(likelihood, rate):
+    """The most probable count without a report, as a float."""
+    raise NotImplementedError
+
+
+def has_one_mode(likelihood, rate):
+    """Whether P(count | rate) is log-concave in the count."""
+    raise NotImplementedError
+
+
+class Window(NamedTuple):
+    """Where the sums over a cell's counts begin: at the mode, and at the least count where that has another mode."""
+
+    least: int
+    most: int
+    top: int
+    at_top: float  # weight there, over the largest of both
+    at_least: float
+    log_largest: float
+
+
+@subroutine
+def log_weight(law, report, count, rate):
+    """log w(count)."""
+    return log_mass(law.likelihood, count, rate) + log_kernel(law.noise, report, count, 1.0)
+
+
+@subroutine
+def step_up(law, report, count, rate):
+    """w(count + 1) / w(count)."""
+    return mass_ratio(law.likelihood, count, rate) * math.exp(min(log_step(law.noise, report, count), STEEP))
+
+
+@subroutine
+def window_of(law, report, rate, scored):
+    """The window; ``log_largest`` is computed where it is needed, and 0 otherwise."""
+    least, most = least_and_most(law.noise, report)
+    peak = min(max(peak_of_kernel(law.noise, report), least), most)
+    if not has_one_mode(law.likelihood, rate):
+        top = peak
+        while top > least and step_up(law, report, top - 1, rate) < 1.0:
+            top -= 1
+        above = log_weight(law, report, top, rate)
+        if top == least:
+            return Window(least, most, top, 1.0, 0.0, above)
+        below = log_weight(law, report, least, rate)
+        largest = max(above, below)
+        return Window(least, most, top, math.exp(above - largest), math.exp(below - largest), largest)
+    likely = mode_of_counts(law.likelihood, rate)
+    mode = most if likely > most else max(int(likely), least)
+    low, high = min(mode, peak), max(mode, peak)
+    while low < high:
+        middle = low + (high - low) // 2
+        if step_up(law, report, middle, rate) > 1.0:
+            low = middle + 1
+        else:
+            high = middle
+    return Window(least, most, low, 1.0, 0.0, log_weight(law, report, low, rate) if scored else 0.0)
+
+
+@subroutine
+def walk(law, report, rate, window, target):
+    """(a count, the sum of weights): the count at which the sum passes ``target``; the sum of all if none does."""
+    total, weight, y = 0.0, window.at_top, window.top
+    while weight > NEGLIGIBLE:
+        total += weight
+        if total >= target:
+            return y, total
+        if y == window.most:
+            break
+        weight *= step_up(law, report, y, rate)
+        y += 1
+    weight, y = window.at_top, window.top
+    while y > window.least:
+        weight /= step_up(law, report, y - 1, rate)
+        if not weight > NEGLIGIBLE:
+            break
+        y -= 1
+        total += weight
+        if total >= target:
+            return y, total
+    weight, up = window.at_least, window.least
+    while up < y and weight > NEGLIGIBLE:
+        total += weight
+        if total >= target:
+            return up, total
+        weight *= step_up(law, report, up, rate)
+        up += 1
+    return window.top if window.at_top > 0.5 else window.least, total
+
+
+@subroutine
+def moments(law, report, rate):
+    """(log P(report | rate), E[count], E[parts]) given a report."""
+    if not is_log_concave(law.noise, report):
+        return moments_of_all(law, report, rate)
+    window = window_of(law, report, rate, True)
+    weight, y = window.at_top, window.top
+    total = counts = parts = 0.0
+    while weight > TINY or y <= window.top + BESIDE:
+        total += weight
+        counts += weight * y
+        parts += weight * expected_parts(law.likelihood, y, rate)
+        if y == window.most:
+            break
+        weight *= step_up(law, report, y, rate)
+        y += 1
+    weight, y = window.at_top, window.top
+    while y > window.least:
+        weight /= step_up(law, report, y - 1, rate)
+        if not weight > TINY and y <= window.top - BESIDE:
+            break
+        y -= 1
+        total += weight
+        counts += weight * y
+        parts += weight * expected_parts(law.likelihood, y, rate)
+    weight, up = window.at_least, window.least
+    while up < y and weight > TINY:
+        total += weight
+        counts += weight * up
+        parts += weight * expected_parts(law.likelihood, up, rate)
+        weight *= step_up(law, report, up, rate)
+        up += 1
+    return window.log_largest + math.log(total), counts / total, parts / total
+
+
+@subroutine
+def moments_of_all(law, report, rate):
+    """The same, over all counts that can have the report."""
+    least, most = least_and_most(law.noise, report)
+    largest = -math.inf
+    for y in range(least, most + 1):
+        largest = max(largest, log_weight(law, report, y, rate))
+    total = counts = parts = 0.0
+    for y in range(least, most + 1):
+        weight = math.exp(log_weight(law, report, y, rate) - largest)
+        total += weight
+        counts += weight * y
+        parts += weight * expected_parts(law.likelihood, y, rate)
+    return largest + math.log(total), counts / total, parts / total
+
+
+@subroutine
+def draw_of_all(law, report, rate, rng):
+    """A draw of the count, from all counts that can have the report."""
+    least, most = least_and_most(law.noise, report)
+    largest = -math.inf
+    for y in range(least, most + 1):
+        largest = max(largest, log_weight(law, report, y, rate))
+    total = 0.0
+    for y in range(least, most + 1):
+        total += math.exp(log_weight(law, report, y, rate) - largest)
+    left, drawn = rng.random() * total, least
+    for y in range(least, most + 1):
+        weight = math.exp(log_weight(law, report, y, rate) - largest)
+        if weight > 0.0:
+            drawn = y  # the last possible one, in case rounding leaves something beyond it
+        left -= weight
+        if left < 0.0:
+            break
+    return drawn
+
+
+@subroutine
+def draw_few(law, report, rate, most, ratio, expected, rng):
+    """A draw of the count, up to ``most``, by rejection (14.1); proposals have ``expected`` parts."""
+    at_zero = log_kernel(law.noise, report, 0, 1.0)
+    while True:
+        left, weight, y = rng.random(), math.exp(-expected), 0
+        while left >= weight and y < LONGEST:
+            left -= weight
+            weight *= ratio * mass_ratio(law.likelihood, y, rate)
+            y += 1
+        if y > most:
+            continue
+        if y < 2:
+            return y
+        kept = log_kernel(law.noise, report, y, 1.0) - at_zero - y * math.log(ratio)
+        if math.log(1.0 - rng.random()) <= kept:
+            return y
+
+
+@subroutine
+def draw_count(law, report, rate, rng):
+    """An exact draw of the count given a stored report."""
+    rate = rate if rate > SMALLEST else SMALLEST
+    least, most = least_and_most(law.noise, report)
+    if least == most:
+        return least
+    if not is_log_concave(law.noise, report):
+        return draw_of_all(law, report, rate, rng)
+    ratio = first_ratio(law.noise, report)
+    if ratio <= 0.0:  # 1 is impossible, and so is all beyond
+        return least
+    expected = (1.0 - parts_exposure(law.likelihood, ratio)) * rate
+    if 0.0 <= expected <= FEW:  # no number, or below 0, where proposals would have no law
+        return draw_few(law, report, rate, most, ratio, expected, rng)
+    window = window_of(law, report, rate, False)
+    _, total = walk(law, report, rate, window, NO_TARGET)
+    drawn, _ = walk(law, report, rate, window, rng.random() * total)
+    return drawn
+
+
+@provides(law.law_at, WindowLaw)
+def window_law_at(law, row, column):
+    """The same noise, and the likelihood of the cell."""
+    return WindowLaw(law.noise, likelihood_at(law.likelihood, row, column))
+
+
+@provides(law.baseline, WindowLaw)
+def window_baseline(law, base, weight_lv, place_d, row, column):
+    """The likelihood's."""
+    return general.baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
+
+
+@provides(law.draw_counts, WindowLaw)
+def draw_counts(law, row, n, batch, tally, source, rng):
+    """Entry by entry."""
+    column_i, report_i, rate_i, _, count_i, _ = batch
+    for i in range(n):
+        cell = law_at(law, row, column_i[i])
+        count = draw_count(cell, int(report_i[i]), rate_i[i], rng)
+        count_i[i] = draw_parts(cell.likelihood, count, rate_i[i], rng)
+        if tally.size > 0:
+            add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
+
+
+@provides(law.expect_counts, WindowLaw)
+def expect_counts(law, row, n, batch):
+    """Entry by entry."""
+    column_i, report_i, rate_i, _, ratio_i, _ = batch
+    bound = 0.0
+    for i in range(n):
+        rate_i[i] = max(rate_i[i], SMALLEST)
+        score, _, parts = moments(law_at(law, row, column_i[i]), int(report_i[i]), rate_i[i])
+        ratio_i[i] = parts / rate_i[i]
+        bound += score + rate_i[i]
+    return bound
+
+
+@provides(law.expected_ratio, WindowLaw)
+def expected_ratio(law, report, rate, level):
+    """The expected parts over the rate."""
+    rate = rate if rate > SMALLEST else SMALLEST
+    return moments(law, report, rate)[2] / rate
+
+
+@provides(law.expect_both, WindowLaw)
+def expect_both(law, report, rate, level):
+    """Counts and parts."""
+    found = moments(law, report, rate if rate > SMALLEST else SMALLEST)
+    return found[1], found[2]
+
+
+@provides(law.report_score, WindowLaw)
+def report_score(law, report, rate, level):
+    """The log of the sum of all weights."""
+    return moments(law, report, rate if rate > SMALLEST else SMALLEST)[0]
+
+
+for same, as_generally in (
+    (law.unseen_exposure, general.unseen_exposure_generally),
+    (law.unseen_constant, general.unseen_constant_generally),
+    (law.unseen_score, general.unseen_score_generally),
+):
+    provides(same, WindowLaw)(as_generally)

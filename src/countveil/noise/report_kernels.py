@@ -1,0 +1,258 @@
+"""The kernels of all different reports in some data, as tables that compiled loops read.
+
+Reports are numbered: a *code* stands for a report under its mechanism, or for several reports of one count. Code 0 says
+that the count is zero. The kernel of a code is a product of *pieces*, each the kernel of one report,
+
+    log k(y) = constant                              flat: the report only says in which range the count lies
+             = constant - scale |value - y|          linear: two-sided geometric and Laplace noise
+             = constant - scale (value - y)^2        quadratic: Gaussian noise, discrete or not
+             = table[begin + y - offset]             any other, with slopes beyond the ends of its table
+
+within the counts that are possible (mathematics, section 14).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countveil.kernels import general, law, windows
+from countveil.kernels.compiled import kernel, subroutine
+from countveil.kernels.law import provides
+from countveil.kernels.windows import STEEP
+
+FLAT, LINEAR, QUADRATIC, TABLE = range(4)
+LONGEST_TABLE = 2**24
+UNBOUNDED = 2**62
+"""The largest count that is considered where a report does not bound it."""
+
+FIRST, LAST, LEAST, MOST, PEAK, CONCAVE = range(6)  # columns of ``whole_cj``: a code's pieces, counts, and shape
+RATIO, GUESS = range(2)  # of ``real_cj``: k(1) / k(0), and an estimate of the count
+KIND, BEGIN, LENGTH, OFFSET = range(4)  # of ``whole_aj``
+VALUE, SCALE, CONSTANT, LEFT, RIGHT = range(5)  # of ``real_aj``
+
+
+class ReportKernels(NamedTuple):
+    """Codes c, and the pieces a of their kernels; columns are named above."""
+
+    whole_cj: NDArray[np.int64]
+    real_cj: NDArray[np.float64]
+    whole_aj: NDArray[np.int64]
+    real_aj: NDArray[np.float64]
+    table: NDArray[np.float64]
+
+
+class Pieces(NamedTuple):
+    """Pieces of kernels, (A,) each, and the tables that some of them share."""
+
+    whole_aj: NDArray[np.int64]
+    real_aj: NDArray[np.float64]
+    table: NDArray[np.float64]
+
+    def take(self, chosen: NDArray[np.int64]) -> "Pieces":
+        """Some of them, with all tables."""
+        return Pieces(self.whole_aj[chosen], self.real_aj[chosen], self.table)
+
+
+def pieces(
+    kind: int,
+    n: int,
+    *,
+    value: object = 0.0,
+    scale: float = 0.0,
+    constant: float = 0.0,
+    table: NDArray[np.float64] | None = None,
+    begin: object = 0,
+    length: object = 0,
+    offset: object = 0,
+    slopes: tuple[float, float] = (0.0, 0.0),
+) -> Pieces:
+    """n pieces of one kind; what differs among them is an array (n,)."""
+    whole_aj, real_aj = np.zeros((n, 4), np.int64), np.zeros((n, 5))
+    for column, whole in ((KIND, kind), (BEGIN, begin), (LENGTH, length), (OFFSET, offset)):
+        whole_aj[:, column] = whole
+    for column, real in ((VALUE, value), (SCALE, scale), (CONSTANT, constant), (LEFT, slopes[0]), (RIGHT, slopes[1])):
+        real_aj[:, column] = real
+    return Pieces(whole_aj, real_aj, np.empty(0) if table is None else table)
+
+
+def joined(parts: list[Pieces]) -> Pieces:
+    """All pieces, one part after another."""
+    begins = np.cumsum([0, *(part.table.size for part in parts)])
+    whole = [part.whole_aj.copy() for part in parts]
+    for each, begin in zip(whole, begins, strict=False):
+        each[:, BEGIN] += begin
+    return Pieces(
+        np.concatenate(whole),
+        np.concatenate([part.real_aj for part in parts]),
+        np.concatenate([part.table for part in parts]),
+    )
+
+
+@subroutine
+def log_of_piece(kernels, a, y):
+    """log k(y) of one piece."""
+    kind = kernels.whole_aj[a, KIND]
+    if kind == QUADRATIC:
+        gap = kernels.real_aj[a, VALUE] - y
+        return kernels.real_aj[a, CONSTANT] - gap * gap * kernels.real_aj[a, SCALE]
+    if kind == LINEAR:
+        return kernels.real_aj[a, CONSTANT] - abs(kernels.real_aj[a, VALUE] - y) * kernels.real_aj[a, SCALE]
+    if kind == FLAT:
+        return kernels.real_aj[a, CONSTANT]
+    begin, length = kernels.whole_aj[a, BEGIN], kernels.whole_aj[a, LENGTH]
+    at = y - kernels.whole_aj[a, OFFSET]
+    if at < 0:
+        return kernels.table[begin] + at * kernels.real_aj[a, LEFT]
+    if at >= length:
+        return kernels.table[begin + length - 1] + (at - length + 1) * kernels.real_aj[a, RIGHT]
+    return kernels.table[begin + at]
+
+
+@subroutine
+def step_of_piece(kernels, a, y):
+    """log k(y + 1) - log k(y) of one piece."""
+    kind = kernels.whole_aj[a, KIND]
+    if kind == QUADRATIC:
+        return (2.0 * (kernels.real_aj[a, VALUE] - y) - 1.0) * kernels.real_aj[a, SCALE]
+    if kind == LINEAR:
+        gap = kernels.real_aj[a, VALUE] - y  # between 0 and 1 where the value lies between both counts
+        return min(max(2.0 * gap - 1.0, -1.0), 1.0) * kernels.real_aj[a, SCALE]
+    if kind == FLAT:
+        return 0.0
+    return log_of_piece(kernels, a, y + 1) - log_of_piece(kernels, a, y)
+
+
+@provides(general.log_kernel, ReportKernels)
+def log_kernel(noise, report, count, level):
+    """The sum over the code's pieces."""
+    total = 0.0
+    for a in range(noise.whole_cj[report, FIRST], noise.whole_cj[report, LAST]):
+        total += log_of_piece(noise, a, count)
+    return total
+
+
+@provides(windows.log_step, ReportKernels)
+def log_step(noise, report, count):
+    """The sum over the code's pieces."""
+    total = 0.0
+    for a in range(noise.whole_cj[report, FIRST], noise.whole_cj[report, LAST]):
+        total += step_of_piece(noise, a, count)
+    return total
+
+
+@provides(windows.least_and_most, ReportKernels)
+def least_and_most(noise, report):
+    """From the table."""
+    return noise.whole_cj[report, LEAST], noise.whole_cj[report, MOST]
+
+
+@provides(windows.peak_of_kernel, ReportKernels)
+def peak_of_kernel(noise, report):
+    """From the table."""
+    return noise.whole_cj[report, PEAK]
+
+
+@provides(windows.is_log_concave, ReportKernels)
+def is_log_concave(noise, report):
+    """From the table."""
+    return noise.whole_cj[report, CONCAVE] == 1
+
+
+@provides(windows.first_ratio, ReportKernels)
+def first_ratio(noise, report):
+    """From the table."""
+    return noise.real_cj[report, RATIO]
+
+
+@provides(general.least_count, ReportKernels)
+def least_count(noise, report, level):
+    """From the table."""
+    return noise.whole_cj[report, LEAST]
+
+
+@provides(general.most_count, ReportKernels)
+def most_count(noise, report, level):
+    """From the table; -1 without a bound."""
+    most = noise.whole_cj[report, MOST]
+    return -1 if most >= UNBOUNDED else most
+
+
+@provides(general.kernel_ratio, ReportKernels)
+def kernel_ratio(noise, level):
+    """0: a report that is not stored says that the count is zero."""
+    return 0.0
+
+
+@provides(general.log_unseen, ReportKernels)
+def log_unseen(noise, level):
+    """0: a count of zero has that report."""
+    return 0.0
+
+
+@provides(general.near_count, ReportKernels)
+def near_count(noise, report, level):
+    """The peak of the kernel."""
+    return noise.whole_cj[report, PEAK]
+
+
+@provides(law.debiased, ReportKernels)
+def debiased(noise, report, level):
+    """The estimate of the count, which is 0 where that is known to be zero."""
+    return noise.real_cj[report, GUESS]
+
+
+@provides(law.bias, ReportKernels)
+def bias(noise, level):
+    """0."""
+    return 0.0
+
+
+@provides(law.unbiased, ReportKernels)
+def unbiased(noise, report, level):
+    """The estimate of the count."""
+    return noise.real_cj[report, GUESS]
+
+
+@kernel
+def fill_kernels(kernels, code_i, count_i, found_i):
+    """found_i = log P(report | count), minus infinity where that is impossible; in place."""
+    for i in range(code_i.size):
+        c, y = code_i[i], count_i[i]
+        possible = kernels.whole_cj[c, LEAST] <= y <= kernels.whole_cj[c, MOST]
+        found_i[i] = log_kernel(kernels, c, y, 1.0) if possible else -math.inf
+
+
+@kernel
+def fill_peaks(kernels, low_c, high_c):
+    """Fill in every code's peak, which lies between two counts, and k(1) / k(0); in place."""
+    for c in range(low_c.size):
+        least, most = kernels.whole_cj[c, LEAST], kernels.whole_cj[c, MOST]
+        low, high = min(max(low_c[c], least), most), min(max(high_c[c], least), most)
+        while low < high:
+            middle = low + (high - low) // 2
+            if log_step(kernels, c, middle) > 0.0:
+                low = middle + 1
+            else:
+                high = middle
+        kernels.whole_cj[c, PEAK] = low
+        kernels.real_cj[c, RATIO] = math.nan
+        if least == 0:
+            kernels.real_cj[c, RATIO] = math.exp(min(log_step(kernels, c, 0), STEEP)) if most > 0 else 0.0
+
+
+def table_reach(standard_deviation: float) -> int:
+    """How far a table of a kernel reaches on either side: 40 standard deviations, and 4,096 counts.
+
+    Beyond, its log is below -800, and is continued as a line.
+
+    Raises:
+        ValueError: too far to be kept.
+    """
+    reach = math.ceil(40.0 * standard_deviation) + 4096
+    if reach > LONGEST_TABLE:
+        raise ValueError(
+            f"noise must have a standard deviation of at most {LONGEST_TABLE // 40:,} here, got {standard_deviation:.3g}"
+        )
+    return reach
