@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-import countveil as cv
 from countveil.inference import gibbs, scoring
 from countveil.inference.streams import Streams
 from countveil.likelihoods import NegativeBinomial
 from countveil.likelihoods.protocol import parameters_of_rows
-from tests.joint import FALSE_ALARM, SERIAL, rank_p_values, two_sided_geometric
-from tests.likelihoods.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, small_model
+from tests.joint import FALSE_ALARM, SERIAL, rank_p_values
+from tests.likelihoods.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, private, small_model
 
 TUNE, DRAWS, THIN = 60, 15, 6
 
@@ -22,7 +21,7 @@ def quantities(state, observations, model):
     return [p[0], p[-1], p.mean(), rates[0, 1], rates.sum(), rates.max(), score]
 
 
-def ranks(likelihood, level, runs, seed=1):
+def ranks(likelihood, read, runs, seed=1):
     """(runs, quantities) how many of a chain's draws lie below the truth."""
     model, size, found = small_model("topics", likelihood), SPECS["topics"][2], []
     mask = np.zeros(size, dtype=bool)
@@ -34,8 +33,7 @@ def ranks(likelihood, level, runs, seed=1):
         theta, phi = model.matrices(factors)
         own = parameters_of_rows(likelihood, truth.parameters, np.arange(size[0]))
         counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
-        noise = two_sided_geometric(np.broadcast_to(level, size), rng)
-        data = cv.PrivatizedCounts(counts + noise, level, mask)
+        data = read(counts, mask, rng)
         streams, kept = Streams.of_chain(seed + run, 0), []
         state = gibbs.init(data, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
@@ -48,12 +46,12 @@ def ranks(likelihood, level, runs, seed=1):
 
 @pytest.mark.parametrize("dispersion", ["global", "column"])
 def test_true_values_rank_uniformly_among_posterior_draws(dispersion):
-    p = rank_p_values(ranks(NegativeBinomial(dispersion), ROWS[:, None], 48), DRAWS)
+    p = rank_p_values(ranks(NegativeBinomial(dispersion), private(ROWS[:, None]), 48), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_that_bursts_are_no_counts():
     likelihood = Faulty("global")
     likelihood.fault = "counts bursts as units"
-    p = rank_p_values(ranks(likelihood, ROWS[:, None], 32), DRAWS)
+    p = rank_p_values(ranks(likelihood, private(ROWS[:, None]), 32), DRAWS)
     assert p[0] < FALSE_ALARM / p.size

@@ -248,14 +248,24 @@ class Faulty(NegativeBinomial):
 def prior_draw(likelihood, size, rng):
     """Parameters from their prior."""
     start = likelihood.start(size)
-    if len(start) == 1:
-        return (rng.uniform(size=1),)
+    if len(start) < 2:
+        return (rng.uniform(size=1),)[: len(start)]
     mean, concentration = rng.uniform(size=1), rng.gamma(2.0, 1.0 / 0.2, 1)
     p = rng.beta(mean * concentration, (1.0 - mean) * concentration, start[0].shape)
     return np.clip(p, *expit(module.LOGITS)), mean, concentration
 
 
-def joint_scores(likelihood, kind, level, sweeps=2500, seed=7, masked=True):
+def private(level):
+    """How counts are reported and read: with two-sided geometric noise."""
+
+    def read(counts, mask, rng):
+        noise = two_sided_geometric(np.broadcast_to(level, counts.shape), rng)
+        return cv.PrivatizedCounts(counts + noise, level, mask)
+
+    return read
+
+
+def joint_scores(likelihood, kind, read, sweeps=2500, seed=7, masked=True):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]
@@ -268,8 +278,7 @@ def joint_scores(likelihood, kind, level, sweeps=2500, seed=7, masked=True):
         theta, phi = model.matrices(state.factors)
         own = parameters_of_rows(likelihood, state.parameters, np.arange(size[0]))
         counts = likelihood.sample(theta @ phi.T, rng, own)
-        noise = two_sided_geometric(np.broadcast_to(level, size), rng)
-        data = cv.PrivatizedCounts(np.minimum(counts, 10**6) + noise, level, mask)
+        data = read(np.minimum(counts, 10**6), mask, rng)
         state, _ = gibbs.step(state, data, model, streams, SERIAL)
         first, last = state.factors[0], state.factors[-1]
         values = [first.mean(), np.log(first).mean(), last.mean(), np.log(last).mean()]
@@ -285,7 +294,7 @@ def joint_scores(likelihood, kind, level, sweeps=2500, seed=7, masked=True):
 
 def second_moment(likelihood):
     """E[p^2] under the prior: of a beta law with random mean and concentration."""
-    if len(likelihood.start(SIZE)) == 1:
+    if len(likelihood.start(SIZE)) < 2:
         return 1.0 / 3.0
     size = np.random.default_rng(3).gamma(2.0, 1.0 / 0.2, 1_000_000)
     return float(np.mean(1.0 / 3.0 + (1.0 / 6.0) / (size + 1.0)))  # E[m^2] + E[m (1 - m)] / (n + 1)
@@ -303,7 +312,7 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "dispersion", "level"), CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(kind, dispersion, level):
-    z = joint_scores(NegativeBinomial(dispersion), kind, level)
+    z = joint_scores(NegativeBinomial(dispersion), kind, private(level))
     assert z.max() < bound(len(z))
 
 
@@ -318,7 +327,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(kind, dispersion, level):
 def test_faults_do_not(fault, dispersion):
     likelihood = Faulty(dispersion)
     likelihood.fault = fault
-    z = joint_scores(likelihood, "topics", ROWS[:, None])
+    z = joint_scores(likelihood, "topics", private(ROWS[:, None]))
     assert z.max() > bound(len(z))
 
 

@@ -15,7 +15,7 @@ from countveil.data.tables import cells_of_coordinates, cells_of_frame
 from countveil.kernels.compiled import kernel
 from countveil.kernels.windows import WindowLaw, moments
 from countveil.likelihoods.negative_binomial import NegativeBinomialCell
-from countveil.noise.any_mechanism import AnyMechanismNoise, Said, all_said, kernels_of, said_by
+from countveil.noise.any_mechanism import AnyMechanismNoise, Said, all_said, check_possible, kernels_of, said_by
 from countveil.noise.reading import read_reports
 from countveil.noise.report_kernels import GUESS, LEAST, MOST, ReportKernels
 from countveil.privacy import Release
@@ -327,21 +327,23 @@ def coded(layers: list[Numbered], mechanisms: list[Mechanism]) -> tuple[Any, Any
     said, first = all_said([layer.said for layer in layers]), layers[0]
     if len(layers) == 1:
         members = np.arange(first.said.least.size)[:, None]
-        stored = first.number.data if sp.issparse(first.number) else first.number.reshape(-1)
-        codes = np.where(stored == NO_REPORT, NO_REPORT, stored + 1)
+        place = first.number.data if sp.issparse(first.number) else first.number.reshape(-1)
     else:
         begins = np.cumsum([0, *(layer.said.least.size for layer in layers)])
         each = [dense(layer).reshape(-1) for layer in layers]
         both = [np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)]
-        members, codes = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
-        none = (members == NO_REPORT).all(axis=1)
-        codes = np.where(none, NO_REPORT, np.cumsum(~none))[codes.reshape(-1)]
-        members = members[~none]
+        members, place = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
+        place = place.reshape(-1)
+    none = (members == NO_REPORT).all(axis=1)
+    zero = ((said.most[members] == 0) & (members != NO_REPORT)).any(axis=1)
+    kept = ~none & ~zero
+    check_possible(said, members[zero])
+    code = np.where(kept, np.cumsum(kept), np.where(none, NO_REPORT, 0))
+    codes = np.where(place == NO_REPORT, NO_REPORT, code[place])
+    members = members[kept]
     kernels = kernels_of(said, members)
-    zero = kernels.whole_cj[:, MOST] == 0
-    codes = np.where((codes >= 0) & zero[np.maximum(codes, 0)], 0, codes)
     guess(kernels, codes)
-    owner = members.max(axis=1)  # any report of the count
+    owner = members.max(axis=1, initial=NO_REPORT)  # any report of the count
     head = np.zeros(1)
     value = np.concatenate([head, np.concatenate([layer.value for layer in layers])[owner]])
     of = np.concatenate([head, np.concatenate([layer.mechanism for layer in layers])[owner]]).astype(np.int64)

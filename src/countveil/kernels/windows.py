@@ -35,6 +35,9 @@ FEW = 1.0  # draws of fewer counts than this are by rejection: at least 73% are 
 STEEP = 700.0  # the log of a ratio of weights is cut here, so that it is a float
 LONGEST = 10_000  # terms of an inversion, which ends long before: a guard against rates that are no numbers
 NO_TARGET = math.inf
+TRIES = 64  # draws from the likelihood alone, where a report only says that a count is large
+MOST_BELOW = 4096  # counts that are subtracted from the whole
+LEAST_TAIL = 1e-6  # what is left then, so that its digits are right
 
 
 class WindowLaw(NamedTuple):
@@ -69,8 +72,28 @@ def log_step(noise, report, count):
     raise NotImplementedError
 
 
+def is_open(noise, report):
+    """Whether the report only says that the count is at least the least one."""
+    raise NotImplementedError
+
+
+def can_tilt(likelihood, ratio):
+    """Whether P(count) ratio^count has a finite sum."""
+    raise NotImplementedError
+
+
+def draw_unseen(likelihood, rate, rng):
+    """A draw of a count without a report."""
+    raise NotImplementedError
+
+
 def mass_ratio(likelihood, count, rate):
     """P(count + 1 | rate) / P(count | rate)."""
+    raise NotImplementedError
+
+
+def mean_count(likelihood, rate):
+    """The mean of a count without a report."""
     raise NotImplementedError
 
 
@@ -170,6 +193,10 @@ def moments(law, report, rate):
     """(log P(report | rate), E[count], E[parts]) given a report."""
     if not is_log_concave(law.noise, report):
         return moments_of_all(law, report, rate)
+    if is_open(law.noise, report):
+        possible, score, all_counts, all_parts = moments_of_rest(law, report, rate)
+        if possible:
+            return score, all_counts, all_parts
     window = window_of(law, report, rate, True)
     weight, y = window.at_top, window.top
     total = counts = parts = 0.0
@@ -214,6 +241,27 @@ def moments_of_all(law, report, rate):
         counts += weight * y
         parts += weight * expected_parts(law.likelihood, y, rate)
     return largest + math.log(total), counts / total, parts / total
+
+
+@subroutine
+def moments_of_rest(law, report, rate):
+    """(whether it can be done, the same) where all counts from the least on are possible: all, less those below.
+
+    The tail of bursty counts may be very long. Where next to nothing lies in it, the difference would be inexact.
+    """
+    least, _ = least_and_most(law.noise, report)
+    if least > MOST_BELOW:
+        return False, 0.0, 0.0, 0.0
+    total, counts, parts = 1.0, mean_count(law.likelihood, rate), rate
+    for y in range(least):
+        mass = math.exp(log_mass(law.likelihood, y, rate))
+        total -= mass
+        counts -= mass * y
+        parts -= mass * expected_parts(law.likelihood, y, rate)
+    if not total > LEAST_TAIL:
+        return False, 0.0, 0.0, 0.0
+    score = math.log(total) + log_kernel(law.noise, report, least, 1.0)
+    return True, score, counts / total, parts / total
 
 
 @subroutine
@@ -265,12 +313,18 @@ def draw_count(law, report, rate, rng):
         return least
     if not is_log_concave(law.noise, report):
         return draw_of_all(law, report, rate, rng)
+    if is_open(law.noise, report):
+        for _ in range(TRIES):
+            count = draw_unseen(law.likelihood, rate, rng)
+            if count >= least:
+                return count
     ratio = first_ratio(law.noise, report)
     if ratio <= 0.0:  # 1 is impossible, and so is all beyond
         return least
-    expected = (1.0 - parts_exposure(law.likelihood, ratio)) * rate
-    if 0.0 <= expected <= FEW:  # no number, or below 0, where proposals would have no law
-        return draw_few(law, report, rate, most, ratio, expected, rng)
+    if can_tilt(law.likelihood, ratio):
+        expected = (1.0 - parts_exposure(law.likelihood, ratio)) * rate
+        if expected <= FEW:
+            return draw_few(law, report, rate, most, ratio, expected, rng)
     window = window_of(law, report, rate, False)
     _, total = walk(law, report, rate, window, NO_TARGET)
     drawn, _ = walk(law, report, rate, window, rng.random() * total)

@@ -317,6 +317,24 @@ def mass_ratio(likelihood: Any, count: Any, rate: Any) -> Any:
     return likelihood.p * (rate / likelihood.q + count) / (count + 1.0)
 
 
+@provides(windows.mean_count, NegativeBinomialCell)
+def mean_count(likelihood: Any, rate: Any) -> Any:
+    """s p / (1 - p)."""
+    return rate / likelihood.q * likelihood.p / (1.0 - likelihood.p)
+
+
+@provides(windows.can_tilt, NegativeBinomialCell)
+def can_tilt(likelihood: Any, ratio: Any) -> Any:
+    """Where p ratio is below 1."""
+    return likelihood.p * ratio < 1.0 - 1e-9
+
+
+@provides(windows.draw_unseen, NegativeBinomialCell)
+def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
+    """A Poisson count whose mean is gamma distributed."""
+    return rng.poisson(rng.gamma(rate / likelihood.q, likelihood.p / (1.0 - likelihood.p)))
+
+
 @provides(windows.mode_of_counts, NegativeBinomialCell)
 def mode_of_counts(likelihood: Any, rate: Any) -> Any:
     """(s - 1) p / (1 - p), rounded down, or 0."""

@@ -107,6 +107,24 @@ def mass_ratio(likelihood: Any, count: Any, rate: Any) -> Any:
     return rate / (count + 1.0)
 
 
+@provides(windows.mean_count, PoissonCounts)
+def mean_count(likelihood: Any, rate: Any) -> Any:
+    """The rate."""
+    return rate
+
+
+@provides(windows.can_tilt, PoissonCounts)
+def can_tilt(likelihood: Any, ratio: Any) -> Any:
+    """By any ratio that is a number."""
+    return ratio >= 0.0
+
+
+@provides(windows.draw_unseen, PoissonCounts)
+def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
+    """A Poisson count."""
+    return rng.poisson(rate)
+
+
 @provides(windows.mode_of_counts, PoissonCounts)
 def mode_of_counts(likelihood: Any, rate: Any) -> Any:
     """The rate, rounded down."""

@@ -21,6 +21,7 @@ from countveil.noise.report_kernels import (
     LAST,
     LEAST,
     MOST,
+    UNBOUNDED,
     Pieces,
     ReportKernels,
     fill_kernels,
@@ -98,6 +99,7 @@ def kernels_of(said: Said, members: Counts) -> ReportKernels:
     Raises:
         ValueError: reports of one count that no count can have together.
     """
+    check_possible(said, members)
     there = members >= 0
     lengths = there.sum(axis=1)
     members = np.where(there, members, 0)
@@ -111,8 +113,6 @@ def kernels_of(said: Said, members: Counts) -> ReportKernels:
     whole_cj[1:, LEAST] = over(said.least, 0, np.max)
     whole_cj[1:, MOST] = over(said.most, np.iinfo(np.int64).max, np.min)
     whole_cj[1:, CONCAVE] = over(said.concave, True, np.all)
-    if (whole_cj[:, LEAST] > whole_cj[:, MOST]).any():
-        raise ValueError("reports of one count must be possible together, got some that no count can have")
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = np.where(there & ~np.isnan(said.estimate[members]), 1.0, 0.0)
         weights /= np.maximum(said.variance[members], 1e-9)
@@ -124,6 +124,14 @@ def kernels_of(said: Said, members: Counts) -> ReportKernels:
     low, high = (np.concatenate([[0], over(said.peak, at, join)]) for at, join in ((2**62, np.min), (0, np.max)))
     fill_peaks(found, low, high)
     return found
+
+
+def check_possible(said: Said, members: Counts) -> None:
+    """Refuse reports (C, layers) of one count that no count can have together; raises ValueError."""
+    least = np.where(members >= 0, said.least[members], 0).max(axis=1, initial=0)
+    most = np.where(members >= 0, said.most[members], UNBOUNDED).min(axis=1, initial=UNBOUNDED)
+    if (least > most).any():
+        raise ValueError("reports of one count must be possible together, got some that no count can have")
 
 
 class AnyMechanismNoise:

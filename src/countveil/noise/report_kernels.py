@@ -160,6 +160,17 @@ def is_log_concave(noise, report):
     return noise.whole_cj[report, CONCAVE] == 1
 
 
+@provides(windows.is_open, ReportKernels)
+def is_open(noise, report):
+    """Without a bound, and flat in all pieces."""
+    if noise.whole_cj[report, MOST] < UNBOUNDED:
+        return False
+    for a in range(noise.whole_cj[report, FIRST], noise.whole_cj[report, LAST]):
+        if noise.whole_aj[a, KIND] != FLAT:
+            return False
+    return True
+
+
 @provides(windows.first_ratio, ReportKernels)
 def first_ratio(noise, report):
     """From the table."""

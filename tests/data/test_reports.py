@@ -1,0 +1,170 @@
+"""Reports of any mechanism as data: what is stored, in every form that they come in, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+from countveil.data.accepted import observations_of
+from countveil.kernels.entries import MASKED
+from countveil.noise.report_kernels import GUESS, LEAST, MOST
+from tests.data.same import assert_same
+
+m = cv.mechanisms
+NAN = np.nan
+HIDDEN = np.array([[NAN, 0.0, 14.0], [0.0, 25.0, NAN]])
+
+
+def ranges(data):
+    """(D, V, 2) the least and the most count of every cell; -1 where it is masked."""
+    codes = np.zeros(data.shape, dtype=np.int64)
+    codes[data.row_numbers, data.columns] = data.reports
+    found = data.noise.kernel.whole_cj[np.maximum(codes, 0)][..., [LEAST, MOST]]
+    return np.where((codes == MASKED)[..., None], -1, found)
+
+
+def test_two_sided_geometric_reports_are_read_as_ever():
+    reports = np.array([[-1, 3, 0], [2, -4, 7]])
+    assert_same(cv.Reports(reports, m.TwoSidedGeometric(0.4)), cv.PrivatizedCounts(reports, 0.4))
+    fits = [
+        cv.TopicModel(2, draws=5, tune=5, chains=1, seed=1, progress=False).fit(data)
+        for data in (cv.Reports(reports, m.TwoSidedGeometric(0.4)), cv.PrivatizedCounts(reports, 0.4))
+    ]
+    np.testing.assert_array_equal(*(fit.rate().to_numpy() for fit in fits))
+
+
+def test_zeros_are_not_stored_and_suppressed_counts_are_ranges():
+    data = cv.Reports(HIDDEN, m.Suppression(10))
+    np.testing.assert_array_equal(ranges(data), [[[1, 9], [0, 0], [14, 14]], [[0, 0], [25, 25], [1, 9]]])
+    assert data.reports.size == 4
+    assert repr(data) == "Reports(2 x 3, Suppression(10, shows_zero=True))"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x.tolist(),
+        lambda x: pd.DataFrame(x),
+        lambda x: pd.DataFrame(x).astype("Int64"),
+        lambda x: pd.DataFrame(x).astype(object).where(~np.isnan(x), None),
+        lambda x: sp.csr_array(x),
+        lambda x: sp.coo_array(x),
+        lambda x: np.ma.masked_array(x, np.zeros(x.shape, bool)),
+    ],
+    ids=["lists", "frame", "nullable", "None", "CSR", "COO", "masked array"],
+)
+def test_forms_of_values_are_the_same_data(form):
+    assert_same(cv.Reports(form(HIDDEN), m.Suppression(10)), cv.Reports(HIDDEN, m.Suppression(10)))
+
+
+def test_sparse_values_have_the_background_that_is_stated():
+    values = sp.csr_array(np.array([[0, 12, 0], [15, 0, 0]]))
+    dense = values.toarray().astype(float)
+    dense[dense == 0] = NAN
+    found = cv.Reports(values, m.Suppression(10, False), background=NAN)
+    assert_same(found, cv.Reports(dense, m.Suppression(10, False)))
+    with pytest.raises(ValueError, match="reports must be at least 10, or absent"):
+        cv.Reports(values, m.Suppression(10, False))
+
+
+def test_long_tables_and_coordinates_leave_out_what_is_absent():
+    frame = pd.DataFrame({"county": ["b", "a", "a"], "age": ["y", "x", "z"], "deaths": [12, 30, 11]})
+    absent = m.Suppression(10, False)
+    found = cv.Reports.from_frame(frame, ["county", "age"], "deaths", absent)
+    dense = np.array([[30, NAN, 11], [NAN, 12, NAN]])
+    assert_same(found, cv.Reports(dense, absent, labels=[["a", "b"], ["x", "y", "z"]]))
+    again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, (2, 3))
+    assert_same(again, cv.Reports(dense, absent))
+    shown = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), (2, 3))
+    assert_same(shown, cv.Reports(np.array([[30, NAN, NAN], [NAN, 12, NAN]]), m.Suppression(10)))
+
+
+def test_tensors_keep_their_axes_and_labels():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    labels = [list("ab"), list("cde"), list("fghi")]
+    data = cv.Reports(values, m.DiscreteGaussian(2), labels=labels)
+    assert data.mode_shape == (2, 3, 4)
+    assert data.labels == tuple(labels)
+    assert data.noise.value_c[data.reports[5]] == 5.0
+
+
+def test_mechanisms_by_row_and_by_cell():
+    values = np.array([[3, 6], [1, 7]])
+    by_row = cv.Reports(values, [m.RandomRounding(3), m.TopCoding(7)])
+    np.testing.assert_array_equal(ranges(by_row)[:, :, 0], [[1, 4], [1, 7]])
+    cells = np.array([[m.RandomRounding(3), m.TopCoding(6)], [m.TopCoding(6), m.TopCoding(7)]], dtype=object)
+    by_cell = cv.Reports(values, cells)
+    np.testing.assert_array_equal(ranges(by_cell)[:, :, 0], [[1, 6], [1, 7]])
+    frame = pd.DataFrame(values, index=["p", "q"])
+    series = pd.Series([m.RandomRounding(3), m.TopCoding(7)], index=["p", "q"])
+    np.testing.assert_array_equal(ranges(cv.Reports(frame, series)), ranges(by_row))
+    with pytest.raises(ValueError, match="mechanism must have the row labels of reports in their order"):
+        cv.Reports(frame, series[::-1])
+    with pytest.raises(ValueError, match="mechanism must be one, one per row"):
+        cv.Reports(values, [m.TopCoding(9)] * 3)
+
+
+def test_a_second_report_narrows_what_is_known():
+    values, mask = np.array([[3, 6], [0, 9]]), np.array([[False, True], [False, False]])
+    both = cv.Reports(values, m.RandomRounding(3), mask).also(
+        np.array([[4, 5], [0, 10]]), m.TopCoding(10), [[False, False], [False, True]]
+    )
+    np.testing.assert_array_equal(ranges(both), [[[4, 4], [5, 5]], [[0, 0], [7, 11]]])
+    noisy = cv.Reports(values, m.DiscreteGaussian(3)).also(values + 4, m.DiscreteGaussian(1))
+    code = noisy.reports[0]
+    assert noisy.noise.kernel.real_cj[code, GUESS] == pytest.approx((3 / 9 + 7) / (1 / 9 + 1))
+    with pytest.raises(ValueError, match="reports of one count must be possible together"):
+        cv.Reports([[3]], m.RandomRounding(3)).also([[9]], m.RandomRounding(3))
+    with pytest.raises(ValueError, match="also must be called on reports as they were read"):
+        noisy.take(np.array([0])).also(values, m.DiscreteGaussian(1))
+    with pytest.raises(ValueError, match=r"values must have the shape of the first report \(2, 2\)"):
+        noisy.also(values[:1], m.DiscreteGaussian(1))
+
+
+def test_the_order_of_reports_does_not_matter():
+    values = np.array([[3, 6], [0, 9]])
+    one = cv.Reports(values, m.RandomRounding(3)).also(values + 1, m.DiscreteGaussian(2))
+    other = cv.Reports(values + 1, m.DiscreteGaussian(2)).also(values, m.RandomRounding(3))
+    np.testing.assert_array_equal(ranges(one), ranges(other))
+    np.testing.assert_allclose(
+        one.noise.kernel.real_cj[one.reports], other.noise.kernel.real_cj[other.reports]
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "mechanism", "rule"),
+    [
+        ([[1.5]], m.DiscreteGaussian(1), r"reports must be whole numbers, got 1.5 at index \(0, 0\)"),
+        ([[3, 4]], m.RandomRounding(3), r"reports must be multiples of 3, .*got 4.0 at index \(0, 1\)"),
+        ([[NAN]], m.Gaussian(1), "reports must not be missing, because Gaussian gives every count a report"),
+        ([[5]], m.Suppression(10), "reports must be 0, at least 10, or absent"),
+        (np.empty((0, 3)), m.Gaussian(1), "reports must have at least one row and one column"),
+    ],
+)
+def test_reports_that_no_mechanism_made_are_refused(values, mechanism, rule):
+    with pytest.raises(ValueError, match=rule):
+        cv.Reports(values, mechanism)
+
+
+def test_what_is_no_mechanism_is_refused():
+    with pytest.raises(TypeError, match="mechanism must be one of countveil.mechanisms, got float"):
+        cv.Reports([[1]], 0.5)
+
+
+def test_masks_leave_cells_out_whatever_they_hold():
+    mask = np.array([[True, False]])
+    data = cv.Reports(np.array([[7.5, 3.0]]), m.RandomRounding(3), mask)
+    np.testing.assert_array_equal(ranges(data)[..., 0], [[-1, 1]])
+
+
+def test_estimates_suppose_the_spread_of_all_counts():
+    few = cv.Reports(np.array([[NAN] * 40 + [0.0] * 400]), m.Suppression(10))
+    many = cv.Reports(np.array([[NAN] * 40 + [50.0] * 400]), m.Suppression(10))
+    low, high = (max(d.noise.kernel.real_cj[d.reports[:40], GUESS]) for d in (few, many))
+    assert 1.0 < low < 3.0 < high < 6.0
+
+
+def test_observations_are_passed_on():
+    data = cv.Reports(HIDDEN, m.Suppression(10))
+    assert observations_of(data) is data
