@@ -17,13 +17,13 @@ from countveil.distributions._checks import (
 )
 from countveil.kernels.compiled import kernel
 from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.windows import WindowLaw, draw_count, moments
 from countveil.likelihoods.negative_binomial import NegativeBinomialCell
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.noise.any_mechanism import kernels_of, said_by
 from countveil.noise.laws import law_of
 from countveil.noise.reading import read_reports, refuse
-from countveil.noise.report_kernels import ReportKernels
 from countveil.privacy.mechanisms import Elsewhere, Mechanism, TwoSidedGeometric
 
 POISSON = PoissonCounts()

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import countveil as cv
 from countveil.data.accepted import observations_of
 from countveil.kernels.entries import MASKED
-from countveil.noise.report_kernels import GUESS, LEAST, MOST
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from tests.data.same import assert_same
 
 m = cv.mechanisms
@@ -148,7 +148,7 @@ def test_reports_that_no_mechanism_made_are_refused(values, mechanism, rule):
 
 
 def test_what_is_no_mechanism_is_refused():
-    with pytest.raises(TypeError, match="mechanism must be one of countveil.mechanisms, got float"):
+    with pytest.raises(TypeError, match=r"mechanism must be one of countveil\.mechanisms, got float"):
         cv.Reports([[1]], 0.5)
 
 

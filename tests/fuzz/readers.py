@@ -14,8 +14,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from countveil.console import console
-from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.accepted import observations_of
+from countveil.data.io import read_counts, read_vocabulary
 from countveil.privacy import PrivacyLevel, Release, report, study
 from countveil.privacy.report import Report
 from tests.fuzz import mutations as m

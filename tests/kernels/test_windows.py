@@ -9,7 +9,7 @@ import pytest
 from scipy.special import digamma, logsumexp
 
 from countveil import protected_counts
-from countveil.noise.report_kernels import RATIO
+from countveil.kernels.report_kernels import RATIO
 from tests import reference
 from tests.noise.codes import kernels_of_reports
 from tests.noise.laws import CASES, log_mass
@@ -66,7 +66,9 @@ def test_proposals_have_the_ratio_of_the_first_two_counts(name):
     ratios = kernels_of_reports(mechanism, reports).real_cj[1:, RATIO]
     for r, ratio in zip(reports, ratios, strict=True):
         zero, one = kernel(r, np.arange(2))
-        assert math.isnan(ratio) if zero == -np.inf else ratio == pytest.approx(math.exp(one - zero), rel=1e-9)
+        assert (
+            math.isnan(ratio) if zero == -np.inf else ratio == pytest.approx(math.exp(one - zero), rel=1e-9)
+        )
 
 
 @pytest.mark.parametrize("p", [None, 0.6], ids=["poisson", "bursty"])

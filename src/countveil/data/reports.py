@@ -1,4 +1,4 @@
-"""Reports of true counts under any mechanism, as they were published: noisy, rounded, suppressed, or several of one count."""
+"""Reports under any mechanism, as they were published: noisy, rounded, suppressed, or several of one count."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -13,11 +13,18 @@ from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.observations import Observations
 from countveil.data.tables import cells_of_coordinates, cells_of_frame
 from countveil.kernels.compiled import kernel
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST, ReportKernels
 from countveil.kernels.windows import WindowLaw, moments
 from countveil.likelihoods.negative_binomial import NegativeBinomialCell
-from countveil.noise.any_mechanism import AnyMechanismNoise, Said, all_said, check_possible, kernels_of, said_by
+from countveil.noise.any_mechanism import (
+    AnyMechanismNoise,
+    Said,
+    all_said,
+    check_possible,
+    kernels_of,
+    said_by,
+)
 from countveil.noise.reading import read_reports
-from countveil.noise.report_kernels import GUESS, LEAST, MOST, ReportKernels
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
@@ -96,7 +103,9 @@ class Reports(Observations):
             values, hidden, mechanism, own = unlabelled(layer, options)
             shape = tuple(values.shape) if shape is None else shape
             if tuple(values.shape) != shape:
-                raise ValueError(f"values must have the shape of the first report {shape}, got {values.shape}")
+                raise ValueError(
+                    f"values must have the shape of the first report {shape}, got {values.shape}"
+                )
             numbered.append(number(values, mechanism, hidden, layer.background, mechanisms))
             found |= {name: names for name, names in own.items() if found[name] is None}
         codes, noise = coded(numbered, mechanisms)
@@ -113,7 +122,9 @@ class Reports(Observations):
                 from which cells were hidden or rows taken.
         """
         if not hasattr(self, "_layers"):
-            raise ValueError("also must be called on reports as they were read, got some of their cells or rows")
+            raise ValueError(
+                "also must be called on reports as they were read, got some of their cells or rows"
+            )
         more = Reports.__new__(Reports)
         more._read([*self._layers, Layer(values, mechanism, mask, background)], self._options)
         return more
@@ -211,7 +222,12 @@ class Reports(Observations):
 
     @classmethod
     def _of_places(
-        cls, places: Any, values: np.ndarray, mechanism: Any, background: float | None, options: dict[str, Any]
+        cls,
+        places: Any,
+        values: np.ndarray,
+        mechanism: Any,
+        background: float | None,
+        options: dict[str, Any],
     ) -> "Reports":
         check_one(mechanism)
         if background is None:
@@ -331,7 +347,9 @@ def coded(layers: list[Numbered], mechanisms: list[Mechanism]) -> tuple[Any, Any
     else:
         begins = np.cumsum([0, *(layer.said.least.size for layer in layers)])
         each = [dense(layer).reshape(-1) for layer in layers]
-        both = [np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)]
+        both = [
+            np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)
+        ]
         members, place = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
         place = place.reshape(-1)
     none = (members == NO_REPORT).all(axis=1)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.distributions._checks import FloatArray, check_positive, check_whole
-from countveil.noise.reading import refuse
 from countveil.distributions._law import Law
 from countveil.kernels.bessel import sample_bessel
 from countveil.kernels.compiled import elementwise, kernel
@@ -19,6 +18,7 @@ from countveil.kernels.series import (
     sum_downwards,
     sum_upwards,
 )
+from countveil.noise.reading import refuse
 
 LARGEST_DRAWN = 2.0**53
 

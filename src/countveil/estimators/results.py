@@ -18,7 +18,6 @@ from countveil.files import make_room, replacing
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
     Diagnostics,
-    Share,
     State,
     Totals,
     contradiction_in_words,

@@ -321,7 +321,8 @@ def verdict_of_optimiser(
         return said, State.UNTRUSTED
     summed = np.isfinite(total.value)
     if reports is None:
-        said = f"{ending}{f'; the fit explains the sum of the reports, expected over observed {total}' if summed else ''}."
+        share = f"; the fit explains the sum of the reports, expected over observed {total}" if summed else ""
+        said = f"{ending}{share}."
     else:
         both = f"the fit explains the positive reports, expected over observed {reports}"
         said = f"{ending}; {both}{f', and their sum, {total}' if summed else ''}."

@@ -73,7 +73,7 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     if method.mechanisms is not None and noise.mechanism not in method.mechanisms:
         raise ValueError(
             f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "
-            f"got {noise.mechanism!r}"
+            f"got {noise.mechanism!r:.120}"
         )
     check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):

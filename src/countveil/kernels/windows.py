@@ -2,10 +2,10 @@
 
     w(y) = P(y | rate) k(y),   k(y) = P(report | y)                                          (mathematics, section 14)
 
-Sums run over the counts around the mode of w whose weights matter, by the ratio of one weight to the next. Where w falls
-from the least count on before it rises again, as that of bursty counts may, counts from the least on are added. Where few
-counts are expected, a draw is that of an exposure: y from P(y | rate) c^y with c = k(1) / k(0), kept with probability
-k(y) / (k(0) c^y) (14.1).
+Sums run over the counts around the mode of w whose weights matter, by the ratio of one weight to the next. Where w
+falls from the least count on before it rises again, as that of bursty counts may, counts from the least on are added.
+Where few counts are expected, a draw is that of an exposure: y from P(y | rate) c^y with c = k(1) / k(0), kept with
+probability k(y) / (k(0) c^y) (14.1).
 
 A noise is a named tuple for whose class the functions of this module are provided, besides ``general.log_kernel``; a
 likelihood provides ``mass_ratio``, ``mode_of_counts`` and ``has_one_mode``, besides those of ``general``.

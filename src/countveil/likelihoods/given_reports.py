@@ -232,6 +232,8 @@ def fill_weights(law: Any, report: Any, rate: Any, level: Any, weight_y: Any) ->
     """
     weight_y[:] = -math.inf
     least, most, start = 0, -1, int(min(rate, 1e15)) if report < 0 else report
+    if report == 0 and general.kernel_ratio(law.noise, level) <= 0.0:
+        most = 0
     if report > 0:
         least, most = (
             general.least_count(law.noise, report, level),

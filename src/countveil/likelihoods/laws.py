@@ -11,12 +11,12 @@ import numpy as np
 from countveil.kernels.entries import Entries
 from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
+from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.tiles import fill_weights
 from countveil.kernels.windows import WindowLaw
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
-from countveil.noise.report_kernels import ReportKernels
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
@@ -24,8 +24,10 @@ CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("two-sided geometric", "poisson"): lambda counts: TwoSidedGeometricPoisson(counts.parameters),
     ("two-sided geometric", "negative-binomial"): TwoSidedGeometricNegativeBinomial,
 }
-"""The pairs with closed forms, and their laws given a likelihood's ``counts``. Of others, those with ``ReportKernels`` have a ``WindowLaw``, and
-the rest a ``GeneralLaw``."""
+"""The pairs with closed forms, and their laws given a likelihood's ``counts``.
+
+Of others, those with ``ReportKernels`` have a ``WindowLaw``, and the rest a ``GeneralLaw``.
+"""
 
 
 def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:

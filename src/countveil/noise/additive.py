@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, xlogy
 
+from countveil.kernels.report_kernels import FLAT, LINEAR, QUADRATIC, TABLE
 from countveil.kernels.skellam import skellam_logcdf, skellam_logpmf
-from countveil.noise.report_kernels import FLAT, LINEAR, QUADRATIC, TABLE, Pieces, pieces, table_reach
+from countveil.noise.pieces import Pieces, pieces, table_reach
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
 from countveil.noise.two_sided_geometric import formulas
 

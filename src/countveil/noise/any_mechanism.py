@@ -1,8 +1,8 @@
 """Reports of any mechanism as inference sees them: numbered, with the kernels of all numbers in one table.
 
 What different reports say of their counts is worked out once, and the data hold numbers of reports, called codes. A
-code may stand for several reports of one count, whose kernels are multiplied. Code 0, which is not stored, says that the
-count is zero.
+code may stand for several reports of one count, whose kernels are multiplied. Code 0, which is not stored, says that
+the count is zero.
 """
 
 import json
@@ -12,9 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from countveil.noise.laws import law_of
-from countveil.noise.protocol import Contradiction, Tally
-from countveil.noise.report_kernels import (
+from countveil.kernels.report_kernels import (
     CONCAVE,
     FIRST,
     GUESS,
@@ -22,12 +20,13 @@ from countveil.noise.report_kernels import (
     LEAST,
     MOST,
     UNBOUNDED,
-    Pieces,
     ReportKernels,
     fill_kernels,
     fill_peaks,
-    joined,
 )
+from countveil.noise.laws import law_of
+from countveil.noise.pieces import Pieces, joined
+from countveil.noise.protocol import Contradiction, Tally
 from countveil.noise.report_law import Counts, Flags, Floats
 from countveil.privacy.mechanisms import (
     AddedNoise,
@@ -56,7 +55,7 @@ class Said(NamedTuple):
 
     def take(self, chosen: Counts) -> "Said":
         """Some of them."""
-        return Said(self.pieces.take(chosen), *(values[chosen] for values in self[1:]))
+        return Said(self.pieces.take(chosen), *(values[chosen] for values in self[1:]))  # type: ignore[arg-type]
 
 
 def said_by(mechanism: Mechanism, reports: Floats) -> Said:
@@ -119,9 +118,15 @@ def kernels_of(said: Said, members: Counts) -> ReportKernels:
         real_cj[1:, GUESS] = np.nansum(weights * said.estimate[members], axis=1) / weights.sum(axis=1)
     whole_aj, real_aj, table = said.pieces.take(members[there])
     found = ReportKernels(
-        *(np.ascontiguousarray(each) for each in (whole_cj, real_cj, whole_aj, real_aj, table))
+        whole_cj,
+        real_cj,
+        np.ascontiguousarray(whole_aj),
+        np.ascontiguousarray(real_aj),
+        np.ascontiguousarray(table),
     )
-    low, high = (np.concatenate([[0], over(said.peak, at, join)]) for at, join in ((2**62, np.min), (0, np.max)))
+    low, high = (
+        np.concatenate([[0], over(said.peak, at, join)]) for at, join in ((2**62, np.min), (0, np.max))
+    )
     fill_peaks(found, low, high)
     return found
 
@@ -171,7 +176,13 @@ class AnyMechanismNoise:
             stated = [from_json(each) for each in json.loads(text)]
         except (TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"mechanism must be stated in JSON, got {text!r:.60}") from error
-        none = np.zeros((1, 6), np.int64), np.zeros((1, 2)), np.zeros((0, 4), np.int64), np.zeros((0, 5)), NONE
+        none = (
+            np.zeros((1, 6), np.int64),
+            np.zeros((1, 2)),
+            np.zeros((0, 4), np.int64),
+            np.zeros((0, 5)),
+            NONE,
+        )
         return cls(stated, ReportKernels(*none))
 
     @cached_property
@@ -215,7 +226,9 @@ class AnyMechanismNoise:
         """From the table of codes."""
         code, y = np.broadcast_arrays(report, count)
         found = np.empty(code.shape)
-        fill_kernels(self.kernel, code.ravel().astype(np.int64), y.ravel().astype(np.int64), found.reshape(-1))
+        fill_kernels(
+            self.kernel, code.ravel().astype(np.int64), y.ravel().astype(np.int64), found.reshape(-1)
+        )
         return found
 
     def sample(self, counts: np.ndarray, level: Any, rng: np.random.Generator) -> np.ndarray:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from countveil.noise.report_kernels import FLAT, TABLE, Pieces, pieces
+from countveil.kernels.report_kernels import FLAT, TABLE
+from countveil.noise.pieces import Pieces, pieces
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
 

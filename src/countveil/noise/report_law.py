@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from countveil.noise.report_kernels import UNBOUNDED, Pieces
+from countveil.kernels.report_kernels import UNBOUNDED
+from countveil.noise.pieces import Pieces
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

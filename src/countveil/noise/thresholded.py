@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from countveil.kernels.report_kernels import FLAT, TABLE
 from countveil.noise.additive import AdditiveLaw
-from countveil.noise.report_kernels import FLAT, TABLE, Pieces, joined, pieces, table_reach
+from countveil.noise.pieces import Pieces, joined, pieces, table_reach
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
 
 
@@ -36,7 +37,7 @@ class ThresholdedLaw(ReportLaw):
         absent, reach = np.isnan(reports), table_reach(self.noise.spread)
         first = max(int(self.above) - self.noise.centre - reach, 0)
         last = max(int(self.above) - self.noise.centre, 0) + reach
-        table = self.noise.log_cdf(self.above - np.arange(first, last + 1))
+        table = self.noise.log_cdf(self.above - np.arange(first, last + 1, dtype=np.float64))
         slopes = (0.0, table[-1] - table[-2])
         both = joined(
             [

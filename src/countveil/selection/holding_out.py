@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from countveil.data.integers import check_integer
 from countveil.data.accepted import observations_of
+from countveil.data.integers import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference.folds import Cells, is_mirrored

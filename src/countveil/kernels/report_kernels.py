@@ -23,11 +23,12 @@ from countveil.kernels.law import provides
 from countveil.kernels.windows import STEEP
 
 FLAT, LINEAR, QUADRATIC, TABLE = range(4)
-LONGEST_TABLE = 2**24
 UNBOUNDED = 2**62
 """The largest count that is considered where a report does not bound it."""
 
-FIRST, LAST, LEAST, MOST, PEAK, CONCAVE = range(6)  # columns of ``whole_cj``: a code's pieces, counts, and shape
+FIRST, LAST, LEAST, MOST, PEAK, CONCAVE = range(
+    6
+)  # columns of ``whole_cj``: a code's pieces, counts, and shape
 RATIO, GUESS = range(2)  # of ``real_cj``: k(1) / k(0), and an estimate of the count
 KIND, BEGIN, LENGTH, OFFSET = range(4)  # of ``whole_aj``
 VALUE, SCALE, CONSTANT, LEFT, RIGHT = range(5)  # of ``real_aj``
@@ -41,53 +42,6 @@ class ReportKernels(NamedTuple):
     whole_aj: NDArray[np.int64]
     real_aj: NDArray[np.float64]
     table: NDArray[np.float64]
-
-
-class Pieces(NamedTuple):
-    """Pieces of kernels, (A,) each, and the tables that some of them share."""
-
-    whole_aj: NDArray[np.int64]
-    real_aj: NDArray[np.float64]
-    table: NDArray[np.float64]
-
-    def take(self, chosen: NDArray[np.int64]) -> "Pieces":
-        """Some of them, with all tables."""
-        return Pieces(self.whole_aj[chosen], self.real_aj[chosen], self.table)
-
-
-def pieces(
-    kind: int,
-    n: int,
-    *,
-    value: object = 0.0,
-    scale: float = 0.0,
-    constant: float = 0.0,
-    table: NDArray[np.float64] | None = None,
-    begin: object = 0,
-    length: object = 0,
-    offset: object = 0,
-    slopes: tuple[float, float] = (0.0, 0.0),
-) -> Pieces:
-    """n pieces of one kind; what differs among them is an array (n,)."""
-    whole_aj, real_aj = np.zeros((n, 4), np.int64), np.zeros((n, 5))
-    for column, whole in ((KIND, kind), (BEGIN, begin), (LENGTH, length), (OFFSET, offset)):
-        whole_aj[:, column] = whole
-    for column, real in ((VALUE, value), (SCALE, scale), (CONSTANT, constant), (LEFT, slopes[0]), (RIGHT, slopes[1])):
-        real_aj[:, column] = real
-    return Pieces(whole_aj, real_aj, np.empty(0) if table is None else table)
-
-
-def joined(parts: list[Pieces]) -> Pieces:
-    """All pieces, one part after another."""
-    begins = np.cumsum([0, *(part.table.size for part in parts)])
-    whole = [part.whole_aj.copy() for part in parts]
-    for each, begin in zip(whole, begins, strict=False):
-        each[:, BEGIN] += begin
-    return Pieces(
-        np.concatenate(whole),
-        np.concatenate([part.real_aj for part in parts]),
-        np.concatenate([part.table for part in parts]),
-    )
 
 
 @subroutine
@@ -251,19 +205,3 @@ def fill_peaks(kernels, low_c, high_c):
         kernels.real_cj[c, RATIO] = math.nan
         if least == 0:
             kernels.real_cj[c, RATIO] = math.exp(min(log_step(kernels, c, 0), STEEP)) if most > 0 else 0.0
-
-
-def table_reach(standard_deviation: float) -> int:
-    """How far a table of a kernel reaches on either side: 40 standard deviations, and 4,096 counts.
-
-    Beyond, its log is below -800, and is continued as a line.
-
-    Raises:
-        ValueError: too far to be kept.
-    """
-    reach = math.ceil(40.0 * standard_deviation) + 4096
-    if reach > LONGEST_TABLE:
-        raise ValueError(
-            f"noise must have a standard deviation of at most {LONGEST_TABLE // 40:,} here, got {standard_deviation:.3g}"
-        )
-    return reach
