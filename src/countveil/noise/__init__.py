@@ -4,6 +4,8 @@ from countveil.noise.any_mechanism import AnyMechanismNoise
 from countveil.noise.protocol import Noise
 from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 
+__all__ = ["NOISES", "TWO_SIDED_GEOMETRIC", "AnyMechanismNoise", "Noise", "noise_called"]
+
 NOISES: dict[str, Noise] = {noise.mechanism: noise for noise in (TwoSidedGeometricNoise(),)}
 """By the mechanism's name."""
 

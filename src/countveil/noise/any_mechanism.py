@@ -40,6 +40,8 @@ from countveil.privacy.mechanisms import (
 )
 
 NONE = np.empty(0)
+UNBIASED = AddedNoise, TwoSidedGeometric, RandomRounding
+"""Mechanisms whose reports, less the mean of the noise, have the count for their mean."""
 
 
 class Said(NamedTuple):
@@ -167,7 +169,7 @@ class AnyMechanismNoise:
         self.mechanisms, self.kernel, self.one_report = tuple(mechanisms), kernel, one_report
         self.value_c, self.variance_c = value_c, variance_c
         self.mechanism_c = np.zeros(value_c.shape, np.int64) if mechanism_c is None else mechanism_c
-        self.unbiased = all(each.unbiased for each in self.mechanisms)
+        self.unbiased = all(isinstance(each, UNBIASED) for each in self.mechanisms)
 
     @classmethod
     def stated(cls, text: str) -> "AnyMechanismNoise":

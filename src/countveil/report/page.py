@@ -173,6 +173,8 @@ def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     noise, level = noise_of(fit.posterior)
     if not level.any():
         return [("noise", "none that the fit knows of")]
+    if not noise.counts_positive:
+        return [("protection", noise.in_words(level))]
     deviation, false = noise.standard_deviation(level), noise.positive_by_noise(level)
     return [
         ("typical size of the noise on one count (standard deviation)", spread(deviation, "{:.2f}")),

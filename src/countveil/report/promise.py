@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
-from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
+from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy.level import hides, short
 
@@ -50,6 +50,8 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
         return Promise("exact", "No protection.", [said], [])
     if noise is TWO_SIDED_GEOMETRIC:
         found = _of_level(np.unique(level), release)
+    elif isinstance(noise, AnyMechanismNoise):
+        found = _of_mechanisms(noise, level)
     else:
         found = _of_mechanism(noise, level, release)
     if facts["simulated_noise"]:
@@ -63,6 +65,12 @@ def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
     weakest, words = _levels(alpha, release)
     distances = [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES]
     return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
+
+
+def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray) -> Promise:
+    """What the mechanisms say that whoever made the fit has stated."""
+    headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
+    return Promise("private", headline, [FROM_REPORTS, *(each.describe() for each in noise.mechanisms)], [])
 
 
 def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> Promise:
