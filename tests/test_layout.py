@@ -18,6 +18,7 @@ CROSS_CUTTING = {
     "estimators/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",
     "experiments/reproduce/test_cases.py": "every case study at a tiny size, and its verdicts",
     "fuzz/test_readers.py": "every reader of files from others, with files that were broken on purpose",
+    "inference/test_any_mechanism.py": "the joint law and calibration, for reports of every mechanism",
     "inference/test_calibration.py": "simulation-based calibration of both samplers",
     "inference/test_calibration_of_bursts.py": "the same where counts come in bursts",
     "inference/test_calibration_of_factorizations.py": "the same for every kind of factorization",

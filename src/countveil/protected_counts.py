@@ -18,7 +18,7 @@ from countveil.distributions._checks import (
 from countveil.kernels.compiled import kernel
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.report_kernels import ReportKernels
-from countveil.kernels.windows import WindowLaw, draw_count, moments
+from countveil.kernels.windows import draw_cell, moments_of_cell
 from countveil.likelihoods.negative_binomial import NegativeBinomialCell
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.noise.any_mechanism import kernels_of, said_by
@@ -122,9 +122,9 @@ def draw_each(kernels: Any, code: Any, rate: Any, p: Any, rng: Any, count: Any) 
     for i in range(code.size):
         if p.size:
             likelihood = NegativeBinomialCell(p[i], -np.log1p(-p[i]))
-            count[i] = draw_count(WindowLaw(kernels, likelihood), code[i], rate[i], rng)
+            count[i] = draw_cell(kernels, likelihood, code[i], rate[i], rng)
         else:
-            count[i] = draw_count(WindowLaw(kernels, POISSON), code[i], rate[i], rng)
+            count[i] = draw_cell(kernels, POISSON, code[i], rate[i], rng)
 
 
 @kernel
@@ -134,9 +134,9 @@ def expect_each(kernels: Any, code: Any, rate: Any, p: Any, found: Any) -> None:
         at = max(rate[i], SMALLEST)
         if p.size:
             likelihood = NegativeBinomialCell(p[i], -np.log1p(-p[i]))
-            score, counts, parts = moments(WindowLaw(kernels, likelihood), code[i], at)
+            score, counts, parts = moments_of_cell(kernels, likelihood, code[i], at)
         else:
-            score, counts, parts = moments(WindowLaw(kernels, POISSON), code[i], at)
+            score, counts, parts = moments_of_cell(kernels, POISSON, code[i], at)
         found[0, i], found[1, i], found[2, i] = score, counts, parts
 
 

@@ -13,6 +13,7 @@ from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import burst_tokens as proposals
 from tests.joint import SERIAL, assert_same_bits, bound, planted, small_model
 from tests.likelihoods import test_negative_binomial as joint
+from tests.likelihoods.test_negative_binomial import private
 
 LEVEL = np.array([0.3, 0.3, 0.5, 0.7])[:, None]
 
@@ -27,7 +28,7 @@ def by_tokens(monkeypatch, proposed):
 @pytest.mark.parametrize(("dispersion", "proposed"), [("global", True), ("column", True), ("column", False)])
 def test_sweeps_leave_the_joint_law_as_it_is(dispersion, proposed, monkeypatch):
     by_tokens(monkeypatch, proposed)
-    z = joint.joint_scores(NegativeBinomial(dispersion), "topics", LEVEL, 3000, masked=False)
+    z = joint.joint_scores(NegativeBinomial(dispersion), "topics", private(LEVEL), 3000, masked=False)
     assert z.max() < bound(len(z))
 
 
@@ -43,7 +44,7 @@ def test_the_joint_law_shows_a_planted_fault(fault, monkeypatch):
         monkeypatch.setattr(proposals, "propose_rows", no_report)
     else:
         monkeypatch.setattr(burst_tokens, "NONE_UNSEEN", Unseen(np.array([0.3]), np.array([[10.0]])))
-    z = joint.joint_scores(NegativeBinomial("global"), "topics", LEVEL, 3000, masked=False)
+    z = joint.joint_scores(NegativeBinomial("global"), "topics", private(LEVEL), 3000, masked=False)
     assert z.max() > bound(len(z))
 
 

@@ -27,7 +27,12 @@ class ThinningNoise:
     mechanism = "thinning"
     level = "loss"
     levels_below = 1.0
+    counts_positive = True
+    unbiased = True
     kernel = ThinningKernel()
+
+    def in_words(self, level):
+        return f"loss {level.min():.4g} to {level.max():.4g}"
 
     def level_of(self, mechanism):
         return float(mechanism.loss)
@@ -46,6 +51,9 @@ class ThinningNoise:
 
     def standard_deviation(self, level):
         return np.sqrt(level)
+
+    def variance(self, reports, level):
+        return np.broadcast_to(self.standard_deviation(level) ** 2, np.shape(reports))
 
     def contradiction(self, tally):
         return None

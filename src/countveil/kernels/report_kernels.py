@@ -156,6 +156,161 @@ def log_unseen(noise, level):
     return 0.0
 
 
+class SmoothKernel(NamedTuple):
+    """One report whose kernel is a formula."""
+
+    kind: int
+    value: float
+    scale: float
+    constant: float
+    least: int
+    most: int
+    peak: int
+    ratio: float
+
+
+class TabledKernel(NamedTuple):
+    """One report whose kernel is in the table."""
+
+    table: NDArray[np.float64]
+    begin: int
+    length: int
+    offset: int
+    left: float
+    right: float
+    least: int
+    most: int
+    peak: int
+    concave: int
+    ratio: float
+
+
+@subroutine
+def smooth(noise, report, a):
+    """The report's kernel by its only piece."""
+    return SmoothKernel(
+        noise.whole_aj[a, KIND], noise.real_aj[a, VALUE], noise.real_aj[a, SCALE], noise.real_aj[a, CONSTANT],
+        noise.whole_cj[report, LEAST], noise.whole_cj[report, MOST], noise.whole_cj[report, PEAK],
+        noise.real_cj[report, RATIO],
+    )  # fmt: skip
+
+
+@subroutine
+def tabled(noise, report, a):
+    """The report's kernel by its only piece."""
+    return TabledKernel(
+        noise.table, noise.whole_aj[a, BEGIN], noise.whole_aj[a, LENGTH], noise.whole_aj[a, OFFSET],
+        noise.real_aj[a, LEFT], noise.real_aj[a, RIGHT], noise.whole_cj[report, LEAST],
+        noise.whole_cj[report, MOST], noise.whole_cj[report, PEAK], noise.whole_cj[report, CONCAVE],
+        noise.real_cj[report, RATIO],
+    )  # fmt: skip
+
+
+@provides(windows.draw_cell, ReportKernels)
+def draw_cell(noise, likelihood, report, rate, rng):
+    """By the report's kernel alone, if it has one piece."""
+    least, a = noise.whole_cj[report, LEAST], noise.whole_cj[report, FIRST]
+    if least == noise.whole_cj[report, MOST]:
+        return least
+    if noise.whole_cj[report, LAST] - a != 1:
+        return windows.draw_count(windows.WindowLaw(noise, likelihood), report, rate, rng)
+    if noise.whole_aj[a, KIND] == TABLE:
+        return windows.draw_count(windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate, rng)
+    return windows.draw_count(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate, rng)
+
+
+@provides(windows.moments_of_cell, ReportKernels)
+def moments_of_cell(noise, likelihood, report, rate):
+    """By the report's kernel alone, if it has one piece."""
+    a = noise.whole_cj[report, FIRST]
+    if noise.whole_cj[report, LAST] - a != 1:
+        return windows.moments(windows.WindowLaw(noise, likelihood), report, rate)
+    if noise.whole_aj[a, KIND] == TABLE:
+        return windows.moments(windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate)
+    return windows.moments(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate)
+
+
+@provides(general.log_kernel, SmoothKernel)
+def smooth_kernel(noise, report, count, level):
+    """The formula."""
+    gap = noise.value - count
+    if noise.kind == QUADRATIC:
+        return noise.constant - gap * gap * noise.scale
+    return noise.constant - abs(gap) * noise.scale  # flat where the scale is 0
+
+
+@provides(windows.log_step, SmoothKernel)
+def smooth_step(noise, report, count):
+    """Of the formula."""
+    slope = 2.0 * (noise.value - count) - 1.0
+    return (slope if noise.kind == QUADRATIC else min(max(slope, -1.0), 1.0)) * noise.scale
+
+
+@provides(general.log_kernel, TabledKernel)
+def tabled_kernel(noise, report, count, level):
+    """The table's entry, or a line beyond its ends."""
+    at = count - noise.offset
+    if at < 0:
+        return noise.table[noise.begin] + at * noise.left
+    if at >= noise.length:
+        return noise.table[noise.begin + noise.length - 1] + (at - noise.length + 1) * noise.right
+    return noise.table[noise.begin + at]
+
+
+@provides(windows.log_step, TabledKernel)
+def tabled_step(noise, report, count):
+    """The difference of two entries."""
+    return tabled_kernel(noise, report, count + 1, 1.0) - tabled_kernel(noise, report, count, 1.0)
+
+
+@subroutine
+def own_bounds(noise, report):
+    """The least and the greatest count."""
+    return noise.least, noise.most
+
+
+@subroutine
+def own_peak(noise, report):
+    """Its own."""
+    return noise.peak
+
+
+@subroutine
+def own_ratio(noise, report):
+    """Its own."""
+    return noise.ratio
+
+
+for one in (SmoothKernel, TabledKernel):
+    provides(windows.least_and_most, one)(own_bounds)
+    provides(windows.peak_of_kernel, one)(own_peak)
+    provides(windows.first_ratio, one)(own_ratio)
+
+
+@provides(windows.is_log_concave, SmoothKernel)
+def smooth_is_log_concave(noise, report):
+    """All formulas are."""
+    return True
+
+
+@provides(windows.is_log_concave, TabledKernel)
+def tabled_is_log_concave(noise, report):
+    """As the mechanism says."""
+    return noise.concave == 1
+
+
+@provides(windows.is_open, SmoothKernel)
+def smooth_is_open(noise, report):
+    """Flat, and without a bound."""
+    return noise.kind == FLAT and noise.most >= UNBOUNDED
+
+
+@provides(windows.is_open, TabledKernel)
+def tabled_is_open(noise, report):
+    """Never."""
+    return False
+
+
 @provides(general.near_count, ReportKernels)
 def near_count(noise, report, level):
     """The peak of the kernel."""

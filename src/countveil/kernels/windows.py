@@ -14,19 +14,14 @@ likelihood provides ``mass_ratio``, ``mode_of_counts`` and ``has_one_mode``, bes
 import math
 from typing import Any, NamedTuple
 
-from countveil.kernels import general, law
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import (
-    add_to_tally,
-    draw_parts,
     expected_parts,
-    likelihood_at,
     log_kernel,
     log_mass,
     parts_exposure,
 )
-from countveil.kernels.law import law_at, provides
 
 NEGLIGIBLE = 1e-18  # weights below this, over the largest, are left out of draws
 TINY = 1e-28  # and of sums, since an expectation may be as small as the rate
@@ -89,6 +84,16 @@ def draw_unseen(likelihood, rate, rng):
 
 def mass_ratio(likelihood, count, rate):
     """P(count + 1 | rate) / P(count | rate)."""
+    raise NotImplementedError
+
+
+def draw_cell(noise, likelihood, report, rate, rng):
+    """``draw_count`` by what the noise knows of this report alone: loops that pass all of it are far slower."""
+    raise NotImplementedError
+
+
+def moments_of_cell(noise, likelihood, report, rate):
+    """``moments`` likewise."""
     raise NotImplementedError
 
 
@@ -329,68 +334,3 @@ def draw_count(law, report, rate, rng):
     _, total = walk(law, report, rate, window, NO_TARGET)
     drawn, _ = walk(law, report, rate, window, rng.random() * total)
     return drawn
-
-
-@provides(law.law_at, WindowLaw)
-def window_law_at(law, row, column):
-    """The same noise, and the likelihood of the cell."""
-    return WindowLaw(law.noise, likelihood_at(law.likelihood, row, column))
-
-
-@provides(law.baseline, WindowLaw)
-def window_baseline(law, base, weight_lv, place_d, row, column):
-    """The likelihood's."""
-    return general.baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
-
-
-@provides(law.draw_counts, WindowLaw)
-def draw_counts(law, row, n, batch, tally, source, rng):
-    """Entry by entry."""
-    column_i, report_i, rate_i, _, count_i, _ = batch
-    for i in range(n):
-        cell = law_at(law, row, column_i[i])
-        count = draw_count(cell, int(report_i[i]), rate_i[i], rng)
-        count_i[i] = draw_parts(cell.likelihood, count, rate_i[i], rng)
-        if tally.size > 0:
-            add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
-
-
-@provides(law.expect_counts, WindowLaw)
-def expect_counts(law, row, n, batch):
-    """Entry by entry."""
-    column_i, report_i, rate_i, _, ratio_i, _ = batch
-    bound = 0.0
-    for i in range(n):
-        rate_i[i] = max(rate_i[i], SMALLEST)
-        score, _, parts = moments(law_at(law, row, column_i[i]), int(report_i[i]), rate_i[i])
-        ratio_i[i] = parts / rate_i[i]
-        bound += score + rate_i[i]
-    return bound
-
-
-@provides(law.expected_ratio, WindowLaw)
-def expected_ratio(law, report, rate, level):
-    """The expected parts over the rate."""
-    rate = rate if rate > SMALLEST else SMALLEST
-    return moments(law, report, rate)[2] / rate
-
-
-@provides(law.expect_both, WindowLaw)
-def expect_both(law, report, rate, level):
-    """Counts and parts."""
-    found = moments(law, report, rate if rate > SMALLEST else SMALLEST)
-    return found[1], found[2]
-
-
-@provides(law.report_score, WindowLaw)
-def report_score(law, report, rate, level):
-    """The log of the sum of all weights."""
-    return moments(law, report, rate if rate > SMALLEST else SMALLEST)[0]
-
-
-for same, as_generally in (
-    (law.unseen_exposure, general.unseen_exposure_generally),
-    (law.unseen_constant, general.unseen_constant_generally),
-    (law.unseen_score, general.unseen_score_generally),
-):
-    provides(same, WindowLaw)(as_generally)

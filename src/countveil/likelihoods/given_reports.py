@@ -14,7 +14,7 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import law_at, provides, report_score, unseen_score
-from countveil.kernels.windows import WindowLaw, draw_count
+from countveil.kernels.windows import WindowLaw, draw_cell
 from countveil.likelihoods.laws import general_law, law_of
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise
@@ -99,7 +99,7 @@ def draw_negative_binomial(law: Any, report: Any, rate: Any, level: Any, rng: An
 @provides(draw_given, WindowLaw)
 def draw_in_window(law: Any, report: Any, rate: Any, level: Any, rng: Any) -> Any:
     """As the sampler draws it."""
-    return draw_count(law, report, rate, rng)
+    return draw_cell(law.noise, law.likelihood, report, rate, rng)
 
 
 @provides(draw_given, general.GeneralLaw)

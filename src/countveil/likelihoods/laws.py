@@ -13,7 +13,7 @@ from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
 from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.tiles import fill_weights
-from countveil.kernels.windows import WindowLaw
+from countveil.kernels.window_law import WindowLaw
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters
 from countveil.noise.protocol import Noise

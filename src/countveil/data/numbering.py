@@ -1,0 +1,192 @@
+"""Reports by number: the different ones in some data, what they say, and which one each cell has."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.kernels.compiled import kernel
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST, ReportKernels
+from countveil.kernels.windows import WindowLaw, moments
+from countveil.likelihoods.negative_binomial import NegativeBinomialCell
+from countveil.noise.any_mechanism import (
+    AnyMechanismNoise,
+    Said,
+    all_said,
+    check_possible,
+    kernels_of,
+    said_by,
+)
+from countveil.noise.reading import read_reports
+from countveil.privacy.mechanisms import Mechanism
+
+NO_REPORT = -1
+SHAPE = 0.5  # of the counts that estimates suppose where a report alone gives none; real counts are about so spread
+ROUNDS = 30  # for the mean of these counts
+
+
+class Numbered(NamedTuple):
+    """Reports of a layer by number: ``number`` holds each cell's, NO_REPORT where there is none."""
+
+    said: Said
+    number: Any  # (D, V), or sparse without the cells that are known to be zero
+    value: np.ndarray  # (n,) of every different report
+    mechanism: np.ndarray  # (n,) the place of its mechanism among all of them
+
+
+def check_one(mechanism: Any) -> None:
+    """Raises TypeError for anything but a mechanism."""
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
+
+
+def number(
+    values: Any, mechanism: Any, hidden: np.ndarray | None, background: float, mechanisms: list[Mechanism]
+) -> Numbered:
+    """The different reports of a layer, and which one each cell has; new mechanisms are added to the list."""
+    if sp.issparse(values):
+        if isinstance(mechanism, Mechanism) and hidden is None and says_zero(mechanism, background):
+            return number_sparse(values, mechanism, mechanisms)
+        values = filled(values, background)
+    numbers, n = np.full(values.shape, NO_REPORT, dtype=np.int64), 0
+    parts, values_of, owners = [], [], []
+    for each, cells in by_mechanism(mechanism, values.shape):
+        skip = hidden if cells is None else ~cells if hidden is None else hidden | ~cells
+        reports = read_reports(values, each, skip)
+        different, place = np.unique(reports if skip is None else reports[~skip], return_inverse=True)
+        numbers[... if skip is None else ~skip] = n + (place.reshape(values.shape) if skip is None else place)
+        parts.append(said_by(each, different))
+        values_of.append(different)
+        owners.append(np.full(different.size, place_among(each, mechanisms)))
+        n += different.size
+    return Numbered(all_said(parts), numbers, np.concatenate(values_of), np.concatenate(owners))
+
+
+def number_sparse(values: Any, mechanism: Mechanism, mechanisms: list[Mechanism]) -> Numbered:
+    """The same where cells that are not stored are known to be zero."""
+    stored = sp.coo_array(values, copy=True)
+    if values.ndim == 2:
+        stored.sum_duplicates()
+    different, place = np.unique(read_reports(stored.data, mechanism), return_inverse=True)
+    stored.data = place.reshape(-1).astype(np.int64)
+    owner = np.full(different.size, place_among(mechanism, mechanisms))
+    return Numbered(said_by(mechanism, different), stored, different, owner)
+
+
+def says_zero(mechanism: Mechanism, report: float) -> bool:
+    """Whether a report says that its count is zero."""
+    check_one(mechanism)
+    said = said_by(mechanism, read_reports(np.array([report]), mechanism))
+    return bool(said.most[0] == 0)
+
+
+def filled(values: Any, background: float) -> np.ndarray:
+    """Sparse values as a dense array, with the background where nothing is stored."""
+    stored, dense = sp.coo_array(values), np.full(values.shape, float(background))
+    dense[stored.coords] = stored.data
+    return dense
+
+
+def place_among(mechanism: Mechanism, mechanisms: list[Mechanism]) -> int:
+    """The place of a mechanism in the list, to which it is added where it is new."""
+    if mechanism not in mechanisms:
+        mechanisms.append(mechanism)
+    return mechanisms.index(mechanism)
+
+
+def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism, np.ndarray | None]]:
+    """Every different mechanism with the cells that have it, booleans of this shape; None for all."""
+    if isinstance(mechanism, Mechanism):
+        return [(mechanism, None)]
+    given = np.empty(np.shape(np.asarray(mechanism, dtype=object)), dtype=object)
+    given[...] = np.asarray(mechanism, dtype=object)
+    for each in given.flat:
+        check_one(each)
+    if given.ndim == 1 and given.size == shape[0]:
+        given = given.reshape(-1, *[1] * (len(shape) - 1))
+    different = list(dict.fromkeys(given.flat))
+    numbers = np.vectorize(different.index, otypes=[np.int64])(given)
+    try:
+        numbers = np.broadcast_to(numbers, shape)
+    except ValueError:
+        raise ValueError(
+            f"mechanism must be one, one per row ({shape[0]},) or broadcast to {shape}, got shape {given.shape}"
+        ) from None
+    return [(each, numbers == i) for i, each in enumerate(different)]
+
+
+def coded(layers: list[Numbered], mechanisms: list[Mechanism]) -> tuple[Any, AnyMechanismNoise]:
+    """The code of every cell, and what codes say; 0 for cells that are known to be zero, NO_REPORT without a report."""
+    said, first = all_said([layer.said for layer in layers]), layers[0]
+    if len(layers) == 1:
+        members = np.arange(first.said.least.size)[:, None]
+        place = first.number.data if sp.issparse(first.number) else first.number.reshape(-1)
+    else:
+        begins = np.cumsum([0, *(layer.said.least.size for layer in layers)])
+        each = [dense(layer).reshape(-1) for layer in layers]
+        both = [
+            np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)
+        ]
+        members, place = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
+        place = place.reshape(-1)
+    none = (members == NO_REPORT).all(axis=1)
+    zero = ((said.most[members] == 0) & (members != NO_REPORT)).any(axis=1)
+    kept = ~none & ~zero
+    check_possible(said, members[zero])
+    code = np.where(kept, np.cumsum(kept), np.where(none, NO_REPORT, 0))
+    codes = np.where(place == NO_REPORT, NO_REPORT, code[place])
+    members = members[kept]
+    kernels = kernels_of(said, members)
+    guess(kernels, codes)
+    owner = members.max(axis=1, initial=NO_REPORT)  # any report of the count
+    head = np.zeros(1)
+    value = np.concatenate([head, np.concatenate([layer.value for layer in layers])[owner]])
+    of = np.concatenate([head, np.concatenate([layer.mechanism for layer in layers])[owner]]).astype(np.int64)
+    variance = np.concatenate([head, variances(said, members)])
+    noise = AnyMechanismNoise(mechanisms, kernels, value, of, variance, len(layers) == 1)
+    if sp.issparse(first.number) and len(layers) == 1:
+        matrix = first.number.copy()
+        matrix.data = codes
+        return matrix, noise
+    return codes.reshape(first.number.shape), noise
+
+
+def dense(layer: Numbered) -> np.ndarray:
+    """The numbers of a layer in every cell; cells that it does not store have that of a zero."""
+    if not sp.issparse(layer.number):
+        return np.asarray(layer.number)
+    zeros = np.flatnonzero(layer.said.most == 0)
+    found = np.full(layer.number.shape, zeros[0] if zeros.size else NO_REPORT)
+    found[layer.number.coords] = layer.number.data
+    return found
+
+
+def variances(said: Said, members: np.ndarray) -> np.ndarray:
+    """(C,) of the estimate of a count by each code."""
+    with np.errstate(divide="ignore"):
+        weights = np.where(members >= 0, 1.0 / said.variance[np.maximum(members, 0)], 0.0)
+        return np.asarray(1.0 / weights.sum(axis=1))
+
+
+def guess(kernels: ReportKernels, codes: np.ndarray) -> None:
+    """Fill in estimates where reports alone give none, in place: means of counts that are spread as in all cells."""
+    unknown = np.flatnonzero(np.isnan(kernels.real_cj[:, GUESS]))
+    if not unknown.size:
+        return
+    cells = np.bincount(codes[codes >= 0], minlength=len(kernels.real_cj)).astype(np.float64)
+    known = np.setdiff1d(np.arange(cells.size), unknown)
+    least, most = kernels.whole_cj[unknown][:, [LEAST, MOST]].T
+    kernels.real_cj[unknown, GUESS] = np.minimum(0.5 * (least + most), least + 1.0)
+    for _ in range(ROUNDS):
+        mean = max(float(cells @ kernels.real_cj[:, GUESS]) / max(cells.sum(), 1.0), 1e-6)
+        fill_means(kernels, unknown, mean / (mean + SHAPE))
+    assert not np.isnan(kernels.real_cj[known, GUESS]).any()
+
+
+@kernel
+def fill_means(kernels: Any, codes: Any, p: Any) -> None:
+    """The estimate of each of these codes is the mean of a negative binomial count given the reports; in place."""
+    q = -np.log1p(-p)
+    law = WindowLaw(kernels, NegativeBinomialCell(p, q))
+    for c in codes:
+        kernels.real_cj[c, GUESS] = moments(law, c, SHAPE * q)[1]

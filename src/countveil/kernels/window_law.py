@@ -1,0 +1,75 @@
+"""A law by windows of counts, as loops ask for it (``law``): entry by entry, in ``windows`` around the mode."""
+
+from countveil.kernels import general, law
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.general import add_to_tally, draw_parts, likelihood_at
+from countveil.kernels.law import provides
+from countveil.kernels.windows import WindowLaw, draw_cell, moments_of_cell
+
+__all__ = ["WindowLaw"]
+
+
+@provides(law.law_at, WindowLaw)
+def window_law_at(law, row, column):
+    """The same noise, and the likelihood of the cell."""
+    return WindowLaw(law.noise, likelihood_at(law.likelihood, row, column))
+
+
+@provides(law.baseline, WindowLaw)
+def window_baseline(law, base, weight_lv, place_d, row, column):
+    """The likelihood's."""
+    return general.baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
+
+
+@provides(law.draw_counts, WindowLaw)
+def draw_counts(law, row, n, batch, tally, source, rng):
+    """Entry by entry."""
+    column_i, report_i, rate_i, _, count_i, _ = batch
+    for i in range(n):
+        likelihood = likelihood_at(law.likelihood, row, column_i[i])
+        count = draw_cell(law.noise, likelihood, int(report_i[i]), rate_i[i], rng)
+        count_i[i] = draw_parts(likelihood, count, rate_i[i], rng)
+        if tally.size > 0:
+            add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)
+
+
+@provides(law.expect_counts, WindowLaw)
+def expect_counts(law, row, n, batch):
+    """Entry by entry."""
+    column_i, report_i, rate_i, _, ratio_i, _ = batch
+    bound = 0.0
+    for i in range(n):
+        rate_i[i] = max(rate_i[i], SMALLEST)
+        likelihood = likelihood_at(law.likelihood, row, column_i[i])
+        score, _, parts = moments_of_cell(law.noise, likelihood, int(report_i[i]), rate_i[i])
+        ratio_i[i] = parts / rate_i[i]
+        bound += score + rate_i[i]
+    return bound
+
+
+@provides(law.expected_ratio, WindowLaw)
+def expected_ratio(law, report, rate, level):
+    """The expected parts over the rate."""
+    rate = rate if rate > SMALLEST else SMALLEST
+    return moments_of_cell(law.noise, law.likelihood, report, rate)[2] / rate
+
+
+@provides(law.expect_both, WindowLaw)
+def expect_both(law, report, rate, level):
+    """Counts and parts."""
+    found = moments_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)
+    return found[1], found[2]
+
+
+@provides(law.report_score, WindowLaw)
+def report_score(law, report, rate, level):
+    """The log of the sum of all weights."""
+    return moments_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)[0]
+
+
+for same, as_generally in (
+    (law.unseen_exposure, general.unseen_exposure_generally),
+    (law.unseen_constant, general.unseen_constant_generally),
+    (law.unseen_score, general.unseen_score_generally),
+):
+    provides(same, WindowLaw)(as_generally)
