@@ -32,7 +32,7 @@ class ThinningNoise:
     kernel = ThinningKernel()
 
     def in_words(self, level):
-        return f"loss {level.min():.4g} to {level.max():.4g}"
+        return f"loss from {level.min():.4g} to {level.max():.4g}"
 
     def level_of(self, mechanism):
         return float(mechanism.loss)
