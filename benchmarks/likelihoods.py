@@ -2,12 +2,15 @@
 
 python benchmarks/likelihoods.py FOLDER [DRAWS] [CORPUS...]
 
+DRAWS is how many noise draws (5), or the first and the last of them, as in 2-4: draws are seeded, so that a later run
+can add to an earlier one. The figures of every draw go to the standard error.
+
 FOLDER holds enron_text/enron_ham_1000x1400.npz, enron_network/enron161.npz and icews/icews_tensor.npz; Reuters comes
-with the extra ``demo``. Every corpus is given noise at epsilon/N = 1, 2 and 3, seeded, DRAWS times (5), and fitted by
-one chain for every likelihood. Printed are means over noise draws and, in brackets, the standard deviation of the
-difference from Poisson: the predictive log score per token; the absolute error of the median of every true count given
-its report; the share of true counts in their 90% intervals (randomised, so that a right model has 90%), of all cells
-and of cells with a positive report; NPMI of relevant words; the error of planted topics; seconds.
+with the extra ``demo``. Every corpus is given noise at epsilon/N = 1, 2 and 3, DRAWS times, and fitted by one chain for
+every likelihood. Printed are means over noise draws and, in brackets, the standard deviation of the difference from
+Poisson: the predictive log score per token; the absolute error of the median of every true count given its report; the
+share of true counts in their 90% intervals (randomised, so that a right model has 90%), of all cells and of cells with
+a positive report; NPMI of relevant words; the error of planted topics; seconds.
 """
 
 import sys
@@ -127,9 +130,26 @@ def measure(corpus, level, draw, options):
     return np.array([*figures, coherence, error, seconds])
 
 
+def chosen(draws):
+    """The numbers of the noise draws that "5" or "2-4" stands for."""
+    first, _, last = draws.rpartition("-")
+    return range(int(first), int(last) + 1) if first else range(int(last))
+
+
+def each(name, level, likelihood, draws, corpus, options):
+    """Figures by draw, each shown as soon as it is there."""
+    found = []
+    for draw in draws:
+        found.append(measure(corpus, level, draw, options))
+        print(
+            f"{name}, {level:g}, {likelihood}, draw {draw}:", *found[-1].round(4), file=sys.stderr, flush=True
+        )
+    return np.array(found)
+
+
 def main():
     folder = Path(sys.argv[1])
-    draws = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    draws = chosen(sys.argv[2] if len(sys.argv) > 2 else "5")
     known = corpora(folder)
     print(
         "| data | epsilon/N | likelihood | log score | MAE | 90% of all | of positive | NPMI | topic error | s |"
@@ -140,9 +160,9 @@ def main():
         for level in LEVELS:
             base = None
             for likelihood, options in LIKELIHOODS.items():
-                found = np.array([measure(corpus, level, draw, options) for draw in range(draws)])
+                found = each(name, level, likelihood, draws, corpus, options)
                 base = found if base is None else base
-                spread = (found - base).std(axis=0, ddof=1) if draws > 1 else np.zeros(found.shape[1])
+                spread = (found - base).std(axis=0, ddof=1) if len(draws) > 1 else np.zeros(found.shape[1])
                 mean = found.mean(axis=0)
                 digits = 3, 3, 3, 3, 3, 3, 1
                 cells = [
