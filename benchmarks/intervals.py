@@ -2,9 +2,11 @@
 
 Data sets number FIRST up to LAST, without it, are of 300 documents with about 200 words each, 200 words, and 10 topics
 with theta ~ Dirichlet(.2) and phi ~ Dirichlet(.1); reports are at epsilon/N = LEVEL. Each is fitted with default
-settings; --chains N takes more of them, and --thin N keeps every Nth of their draws. Printed are how often the interval
-holds the truth, of: the expected words of a document, and of a word; true counts, at random; the probabilities of the
-eight top words of each topic, and its prevalence, where the fit lists it; and the sum of the counts.
+settings; --chains N takes more of them, and --thin N keeps every Nth of their draws. With --mechanism the counts are
+protected by another one instead (LEVEL is not used), and --size is how many words a document has. Printed are how often
+the interval holds the truth, of: the expected words of a document, and of a word; true counts that their reports do not
+tell, at random; the probabilities of the eight top words of each topic, and its prevalence, where the fit lists it; and
+the sum of the counts.
 """
 
 import argparse
@@ -17,20 +19,38 @@ from scipy.optimize import linear_sum_assignment
 import countveil as cv
 from countveil.evaluation import coverage
 from countveil.likelihoods.protocol import in_counts
+from countveil.noise.laws import law_of
 
+m = cv.mechanisms
+MECHANISMS = {
+    "discrete Gaussian": m.DiscreteGaussian(1),
+    "Gaussian": m.Gaussian(2),
+    "Laplace": m.Laplace(1),
+    "Skellam": m.Skellam(1, 1),
+    "random rounding": m.RandomRounding(3),
+    "rounding": m.Rounding(5),
+    "suppression": m.Suppression(10),
+    "top-coding": m.TopCoding(10),
+    "thresholded": m.Thresholded(m.Gaussian(3), 9),
+}
 DOCUMENTS, WORDS, TOPICS = 300, 200, 10
 COLUMNS = "documents", "words", "counts", "top words", "prevalence", "sum"
 
 
-def planted(seed, level):
-    """(reports, true counts, shares of topics, topics, rates)."""
+def planted(seed, level, size, mechanism):
+    """(reports, true counts, which of them the reports do not tell, shares of topics, topics, rates)."""
     rng, alpha = np.random.default_rng(seed), np.exp(-level)
     phi = rng.dirichlet(np.full(WORDS, 0.1), TOPICS)
-    theta = rng.dirichlet(np.full(TOPICS, 0.2), DOCUMENTS) * rng.gamma(4.0, 50.0, (DOCUMENTS, 1))
+    theta = rng.dirichlet(np.full(TOPICS, 0.2), DOCUMENTS) * rng.gamma(4.0, size / 4.0, (DOCUMENTS, 1))
     rates = theta @ phi
     counts = rng.poisson(rates)
+    if mechanism is not None:
+        values = cv.simulate_reports(counts, mechanism, rng)
+        least, most = law_of(mechanism).support(np.asarray(values, dtype=float))
+        return cv.Reports(values, mechanism), counts, least < most, theta, phi, rates
     noise = rng.geometric(1.0 - alpha, (2, *counts.shape))
-    return cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha), counts, theta, phi, rates
+    release = cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha)
+    return release, counts, np.ones(counts.shape, dtype=bool), theta, phi, rates
 
 
 def of_sums(fit, rates):
@@ -67,17 +87,21 @@ def main():
     parser.add_argument("last", type=int)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--thin", type=int, default=1)
+    parser.add_argument("--mechanism", choices=MECHANISMS)
+    parser.add_argument("--size", type=float, default=200.0)
     asked = parser.parse_args()
     print("| data set | " + " | ".join(COLUMNS) + " | state | s |", flush=True)
     held = [[] for _ in COLUMNS]
     for seed in range(asked.first, asked.last):
-        release, counts, theta, phi, rates = planted(seed, asked.level)
+        release, counts, unknown, theta, phi, rates = planted(
+            seed, asked.level, asked.size, MECHANISMS.get(asked.mechanism)
+        )
         started = time.perf_counter()
         options = {"chains": asked.chains, "draws": 500 // asked.thin, "thin": asked.thin}
         fit = cv.TopicModel(TOPICS, seed=seed, threads=1, progress=False, **options).fit(release)
         seconds = time.perf_counter() - started
         sums, totals = of_sums(fit, rates), fit.totals()
-        of_counts = np.array([coverage(counts, fit, np.random.default_rng(seed), release)])
+        of_counts = np.array([coverage(counts, fit, np.random.default_rng(seed), release, cells=unknown)])
         own = (
             *sums,
             of_counts,

@@ -76,7 +76,7 @@ def untrue(mechanisms, others):
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [
-        (POISSON, untrue([m.DiscreteGaussian(1)] * 4, [m.DiscreteGaussian(3)] * 4)),
+        (POISSON, untrue([m.DiscreteGaussian(3)] * 4, [m.DiscreteGaussian(1)] * 4)),
         (POISSON, untrue([m.Suppression(3, False)] * 4, [m.Suppression(2, False)] * 4)),
         (NegativeBinomial("global"), untrue([m.TopCoding(2)] * 4, [m.TopCoding(9)] * 4)),
     ],

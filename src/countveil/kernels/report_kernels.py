@@ -6,6 +6,7 @@ that the count is zero. The kernel of a code is a product of *pieces*, each the 
     log k(y) = constant                              flat: the report only says in which range the count lies
              = constant - scale |value - y|          linear: two-sided geometric and Laplace noise
              = constant - scale (value - y)^2        quadratic: Gaussian noise, discrete or not
+             = log(1 - |value - y| / scale)          tent: random rounding
              = table[begin + y - offset]             any other, with slopes beyond the ends of its table
 
 within the counts that are possible (mathematics, section 14).
@@ -22,7 +23,7 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
 from countveil.kernels.windows import STEEP
 
-FLAT, LINEAR, QUADRATIC, TABLE = range(4)
+FLAT, LINEAR, QUADRATIC, TENT, TABLE = range(5)
 UNBOUNDED = 2**62
 """The largest count that is considered where a report does not bound it."""
 
@@ -45,6 +46,12 @@ class ReportKernels(NamedTuple):
 
 
 @subroutine
+def tent(value, scale, y):
+    """1 - |value - y| / scale, to the last digit also where it is small."""
+    return (scale - abs(value - y)) / scale
+
+
+@subroutine
 def log_of_piece(kernels, a, y):
     """log k(y) of one piece."""
     kind = kernels.whole_aj[a, KIND]
@@ -55,6 +62,8 @@ def log_of_piece(kernels, a, y):
         return kernels.real_aj[a, CONSTANT] - abs(kernels.real_aj[a, VALUE] - y) * kernels.real_aj[a, SCALE]
     if kind == FLAT:
         return kernels.real_aj[a, CONSTANT]
+    if kind == TENT:
+        return math.log(tent(kernels.real_aj[a, VALUE], kernels.real_aj[a, SCALE], y))
     begin, length = kernels.whole_aj[a, BEGIN], kernels.whole_aj[a, LENGTH]
     at = y - kernels.whole_aj[a, OFFSET]
     if at < 0:
@@ -236,12 +245,28 @@ def smooth_kernel(noise, report, count, level):
     gap = noise.value - count
     if noise.kind == QUADRATIC:
         return noise.constant - gap * gap * noise.scale
+    if noise.kind == TENT:
+        return math.log(tent(noise.value, noise.scale, count))
     return noise.constant - abs(gap) * noise.scale  # flat where the scale is 0
+
+
+@provides(windows.step_ratio, SmoothKernel)
+def smooth_ratio(noise, report, count):
+    """Of the formula."""
+    if noise.kind == FLAT:
+        return 1.0
+    if noise.kind == TENT:
+        return tent(noise.value, noise.scale, count + 1) / tent(noise.value, noise.scale, count)
+    slope = 2.0 * (noise.value - count) - 1.0
+    slope = slope if noise.kind == QUADRATIC else min(max(slope, -1.0), 1.0)
+    return math.exp(min(slope * noise.scale, windows.STEEP))
 
 
 @provides(windows.log_step, SmoothKernel)
 def smooth_step(noise, report, count):
     """Of the formula."""
+    if noise.kind == TENT:
+        return math.log(smooth_ratio(noise, report, count))
     slope = 2.0 * (noise.value - count) - 1.0
     return (slope if noise.kind == QUADRATIC else min(max(slope, -1.0), 1.0)) * noise.scale
 

@@ -4,7 +4,21 @@ from countveil.kernels import general, law
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, draw_parts, likelihood_at
 from countveil.kernels.law import provides
-from countveil.kernels.windows import WindowLaw, draw_cell, moments_of_cell
+from countveil.kernels.report_kernels import (
+    CONSTANT,
+    FIRST,
+    KIND,
+    LAST,
+    LEAST,
+    MOST,
+    PEAK,
+    RATIO,
+    SCALE,
+    TABLE,
+    VALUE,
+    SmoothKernel,
+)
+from countveil.kernels.windows import WindowLaw, draw_cell, draw_count, moments_of_cell
 
 __all__ = ["WindowLaw"]
 
@@ -23,11 +37,21 @@ def window_baseline(law, base, weight_lv, place_d, row, column):
 
 @provides(law.draw_counts, WindowLaw)
 def draw_counts(law, row, n, batch, tally, source, rng):
-    """Entry by entry."""
+    """Entry by entry. Most calls are given numbers alone: references to arrays would be counted at each."""
     column_i, report_i, rate_i, _, count_i, _ = batch
+    noise = law.noise
+    whole_cj, real_cj, whole_aj, real_aj = noise.whole_cj, noise.real_cj, noise.whole_aj, noise.real_aj
     for i in range(n):
-        likelihood = likelihood_at(law.likelihood, row, column_i[i])
-        count = draw_cell(law.noise, likelihood, int(report_i[i]), rate_i[i], rng)
+        likelihood, report = likelihood_at(law.likelihood, row, column_i[i]), int(report_i[i])
+        a = whole_cj[report, FIRST]
+        if whole_cj[report, LAST] - a == 1 and whole_aj[a, KIND] != TABLE:
+            smooth = SmoothKernel(
+                whole_aj[a, KIND], real_aj[a, VALUE], real_aj[a, SCALE], real_aj[a, CONSTANT], whole_cj[report, LEAST],
+                whole_cj[report, MOST], whole_cj[report, PEAK], real_cj[report, RATIO],
+            )  # fmt: skip
+            count = draw_count(WindowLaw(smooth, likelihood), report, rate_i[i], rng)
+        else:
+            count = draw_cell(law.noise, likelihood, report, rate_i[i], rng)
         count_i[i] = draw_parts(likelihood, count, rate_i[i], rng)
         if tally.size > 0:
             add_to_tally(law.likelihood, row, column_i[i], count, count_i[i], tally)

@@ -5,7 +5,8 @@
 Sums run over the counts around the mode of w whose weights matter, by the ratio of one weight to the next. Where w
 falls from the least count on before it rises again, as that of bursty counts may, counts from the least on are added.
 Where few counts are expected, a draw is that of an exposure: y from P(y | rate) c^y with c = k(1) / k(0), kept with
-probability k(y) / (k(0) c^y) (14.1).
+probability k(y) / (k(0) c^y) (14.1). The same holds with the tangent at another count m, c = k(m + 1) / k(m) and
+probability k(y) / (k(m) c^(y - m)), which is near 1 where counts are near m.
 
 A noise is a named tuple for whose class the functions of this module are provided, besides ``general.log_kernel``; a
 likelihood provides ``mass_ratio``, ``mode_of_counts`` and ``has_one_mode``, besides those of ``general``.
@@ -22,11 +23,16 @@ from countveil.kernels.general import (
     log_mass,
     parts_exposure,
 )
+from countveil.kernels.law import by_default
 
 NEGLIGIBLE = 1e-18  # weights below this, over the largest, are left out of draws
 TINY = 1e-28  # and of sums, since an expectation may be as small as the rate
 BESIDE = 2  # counts on either side of the mode, which decide the expectation where the rate is tiny
-FEW = 1.0  # draws of fewer counts than this are by rejection: at least 73% are kept
+FEW = 1.0  # draws of fewer counts than this are by rejection from a tangent at 0: at least 73% are kept
+SEVERAL = 8.0  # and of fewer than this from a tangent at their mode
+CURVED = 4.0  # unless the mode times the bend of log k there is above this: about 45% are kept then
+SHORT = 16  # where a count lies in so few, all are added up
+ORDINARY = 1e-6, 1e6  # rates at which their weights surely are floats
 STEEP = 700.0  # the log of a ratio of weights is cut here, so that it is a float
 LONGEST = 10_000  # terms of an inversion, which ends long before: a guard against rates that are no numbers
 NO_TARGET = math.inf
@@ -64,6 +70,11 @@ def first_ratio(noise, report):
 
 def log_step(noise, report, count):
     """log k(count + 1) / k(count), without a difference of large numbers."""
+    raise NotImplementedError
+
+
+def step_ratio(noise, report, count):
+    """k(count + 1) / k(count); by default from its log, cut where it would be no float."""
     raise NotImplementedError
 
 
@@ -132,7 +143,13 @@ def log_weight(law, report, count, rate):
 @subroutine
 def step_up(law, report, count, rate):
     """w(count + 1) / w(count)."""
-    return mass_ratio(law.likelihood, count, rate) * math.exp(min(log_step(law.noise, report, count), STEEP))
+    return mass_ratio(law.likelihood, count, rate) * step_ratio(law.noise, report, count)
+
+
+@by_default(step_ratio)
+def step_ratio_by_log(noise, report, count):
+    """From its log."""
+    return math.exp(min(log_step(noise, report, count), STEEP))
 
 
 @subroutine
@@ -291,22 +308,47 @@ def draw_of_all(law, report, rate, rng):
 
 
 @subroutine
-def draw_few(law, report, rate, most, ratio, expected, rng):
-    """A draw of the count, up to ``most``, by rejection (14.1); proposals have ``expected`` parts."""
-    at_zero = log_kernel(law.noise, report, 0, 1.0)
+def draw_short(law, report, rate, least, most, rng):
+    """A draw of the count, from the few that can have the report; -1 where their weights are no floats."""
+    weight = total = 1.0
+    for y in range(least, most):
+        weight *= step_up(law, report, y, rate)
+        total += weight
+    if not total < math.inf:
+        return -1
+    left, weight, y = rng.random() * total - 1.0, 1.0, least
+    while left >= 0.0 and y < most:
+        weight *= step_up(law, report, y, rate)
+        left -= weight
+        y += 1
+    return y
+
+
+@subroutine
+def draw_by_tangent(law, report, rate, tangent, ratio, rng):
+    """A draw of the count by rejection (14.1), by the tangent at a count, where log k rises by the log of ``ratio``."""
+    least, most = least_and_most(law.noise, report)
+    at_tangent, slope = log_kernel(law.noise, report, tangent, 1.0), math.log(ratio)
+    at_zero = math.exp((parts_exposure(law.likelihood, ratio) - 1.0) * rate)
     while True:
-        left, weight, y = rng.random(), math.exp(-expected), 0
+        left, weight, y = rng.random(), at_zero, 0
         while left >= weight and y < LONGEST:
             left -= weight
             weight *= ratio * mass_ratio(law.likelihood, y, rate)
             y += 1
-        if y > most:
+        if y < least or y > most:
             continue
-        if y < 2:
+        if y == tangent or y == tangent + 1:
             return y
-        kept = log_kernel(law.noise, report, y, 1.0) - at_zero - y * math.log(ratio)
+        kept = log_kernel(law.noise, report, y, 1.0) - at_tangent - (y - tangent) * slope
         if math.log(1.0 - rng.random()) <= kept:
             return y
+
+
+@subroutine
+def few_are_expected(law, rate, ratio, few):
+    """Whether counts tilted by a ratio exist, and their parts are at most ``few`` in the mean."""
+    return can_tilt(law.likelihood, ratio) and (1.0 - parts_exposure(law.likelihood, ratio)) * rate <= few
 
 
 @subroutine
@@ -318,6 +360,10 @@ def draw_count(law, report, rate, rng):
         return least
     if not is_log_concave(law.noise, report):
         return draw_of_all(law, report, rate, rng)
+    if most - least < SHORT and ORDINARY[0] < rate < ORDINARY[1]:
+        drawn = draw_short(law, report, rate, least, most, rng)
+        if drawn >= 0:
+            return drawn
     if is_open(law.noise, report):
         for _ in range(TRIES):
             count = draw_unseen(law.likelihood, rate, rng)
@@ -326,11 +372,16 @@ def draw_count(law, report, rate, rng):
     ratio = first_ratio(law.noise, report)
     if ratio <= 0.0:  # 1 is impossible, and so is all beyond
         return least
-    if can_tilt(law.likelihood, ratio):
-        expected = (1.0 - parts_exposure(law.likelihood, ratio)) * rate
-        if expected <= FEW:
-            return draw_few(law, report, rate, most, ratio, expected, rng)
+    if few_are_expected(law, rate, ratio, FEW):
+        return draw_by_tangent(law, report, rate, 0, ratio, rng)
     window = window_of(law, report, rate, False)
+    if least == 0 and window.at_least == 0.0 and window.top < min(SEVERAL, most - 1.0):
+        before = step_ratio(law.noise, report, max(window.top - 1, 0))
+        ratio = step_ratio(law.noise, report, window.top)
+        beyond = step_ratio(law.noise, report, window.top + 1)
+        curved = before > beyond * math.exp(CURVED / (window.top + 1.0))
+        if ratio > 0.0 and not curved and few_are_expected(law, rate, ratio, SEVERAL):
+            return draw_by_tangent(law, report, rate, window.top, ratio, rng)
     _, total = walk(law, report, rate, window, NO_TARGET)
     drawn, _ = walk(law, report, rate, window, rng.random() * total)
     return drawn

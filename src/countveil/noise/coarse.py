@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from countveil.kernels.report_kernels import FLAT, TABLE
+from countveil.kernels.report_kernels import FLAT, TENT
 from countveil.noise.pieces import Pieces, pieces
 from countveil.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
@@ -70,11 +70,8 @@ class RandomRoundingLaw(ReportLaw):
         return whole_numbers(reports - (self.base - 1)), whole_numbers(reports + (self.base - 1))
 
     def pieces(self, reports: Floats) -> Pieces:
-        """By a table of 1 - |distance| / base, which all reports share."""
-        distance = np.arange(1 - self.base, self.base)
-        table = np.log1p(-np.abs(distance) / self.base)
-        offset = reports.astype(np.int64) + 1 - self.base
-        return pieces(TABLE, reports.size, table=table, length=table.size, offset=offset)
+        """A tent."""
+        return pieces(TENT, reports.size, value=reports, scale=self.base)
 
     def peak(self, reports: Floats) -> Counts:
         """The report."""
