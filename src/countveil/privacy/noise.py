@@ -83,23 +83,24 @@ def draw_narrow(rate: Fraction, size: int) -> "NDArray[np.signedinteger]":
 class Table:
     """Counts the survival probabilities S_1 > S_2 > ... > S_K that lie above a uniform number.
 
-    ``floors(bits)`` gives floor(S_k 2^bits) for k = 1..K, at any number of bits.
+    ``floors(bits)`` gives floor(S_k 2^bits) for k = 1..K, at any number of bits. Words from ``ascending`` to ``last``
+    do not say on which side of a threshold U lies; here both are the floor itself.
     """
 
     def __init__(self, floors: Callable[[int], list[int]]) -> None:
         self._floors = floors
-        self.ascending = floors(_BITS)[::-1]
+        self.ascending = self.last = floors(_BITS)[::-1]
         self.size = len(self.ascending)
 
     def look_up(self, word: int, entropy: Entropy) -> int:
         """The count for the uniform number whose first 63 bits are ``word``."""
         place = bisect_right(self.ascending, word)
-        if place and self.ascending[place - 1] == word:
+        if place and word <= self.last[place - 1]:
             return self.settle(word, entropy)
         return self.size - place
 
     def settle(self, word: int, entropy: Entropy) -> int:
-        """The count for a uniform number whose first 63 bits equal a threshold: draw more bits."""
+        """The count for a uniform number whose first 63 bits do not decide it: draw more bits."""
         bits = _BITS
         while True:
             bits += 64
@@ -119,7 +120,7 @@ class Table:
         hard = words[unsure]
         places = np.searchsorted(ascending, hard, side="right")
         counts[unsure] = self.size - places
-        tied = unsure[(places > 0) & (ascending[places - 1] == hard)]
+        tied = unsure[(places > 0) & (hard <= self._last[places - 1])]
         for i in tied:
             counts[i] = self.settle(int(words[i]), entropy)
         return counts
@@ -131,66 +132,54 @@ class Table:
         return np.array(self.ascending, dtype=np.int64)
 
     @cached_property
+    def _last(self) -> "NDArray[np.int64]":
+        import numpy as np
+
+        return np.array(self.last, dtype=np.int64)
+
+    @cached_property
     def guide(self) -> "NDArray[np.int16]":
         """For each value of a word's first 15 bits the count, or -1 where it depends on the rest."""
         import numpy as np
 
-        ascending = self._thresholds
         cell = 1 << (_BITS - _GUIDE_BITS)
         starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) * cell
-        below = np.searchsorted(ascending, starts, side="left")
-        below_or_inside = np.searchsorted(ascending, starts + (cell - 1), side="right")
+        below = np.searchsorted(self._last, starts, side="left")
+        below_or_inside = np.searchsorted(self._thresholds, starts + (cell - 1), side="right")
         return np.where(below == below_or_inside, self.size - below, -1).astype(np.int16)
 
 
-class Sampler:
-    """Two-sided geometric noise at one rate: a table of magnitudes, and geometric digits beyond it.
+class Inversion:
+    """Noise that is symmetric about zero, from a table of magnitudes and its law beyond the table.
 
-    ``entries`` (at least 2) bounds the size of the open tables; ``base`` (at least 2) is the base of the digits.
+    ``head``, ``beyond`` (one draw of |tau| - K given |tau| >= K, K the size of the table) and ``beyond_array`` (many)
+    are those of the law.
     """
 
-    def __init__(self, rate: Fraction, entries: int = _ENTRIES, base: int = _BASE) -> None:
-        self._rate, self._entries, self._base = rate, entries, base
-        self.head = Table(partial(_survival.magnitude, rate, _needed(rate, entries)))
+    head: Table
 
-    @cached_property
-    def tail(self) -> tuple[list[Table], Table]:
-        """Tables of the closed digits 0..B-1, lowest first, and of the open digit above them."""
-        rate, digits = self._rate, []
-        while _needed(rate, self._entries + 1) > self._entries:
-            digits.append(Table(partial(_survival.digit, rate, self._base)))
-            rate *= self._base
-        return digits, Table(partial(_survival.geometric, rate, _needed(rate, self._entries)))
+    def beyond(self, entropy: Entropy) -> int:
+        """One draw of |tau| - K given |tau| >= K."""
+        raise NotImplementedError
+
+    def beyond_array(self, size: int, entropy: Entropy) -> "NDArray[np.int64]":
+        """``size`` draws of ``beyond``."""
+        raise NotImplementedError
 
     def draw(self, size: int, entropy: Entropy) -> list[int]:
         """``size`` draws in pure Python, from a source of random bytes."""
-        table, thresholds, beyond = self.head, self.head.ascending, self.head.size
+        table, thresholds, last, beyond = self.head, self.head.ascending, self.head.last, self.head.size
         noise = []
         for word in _words(size, entropy):
             low = word & _MASK
             place = bisect_right(thresholds, low)
             magnitude = beyond - place
-            if place and thresholds[place - 1] == low:
+            if place and low <= last[place - 1]:
                 magnitude = table.settle(low, entropy)
             if magnitude == beyond:
-                magnitude += self.draw_geometric(entropy)
+                magnitude += self.beyond(entropy)
             noise.append(-magnitude if word < 0 else magnitude)
         return noise
-
-    def draw_geometric(self, entropy: Entropy) -> int:
-        """One draw of G, P(G >= k) = alpha^k."""
-        digits, last = self.tail
-        total, weight = 0, 1
-        for table in digits:
-            total += weight * table.look_up(_word(entropy), entropy)
-            weight *= self._base
-        while True:
-            count = last.look_up(_word(entropy), entropy)
-            total += weight * count
-            if total + self.head.size >= MAX_NOISE:
-                raise OverflowError(_TOO_LARGE)
-            if count < last.size:
-                return total
 
     @cached_property
     def _guide(self) -> "NDArray[np.signedinteger]":
@@ -233,10 +222,45 @@ class Sampler:
         magnitudes = self.head.look_up_array(low, entropy)
         beyond = np.flatnonzero(magnitudes == self.head.size)
         if beyond.size:
-            magnitudes[beyond] += self.draw_geometric_array(beyond.size, entropy)
+            magnitudes[beyond] += self.beyond_array(beyond.size, entropy)
         return np.where(first >> 15, -magnitudes, magnitudes)
 
-    def draw_geometric_array(self, size: int, entropy: Entropy) -> "NDArray[np.int64]":
+
+class Sampler(Inversion):
+    """Two-sided geometric noise at one rate: a table of magnitudes, and geometric digits beyond it.
+
+    ``entries`` (at least 2) bounds the size of the open tables; ``base`` (at least 2) is the base of the digits.
+    """
+
+    def __init__(self, rate: Fraction, entries: int = _ENTRIES, base: int = _BASE) -> None:
+        self._rate, self._entries, self._base = rate, entries, base
+        self.head = Table(partial(_survival.magnitude, rate, _needed(rate, entries)))
+
+    @cached_property
+    def tail(self) -> tuple[list[Table], Table]:
+        """Tables of the closed digits 0..B-1, lowest first, and of the open digit above them."""
+        rate, digits = self._rate, []
+        while _needed(rate, self._entries + 1) > self._entries:
+            digits.append(Table(partial(_survival.digit, rate, self._base)))
+            rate *= self._base
+        return digits, Table(partial(_survival.geometric, rate, _needed(rate, self._entries)))
+
+    def beyond(self, entropy: Entropy) -> int:
+        """One draw of G, P(G >= k) = alpha^k, which is the law beyond any table."""
+        digits, last = self.tail
+        total, weight = 0, 1
+        for table in digits:
+            total += weight * table.look_up(_word(entropy), entropy)
+            weight *= self._base
+        while True:
+            count = last.look_up(_word(entropy), entropy)
+            total += weight * count
+            if total + self.head.size >= MAX_NOISE:
+                raise OverflowError(_TOO_LARGE)
+            if count < last.size:
+                return total
+
+    def beyond_array(self, size: int, entropy: Entropy) -> "NDArray[np.int64]":
         """``size`` draws of G in bulk; OverflowError where the noise would reach 2^62."""
         import numpy as np
 
