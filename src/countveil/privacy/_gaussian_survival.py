@@ -10,7 +10,7 @@ w_J/(1 - q^(2J+1)).
 from fractions import Fraction
 from itertools import accumulate
 
-from countveil.privacy._survival import _alpha
+from countveil.privacy._survival import exponential
 
 _GUARD = 64
 
@@ -31,7 +31,7 @@ def _tails(variance: Fraction, count: int, bits: int) -> tuple[list[int], list[i
     """Integers with low_k <= 2^bits T_k <= high_k, for k = 1..count, where 2^bits is well above sigma^2."""
     lows: list[int] = []
     highs: list[int] = []
-    low, high = base = _alpha(1 / (2 * variance), bits)
+    low, high = base = exponential(1 / (2 * variance), bits)
     step = _times(base, base, bits)
     ratio = _times(base, step, bits)
     while low > 0 or len(lows) < count or ratio[1] >> bits:

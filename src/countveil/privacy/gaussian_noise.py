@@ -5,12 +5,9 @@
 ``sample`` is the sampler of Canonne, Kamath and Steinke: uniform whole numbers and comparisons of them, nothing
 else, for any sigma^2. It takes tens of microseconds a draw.
 
-Up to sigma = 3400 noise is drawn by inversion instead, as two-sided geometric noise is (``noise``): nanoseconds a draw
-in bulk. |tau| is the number of survival probabilities S_k = P(|tau| >= k) above a uniform number U. Each S_k is known
-to lie between two integers over 2^63 (``_gaussian_survival``). The first 63 bits of U decide unless they lie between
-the two; then 64 further bits are drawn and compared with closer bounds, as often as needed. So no rounding enters the
-law: bounds decide only how many bits are drawn. The sign is a bit of its own, and zero has none. Given that |tau| is
-beyond the table, at least K,
+Up to sigma = 3400 noise is drawn by ``inversion`` instead, from bounds of its survival probabilities
+(``_gaussian_survival``): nanoseconds a draw in bulk. The sign is a bit of its own, and zero has none. Given that |tau|
+is beyond the table, at least K,
 
     P(|tau| = K + g) ~ exp(-g K/sigma^2) exp(-g^2/(2 sigma^2)),
 
@@ -20,16 +17,15 @@ Source: Canonne, Kamath, Steinke (2020), Algorithms 1 to 3.
 """
 
 import os
-import sys
 from array import array
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isqrt
 from numbers import Rational
 from typing import TYPE_CHECKING
 
 from countveil.privacy import _gaussian_survival
-from countveil.privacy.noise import _BITS, _TOO_LARGE, MAX_NOISE, Entropy, Inversion, Table
+from countveil.privacy.inversion import MAX_NOISE, TOO_LARGE, Entropy, Inversion, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,37 +68,13 @@ def draw_narrow(variance: Fraction, size: int) -> "NDArray[np.signedinteger]":
     return np.array(array("q", draw(found, size)), dtype=np.int64)
 
 
-class BoundedTable(Table):
-    """Counts the survival probabilities S_1 > ... > S_K of discrete Gaussian noise above a uniform number."""
-
-    def __init__(self, variance: Fraction, size: int) -> None:
-        self._variance, self.size = variance, size
-        self.ascending, self.last = self._bounds(_BITS)
-
-    def _bounds(self, bits: int) -> tuple[list[int], list[int]]:
-        """For S_K..S_1 the first and the last word of so many bits that does not say on which side U lies."""
-        lows, highs = _gaussian_survival.magnitude(self._variance, self.size, bits)
-        return lows[::-1], [high - 1 for high in reversed(highs)]
-
-    def settle(self, word: int, entropy: Entropy) -> int:
-        """The count for a uniform number whose first 63 bits do not decide it: draw more bits."""
-        bits = _BITS
-        while True:
-            bits += 64
-            word = word << 64 | int.from_bytes(entropy(8), sys.byteorder)
-            first, last = self._bounds(bits)
-            below = sum(low <= word for low in first)
-            if not (below and word <= last[below - 1]):
-                return self.size - below
-
-
 class GaussianSampler(Inversion):
     """Discrete Gaussian noise at one variance, by inversion; ``entries`` (at least 1) bounds the table's size."""
 
     def __init__(self, variance: Fraction, entries: int = 2**15 - 1) -> None:
         self._variance = variance
         needed = isqrt(int(90 * variance)) + 2  # exp(-45) < 2^-64
-        self.head = BoundedTable(variance, min(entries, needed))
+        self.head = Table(partial(_gaussian_survival.magnitude, variance, min(entries, needed)))
 
     def beyond(self, entropy: Entropy) -> int:
         """One draw of |tau| - K given |tau| >= K."""
@@ -128,7 +100,7 @@ def sample(variance: Fraction, entropy: Entropy) -> int:
         found = discrete_laplace(scale, entropy)
         if bernoulli_exp((abs(found) - variance / scale) ** 2 / (2 * variance), entropy):
             if abs(found) >= MAX_NOISE:
-                raise OverflowError(_TOO_LARGE)
+                raise OverflowError(TOO_LARGE)
             return found
 
 
