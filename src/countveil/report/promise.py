@@ -9,7 +9,8 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
 from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release
-from countveil.privacy.level import hides, short
+from countveil.privacy.any_level import Level
+from countveil.privacy.exact import short
 
 DISTANCES = (1, 2, 5, 10, 50)
 SURE = 0.99  # a share of right guesses above it is called practically all
@@ -91,7 +92,7 @@ def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> P
 def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
     if (alpha == 0.0).any():
         return "Some counts carry no noise, and are not protected."
-    if hidden := hides(weakest):
+    if hidden := weakest.hides():
         return f"Every count got noise, but it hides {hidden}."
     return "Every count was protected by noise."
 
@@ -106,7 +107,8 @@ def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, l
             "the promise is stated here for a difference of one count. " + weakest.describe()
         ]
     else:
-        levels = {release.levels} if isinstance(release.levels, PrivacyLevel) else set(release.levels)
+        stated = (release.levels,) if isinstance(release.levels, Level) else release.levels
+        levels = [level for level in stated if isinstance(level, PrivacyLevel)]
         weakest = max(levels, key=lambda level: level.rate)
         words = [f"The level is N = {short(weakest.precision)}, epsilon = {short(weakest.epsilon)}."]
         words = [f"{words[0]} {weakest.describe()}"]
