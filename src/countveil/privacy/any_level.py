@@ -36,6 +36,11 @@ class Level(ABC):
     def false_positive_rate(self) -> float:
         """The probability that a true zero is reported as a positive number."""
 
+    @property
+    @abstractmethod
+    def kept_rho(self) -> Fraction:
+        """The rho for one unit in one cell that its noise keeps, whatever the promise is stated in."""
+
     @abstractmethod
     def numbers(self) -> dict[str, Fraction]:
         """The numbers of the promise, by the names that files give them."""
@@ -67,6 +72,10 @@ class Level(ABC):
     @abstractmethod
     def in_numbers(self) -> str:
         """The numbers of the promise for reading, such as "epsilon 1 at N = 10"."""
+
+    @abstractmethod
+    def noise_in_numbers(self) -> str:
+        """The strength of its noise for reading, such as "alpha 0.905"."""
 
     @abstractmethod
     def spelt(self) -> str:

@@ -55,6 +55,11 @@ class ConcentratedLevel(Level):
         """The probability that a true zero is reported as a positive number."""
         return self.mechanism.false_positive_rate
 
+    @property
+    def kept_rho(self) -> Fraction:
+        """rho."""
+        return self._rho
+
     def numbers(self) -> dict[str, Fraction]:
         """rho."""
         return {"rho": self._rho}
@@ -84,12 +89,12 @@ class ConcentratedLevel(Level):
         """The level of one release at each of two levels: the rhos add, and epsilon/N counts as (epsilon/N)^2/2.
 
         Two-sided geometric noise of that rate keeps such a rho in every cell, and no epsilon holds for both releases.
+        Of several levels, compose those of rho first: squares of rates that are added up one by one are smaller.
         Sources: Bun and Steinke (2016), Lemma 1.7 and Proposition 1.4.
         """
         if not isinstance(other, Level):
             raise TypeError(f"other must be a level, got {type(other).__name__}")
-        rho = other.rho if isinstance(other, ConcentratedLevel) else other.loss**2 / 2
-        return ConcentratedLevel(self._rho + rho)
+        return ConcentratedLevel(self._rho + other.kept_rho)
 
     def check_drawn(self) -> None:
         """Raises ValueError if sigma^2 is above 2^80."""
@@ -111,6 +116,10 @@ class ConcentratedLevel(Level):
     def in_numbers(self) -> str:
         """Such as "rho 1/8"."""
         return f"rho {short(self._rho)}"
+
+    def noise_in_numbers(self) -> str:
+        """Such as "sigma 2"."""
+        return f"sigma {float(self.mechanism.sigma):.3g}"
 
     def spelt(self) -> str:
         """Such as rho:0.125."""

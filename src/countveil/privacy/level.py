@@ -6,6 +6,7 @@ every N at once (Schein et al. (2019), Theorem 1; Ghosh et al. (2012)), so only 
 rate, matters to the noise; both numbers are kept because both are part of the promise.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,11 @@ class PrivacyLevel(Level):
         """epsilon/N."""
         return self.rate
 
+    @property
+    def kept_rho(self) -> Fraction:
+        """(epsilon/N)^2/2. Source: Bun and Steinke (2016), Proposition 1.4."""
+        return self.rate**2 / 2
+
     def numbers(self) -> dict[str, Fraction]:
         """epsilon and the precision N."""
         return {"epsilon": self._epsilon, "precision": self._precision}
@@ -139,6 +145,10 @@ class PrivacyLevel(Level):
         """Such as "epsilon 1 at N = 10"."""
         return f"epsilon {short(self.epsilon)} at N = {short(self.precision)}"
 
+    def noise_in_numbers(self) -> str:
+        """Such as "alpha 0.905"."""
+        return f"alpha {self.alpha:.3g}"
+
     def spelt(self) -> str:
         """N:EPSILON, such as 10:1."""
         return f"{short(self.precision)}:{short(self.epsilon)}"
@@ -174,3 +184,16 @@ class PrivacyLevel(Level):
             ("true zeros reported as positive", f"{self.false_positive_rate:.2%}"),
         ]
         return card("PrivacyLevel", rows, self.describe())
+
+
+def total(levels: Iterable[Level]) -> Level | None:
+    """What one release at each of the levels adds up to; None for none.
+
+    The sum of epsilon/N, at N = 1; where there is a level of rho, the sum of all ``kept_rho``.
+    """
+    every = tuple(levels)
+    if not every:
+        return None
+    if any(isinstance(level, ConcentratedLevel) for level in every):
+        return ConcentratedLevel(sum((level.kept_rho for level in every), Fraction(0)))
+    return PrivacyLevel(sum((level.loss for level in every), Fraction(0)), 1)
