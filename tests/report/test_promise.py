@@ -72,3 +72,17 @@ def test_cells_without_noise_are_told():
 def test_a_weak_level_is_not_called_protection(epsilon, said):
     fit = fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-epsilon)))
     assert said in promise_of(fit, None).headline
+
+
+@pytest.mark.parametrize(
+    ("rho", "headline"),
+    [("0.125", "Every count was protected by noise."), (20, "Every count got noise, but it hides little.")],
+)
+def test_a_level_of_rho_is_said_in_its_own_words(rho, headline):
+    release = cv.simulate_release(COUNTS, cv.PrivacyLevel.zcdp(rho), np.random.default_rng(1))
+    real = cv.Release(release.reports, release.mechanism, False)
+    fit = fit_of(real)
+    found = promise_of(fit, real)
+    assert found.headline == headline
+    assert cv.PrivacyLevel.zcdp(rho).describe() in found.paragraphs[1]
+    assert "as whoever made this fit has stated" in promise_of(fit, None).headline

@@ -75,13 +75,14 @@ def sentence(rho: Fraction, unit: str) -> str:
 def describe(rho: Fraction) -> str:
     """Plain sentences: what rho for one unit in one cell protects, if anything, its epsilon, and what it does not."""
     hidden = hides(rho)
-    guesses = (
-        f"guesses between two that are equally likely are right in at most {right_guesses(rho)} of cases"
-    )
     if hidden is None:
-        first = "Protected" if rho <= STRONG else "Partly protected"
-        then = "are hard to tell apart" if rho <= STRONG else "cannot be told apart for sure"
-        said = f"{first}: any two sets of counts that differ by one unit in one cell {then} ({guesses}). "
+        first, then = "Protected", "are hard to tell apart"
+        if rho > STRONG:
+            first, then = "Partly protected", "cannot be told apart for sure"
+        said = (
+            f"{first}: any two sets of counts that differ by one unit in one cell {then} (guesses between two that are "
+            f"equally likely are right in at most {right_guesses(rho)} of cases). "
+        )
     else:
         often = "usually" if hidden == promise.LITTLE else "almost always"
         said = (
@@ -89,10 +90,9 @@ def describe(rho: Fraction) -> str:
             "apart. "
         )
     return (
-        f"{said}rho is {short(rho)} for such a pair, which gives epsilon = {epsilon_for(float(rho), DELTA):.3g} with "
-        f"delta = {DELTA_SHOWN}: no conclusion becomes more than e^epsilon times as likely under one as under the "
-        "other, except by chances that add up to at most delta. Less protected: larger differences, because d units in "
-        f"one cell have rho = {short(rho)} d^2; sums over many counts, because one unit in each of d cells has rho = "
-        f"{short(rho)} d; and counts that are reported more than once, because rho adds up over reports. No epsilon "
-        "holds without a delta."
+        f"{said}rho is {short(rho)} for them, which gives epsilon = {epsilon_for(float(rho), DELTA):.3g} with delta = "
+        f"{DELTA_SHOWN}: no conclusion becomes more than e^epsilon times as likely under one as under the other, "
+        "except by chances of at most delta. Less protected: larger differences and sums over many counts (d units in "
+        "one cell have d^2 times this rho, one unit in each of d cells d times), and counts that are reported more "
+        "than once, because rho adds up over reports."
     )

@@ -52,7 +52,7 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     if noise is TWO_SIDED_GEOMETRIC:
         found = _of_level(np.unique(level), release)
     elif isinstance(noise, AnyMechanismNoise):
-        found = _of_mechanisms(noise, level)
+        found = _of_mechanisms(noise, level, release)
     else:
         found = _of_mechanism(noise, level, release)
     if facts["simulated_noise"]:
@@ -68,8 +68,19 @@ def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
     return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
 
 
-def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray) -> Promise:
-    """What the mechanisms say that whoever made the fit has stated."""
+def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release | None) -> Promise:
+    """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
+    kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
+    if release is not None and len(kept) == len(noise.mechanisms):
+        weakest = max(kept, key=lambda found: found.loss)
+        hidden = weakest.hides()
+        headline = (
+            f"Every count got noise, but it hides {hidden}."
+            if hidden
+            else "Every count was protected by noise."
+        )
+        words = [f"The release describes itself as follows. {release.describe()}"]
+        return Promise("private", headline, [PRIVATE, *words], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
     return Promise("private", headline, [FROM_REPORTS, *(each.describe() for each in noise.mechanisms)], [])
 
