@@ -3,7 +3,8 @@
     rho-zCDP:   D_a(reports | counts, reports | counts') <= a rho |counts - counts'|^2   for all a > 1,
 
 D_a being the Renyi divergence of order a and |.| the Euclidean distance: d units in one cell have d^2 rho, one unit in
-each of d cells has d rho. Sources: Bun and Steinke (2016), Definition 1.1; Canonne, Kamath, Steinke (2020), Theorem 4.
+each of d cells has d rho. Mathematics, equation 1.6. Sources: Bun and Steinke (2016),
+Definition 1.1; Canonne, Kamath, Steinke (2020), Theorem 4.
 """
 
 import math
