@@ -109,9 +109,7 @@ def its_promise():
         found = sum(renyi(one, other, order) for one, other in zip(*logs, strict=True))
         distance = sum((a - b) ** 2 for a, b in zip(y, z, strict=True))
         assert found <= order * rho * distance * (1 + 1e-9)
-        same(
-            found, order * rho * distance, 0.05 if rho < 1 else 0.9
-        )  # attained, nearly, where noise is wide
+        same(found, order * rho * distance, 0.05 if rho < 1 else 0.9)  # attained, nearly, where noise is wide
 
 
 @formula("1.7")

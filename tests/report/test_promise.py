@@ -74,15 +74,14 @@ def test_a_weak_level_is_not_called_protection(epsilon, said):
     assert said in promise_of(fit, None).headline
 
 
-@pytest.mark.parametrize(
-    ("rho", "headline"),
-    [("0.125", "Every count was protected by noise."), (20, "Every count got noise, but it hides little.")],
-)
-def test_a_level_of_rho_is_said_in_its_own_words(rho, headline):
-    release = cv.simulate_release(COUNTS, cv.PrivacyLevel.zcdp(rho), np.random.default_rng(1))
-    real = cv.Release(release.reports, release.mechanism, False)
-    fit = fit_of(real)
-    found = promise_of(fit, real)
-    assert found.headline == headline
-    assert cv.PrivacyLevel.zcdp(rho).describe() in found.paragraphs[1]
+def test_levels_of_rho_are_said_in_their_own_words():
+    levels = [cv.PrivacyLevel.zcdp("0.125"), cv.PrivacyLevel.zcdp(20)] * 3
+    simulated = cv.simulate_release(COUNTS, levels, np.random.default_rng(1))
+    release = cv.Release(simulated.reports, levels, False)
+    fit = fit_of(release)
+    found = promise_of(fit, release)
+    assert found.headline == "Every count got noise, but it hides little."
+    assert levels[1].describe() in found.paragraphs[1]
     assert "as whoever made this fit has stated" in promise_of(fit, None).headline
+    one = cv.Release(simulated.reports, levels[0], False)
+    assert promise_of(fit_of(one), one).headline == "Every count was protected by noise."
