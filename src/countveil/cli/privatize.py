@@ -127,8 +127,13 @@ def level_of(epsilon: str | None, precision: str | None, rho: str | None) -> Lev
     if rho is not None and epsilon is None and precision is None:
         return PrivacyLevel.zcdp(rho)
     given = {"--epsilon": epsilon, "--precision": precision, "--rho": rho}
-    named = " and ".join(name for name, value in given.items() if value is not None) or "none"
-    raise ValueError(f"a level must be --epsilon and --precision, or --rho alone, got {named}")
+    rule, named = (
+        "a level must be --epsilon and --precision, or --rho alone",
+        [k for k, v in given.items() if v is not None],
+    )
+    if not named:
+        raise typer.BadParameter(f"{rule}, got none")
+    raise ValueError(f"{rule}, got {' and '.join(named)}")
 
 
 def check_format(counts: Path) -> None:
