@@ -57,3 +57,16 @@ def test_divergences_are_those_of_their_definition():
     wanted = 0.3 * math.log(3) + 0.7 * math.log(7 / 9)
     assert ours._divergence(0.3, 0.1, 1.0) == pytest.approx(wanted)
     assert ours._divergence(0.3, 0.1, 1.0 + 1e-7) == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize(("q", "claimed"), [(0.3, 0.1), (0.5, 5e-5), (0.01, 0.5)])
+def test_a_detectable_rho_is_detected_nearly_always(q, claimed):
+    rng, size = np.random.default_rng(6), 100_000
+    wrong = ours._detectable_rho(q, size, claimed)
+    p = min(np.linspace(q, 1, 10**5)[:-1], key=lambda p: abs(ours._divergence(p, q, 1.0) - wrong))
+    found = 0
+    for _ in range(60):
+        one, other = ({"x": (rng.random(2 * size) < chance).astype(int)} for chance in (p, q))
+        found += ours.rho_bound(one, other, claimed).lower > claimed
+    assert found >= 55
+    assert wrong > claimed

@@ -48,10 +48,22 @@ def rho_bound(first: Outputs, second: Outputs, claimed: float) -> Bound:
     hits, others = (np.array([count]) for count in seen.hits)
     least, most = (float(part[0]) for part in _probabilities(hits, others, *seen.sizes))
     lower = max(_divergence(least, most, order) / order for order in ORDERS) if least > most else 0.0
-    p, q = ((k + 1) / (n + 2) for k, n in zip(*seen, strict=True))
-    slope = math.log(p * (1 - q) / (q * (1 - p)))
-    variance = slope**2 * p * (1 - p) / seen.sizes[0] + (p - q) ** 2 / (q * (1 - q) * seen.sizes[1])
-    return Bound(lower, claimed + (CRITICAL_SCORE + POWER_SCORE) * math.sqrt(variance))
+    return Bound(lower, _detectable_rho((seen.hits[1] + 1) / (seen.sizes[1] + 2), min(seen.sizes), claimed))
+
+
+def _detectable_rho(q: float, size: int, claimed: float) -> float:
+    """The divergence from an event of probability q that is told from the claimed one with 99% probability.
+
+    That of the probability which lies as far above the one at the claimed divergence as the two bounds are apart, and
+    POWER_SCORE standard errors of both beyond.
+    """
+    low, high = q, 1 - 1 / (size + 2)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _divergence(middle, q, 1.0) < claimed else (low, middle)
+    errors = [math.sqrt(chance * (1 - chance) / size) for chance in (high, q)]
+    beyond = min(high + CRITICAL_SCORE * sum(errors) + POWER_SCORE * math.hypot(*errors), 1 - 1 / (size + 2))
+    return max(claimed, _divergence(beyond, q, 1.0))
 
 
 ORDERS = (1.0, 1.5, 2.0, 4.0, 8.0)
