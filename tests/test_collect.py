@@ -237,3 +237,21 @@ def test_memory_does_not_grow_with_the_counts(here, monkeypatch):
 
 def test_another_release_of_a_study_has_another_id():
     assert dataclasses.replace(STUDY, contact="eve").id != STUDY.id
+
+
+def test_reports_of_rho_become_a_release(here):
+    levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)]
+    asked = study.new("S", "To learn.", "a@b.org", levels, [("word", WORDS)], truncated=False)
+    for number in range(4):
+        put(here, f"{number}.json", made(number, levels[number % 2], asked), asked)
+    put(here, "other.json", made(9))
+    collect(asked, report_files([here / "reports"]), "r.npz", "t.csv")
+    release = cv.Release.load("r.npz")
+    assert release.levels == tuple(levels * 2)
+    assert not release.truncated
+    release.save("again.npz")
+    assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
+    told = rows("t.csv")
+    assert [row["rho"] for row in told] == ["1/8", "2", "1/8", "2", ""]
+    assert {row["epsilon"] for row in told} == {""}
+    assert observations_of(release).shape == (4, len(WORDS))

@@ -122,3 +122,28 @@ def test_a_simulated_network_says_its_kind():
     np.testing.assert_array_equal(drawn[1].reports, drawn[0].reports)
     with pytest.raises(ValueError, match="each pair once, above the diagonal"):
         simulate_release(counts.T, PrivacyLevel(1, 1), np.random.default_rng(2), directed=False)
+
+
+@pytest.mark.parametrize("rho", ["0.5", "0.02"])
+def test_discrete_gaussian_noise_follows_its_law(rho):
+    level = PrivacyLevel.zcdp(rho)
+    draws = simulate_release(np.zeros((1000, 100), dtype=int), level, rng()).reports.ravel()
+    cells = np.arange(-200, 201)
+    weights = np.exp(-float(level.rho) * cells.astype(float) ** 2)
+    weights /= weights.sum()
+    edge = int(3 / math.sqrt(float(level.rho) * 2))
+    observed = np.bincount(np.clip(draws, -edge, edge) + edge)
+    law = weights[np.abs(cells) <= edge]
+    law[[0, -1]] += weights[cells > edge].sum()
+    assert stats.chisquare(observed, draws.size * law).pvalue > 1e-4
+    wrong = np.roll(law, 1)
+    assert stats.chisquare(observed, draws.size * wrong).pvalue < 1e-4
+
+
+def test_rows_may_have_levels_of_rho_of_their_own():
+    levels = [PrivacyLevel.zcdp(10**-6), PrivacyLevel.zcdp(1000)] * 3
+    release = simulate_release(np.ones((6, 50), dtype=int), levels, rng())
+    assert (release.reports[1::2] == 1).all()
+    assert np.abs(release.reports[::2]).mean() > 100
+    assert release.simulated
+    assert not simulate_release(sp.csr_array(np.eye(3, dtype=int)), levels[0], rng()).truncated

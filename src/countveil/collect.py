@@ -14,14 +14,15 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from countveil.files import replacing
-from countveil.privacy import PrivacyLevel, _archive, _format, _npy, report
+from countveil.privacy import _archive, _format, _npy, report
 from countveil.privacy import study as study_file
 from countveil.privacy._text import cell
+from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 
-COLUMNS = ("file", "outcome", "participant", "epsilon", "precision", "field", "rule")
+COLUMNS = ("file", "outcome", "participant", "epsilon", "precision", "rho", "field", "rule")
 ACCEPTED, REFUSED = "accepted", "refused"
 
 _PIECE = 1 << 20
@@ -78,17 +79,27 @@ def collect(
             except RefusedError as error:
                 fields[error.field.partition("[")[0]] += 1
                 told = (cell(error.field), cell(error.rule))
-                writer.writerow((cell(name), REFUSED, "", "", "", *told))
+                writer.writerow((cell(name), REFUSED, "", "", "", "", *told))
                 continue
             except OSError as error:
                 fields["the file"] += 1
                 writer.writerow(
-                    (cell(name), REFUSED, "", "", "", "the file", f"must be readable, got {error.strerror}")
+                    (
+                        cell(name),
+                        REFUSED,
+                        "",
+                        "",
+                        "",
+                        "",
+                        "the file",
+                        f"must be readable, got {error.strerror}",
+                    )
                 )
                 continue
             rows.add(found)
-            level = found.level
-            writer.writerow((cell(name), ACCEPTED, found.participant, level.epsilon, level.precision, "", ""))
+            numbers = found.level.numbers()
+            level = [numbers.get(number, "") for number in ("epsilon", "precision", "rho")]
+            writer.writerow((cell(name), ACCEPTED, found.participant, *level, "", ""))
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
@@ -149,7 +160,7 @@ class Rows:
         }
         self._extremes = dict.fromkeys(names, (0, 0))
         self._ends = array("q", [0])
-        self._levels: dict[PrivacyLevel, int] = {}
+        self._levels: dict[Level, int] = {}
         self._level_of_row = array("q")
         self.tokens: list[str] = []
 

@@ -5,6 +5,7 @@ import pytest
 
 from countveil.audit import statistics as ours
 from countveil.privacy import PrivacyLevel
+from countveil.privacy.mechanisms import Skellam
 
 
 def at(rate):
@@ -31,9 +32,9 @@ def test_p_values_are_not_too_small_under_the_law():
     assert stats.kstest(found[ours.magnitude], "uniform").pvalue > 1e-4
 
 
-def test_a_detectable_alpha_is_detected_nearly_always():
+def test_a_detectable_strength_is_detected_nearly_always():
     rate, size = 1.0, 100_000
-    wrong = rate - math.log(1 + ours.detectable_alpha(at(rate), size))
+    wrong = rate - math.log(1 + ours.detectable_strength(at(rate), size))
     hits = 0
     for seed in range(60):
         draws = seeded(wrong, size, seed)
@@ -78,22 +79,14 @@ def test_values_cut_at_zero_are_tested_as_such():
     assert ours.chi_square(seen, at(1.0)) < ours.CRITICAL
 
 
-def test_bounds_on_epsilon_are_valid_and_near():
-    """Two laws whose epsilon is known: the bound is below it, and not far."""
-    first = {"x": seeded(1.0, 200_000, 1)}
-    for shift in (1, 2):
-        second = {"x": seeded(1.0, 200_000, 2) + shift}
-        bound = ours.epsilon_bound(first, second, float(shift))
-        assert 0.9 * shift < bound.lower < shift
-        assert shift < bound.detectable < 1.2 * shift
-    assert ours.epsilon_bound(first, {"x": seeded(1.0, 200_000, 3)}, 0.1).lower == 0
-    apart = ours.epsilon_bound({"x": np.zeros(1000, int)}, {"x": np.ones(1000, int)}, 1.0)
-    assert 3 < apart.lower < 10
-
-
 def test_repeated_windows():
     draws = seeded(0.01, 10_000)
     assert ours.repeated_windows(draws) == 0
     again = draws.copy()
     again[5000:5033] = -draws[10:43]
     assert ours.repeated_windows(again) == 2
+
+
+def test_other_mechanisms_have_no_law_here():
+    with pytest.raises(TypeError, match="one that the owner's side draws, got 'Skellam'"):
+        ours.law_of(Skellam(1, 1))

@@ -24,4 +24,6 @@ def test_the_audit_says_every_check_and_fails_if_one_does(tmp_path, monkeypatch)
     assert "FAIL  arrays, alpha (N=10, epsilon=1): p = 0; detects alpha wrong by 1%" in said
     run("audit", status=1)
     assert asked == [[level], [level], list(LEVELS)]
+    run("audit", "--level", "rho:0.125", "--level", "3:1", status=1)
+    assert asked[-1] == [PrivacyLevel.zcdp("0.125"), PrivacyLevel(1, 3)]
     assert "level must be N:EPSILON" in fails("audit", "--level", "strong")

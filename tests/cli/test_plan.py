@@ -94,3 +94,13 @@ def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "a pilot must hold a count above zero" in fails("plan", "zero.npy", *SMALL)
     assert not (here / "out").exists()
     assert "word.txt must be a directory" in fails("plan", "pilot.npz", *SMALL, "-o", "word.txt")
+
+
+def test_a_study_of_rho_is_not_planned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "word.txt").write_text("surprise\nparty\n")
+    about = ("--title", "T", "--purpose", "P", "--contact", "c@d.org")
+    run("study", "new", "word.txt", "-o", "s.json", *about, "--level", "rho:0.125", "--signed")
+    assert "plans must be of levels N:EPSILON, got a study of rho" in fails(
+        "plan", "--study", "s.json", "--topics", "2", "--total", "50"
+    )

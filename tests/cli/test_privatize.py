@@ -231,3 +231,17 @@ def test_a_table_in_another_encoding_gets_the_remedy(here):
 def test_what_is_no_count_is_refused_before_it_is_looked_at(here, values):
     np.save("odd.npy", values)
     assert "counts must" in fails("privatize", "odd.npy", "-o", "r.npz", "--epsilon", "1", "--precision", "2")
+
+
+def test_a_level_of_rho(here):
+    made = ("privatize", "counts.csv", "-o", "r.npz")
+    said = run(*made, "--rho", "0.125").stdout
+    assert said.startswith(cv.PrivacyLevel.zcdp("0.125").describe())
+    assert "Wrote r.npz: 20 x 8 reports, signed." in said
+    assert cv.Release.load("r.npz").levels == cv.PrivacyLevel.zcdp("0.125")
+    assert "rho 13 hides little; a smaller rho hides more" in run(*made, "--rho", "13", "--force").stderr
+    assert "truncate must be False" in fails(*made, "--rho", "1", "--truncated", "--force")
+    rule = "a level must be --epsilon and --precision, or --rho alone, got "
+    assert rule + "--epsilon and --rho" in fails(*made, "--rho", "1", "--epsilon", "1", "--force")
+    assert rule + "--epsilon" in fails(*made, "--epsilon", "1", "--force")
+    assert "or --rho alone" in " ".join(run(*made, "--force", status=2).stderr.replace("│", " ").split())

@@ -43,7 +43,9 @@ def test_a_study_of_categories_with_two_axes(here):
 
 def test_what_is_no_study_is_refused_in_one_line(here):
     new = ["study", "new", "word.txt", "-o", "s.json"]
-    assert "level must be N:EPSILON, such as 10:1, got '10'" in fails(*new, *ASKED, "--level", "10")
+    assert "level must be N:EPSILON, such as 10:1, or rho:RHO, such as rho:0.125, got '10'" in fails(
+        *new, *ASKED, "--level", "10"
+    )
     assert "levels must differ" in fails(*new, *ASKED, "--level", "10:1")
     assert "must be a file of its own" in fails(
         "study", "new", "word.txt", "-o", "word.txt", *ASKED, "--force"

@@ -232,3 +232,13 @@ def test_a_network_is_not_on_disk(tmp_path):
     files, _ = written(tmp_path / "parts", n_rows=40)
     with pytest.raises(ValueError, match="a network must be in memory, got ReleaseFiles"):
         cv.BlockModel(2).fit(files)
+
+
+def test_a_release_with_discrete_gaussian_noise_is_fitted_by_itself(tmp_path):
+    cv.privatize_to_files(
+        np.ones((4, 3), dtype=int), cv.PrivacyLevel.zcdp(1), tmp_path / "parts", rows_per_file=2
+    )
+    with pytest.raises(
+        ValueError, match=r"got 'discrete Gaussian' in .*part-000000\.npz: fit such a release by itself"
+    ):
+        cv.ReleaseFiles(tmp_path / "parts")

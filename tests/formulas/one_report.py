@@ -82,6 +82,60 @@ def the_level():
         same(cv.PrivacyLevel(epsilon=epsilon, precision=precision).alpha, alpha, 1e-15)
 
 
+def renyi(one: np.ndarray, other: np.ndarray, order: float) -> float:
+    """The divergence of this order between two laws by their logs."""
+    return float(np.logaddexp.reduce(order * one + (1 - order) * other)) / (order - 1)
+
+
+@formula("1.5")
+def gaussian_noise():
+    """P(tau) = exp(-tau^2 / (2 sigma^2)) / sum_k exp(-k^2 / (2 sigma^2)),   sigma^2 = 1 / (2 rho)"""
+    for rho in (0.01, 0.125, 2.0):
+        law = cv.mechanisms.DiscreteGaussian.keeping(rho)
+        sigma = (1 / (2 * rho)) ** 0.5
+        printed = np.exp(-(NOISE**2) / (2 * sigma**2)) / np.exp(-(NOISE**2) / (2 * sigma**2)).sum()
+        same(float(law.sigma), sigma)
+        same(law.standard_deviation**2, printed @ NOISE**2, 1e-9)
+        same(law.false_positive_rate, printed[NOISE > 0].sum(), 1e-9)
+
+
+@formula("1.6")
+def its_promise():
+    """D_a(P(r | y), P(r | z)) <= a rho sum_i (y_i - z_i)^2"""
+    r = np.arange(-200, 201)
+    for rho, order, y, z in product((0.01, 0.125, 1.0), (1.01, 2.0, 6.0), [(0, 0), (3, 1)], [(2, 5), (4, 0)]):
+        logs = [[-rho * (r - c) ** 2.0 for c in cells] for cells in (y, z)]
+        logs = [[log_p - np.logaddexp.reduce(log_p) for log_p in cells] for cells in logs]
+        found = sum(renyi(one, other, order) for one, other in zip(*logs, strict=True))
+        distance = sum((a - b) ** 2 for a, b in zip(y, z, strict=True))
+        assert found <= order * rho * distance * (1 + 1e-9)
+        same(found, order * rho * distance, 0.05 if rho < 1 else 0.9)  # attained, nearly, where noise is wide
+
+
+@formula("1.7")
+def epsilon_and_delta():
+    """epsilon = min over a > 1 of a rho + log(1 / (a delta)) / (a - 1) + log(1 - 1/a)"""
+    tau = np.arange(-400, 401)
+    for rho, delta in product((0.01, 0.125, 2.0), (1e-3, 1e-6)):
+        a = 1 + np.exp(np.linspace(-8, 8, 20_001))
+        printed = (a * rho + np.log(1 / (a * delta)) / (a - 1) + np.log(1 - 1 / a)).min()
+        same(cv.PrivacyLevel.zcdp(rho).epsilon_for(delta), printed, 1e-6)
+        here, there = (np.exp(-rho * (tau - shift) ** 2.0) for shift in (0, 1))
+        needed = np.maximum(here / here.sum() - exp(printed) * there / there.sum(), 0).sum()
+        assert needed <= delta
+
+
+@formula("1.8")
+def the_other_noise():
+    """D_a(P(r | y), P(r | z)) <= a (epsilon / N)^2 / 2 sum_i (y_i - z_i)^2"""
+    r = np.arange(-600, 601)
+    for rate, order, far in product((0.1, 0.5, 2.0), (1.01, 2.0, 6.0), (1, 2, 5)):
+        one, other = (np.log(np.tanh(rate / 2)) - rate * np.abs(r - count) for count in (0, far))
+        assert renyi(one, other, order) <= order * rate**2 / 2 * far**2 * (1 + 1e-9)
+        level = cv.PrivacyLevel(epsilon=rate, precision=1)
+        same(float(level.kept_rho), rate**2 / 2)
+
+
 @formula("2.1")
 def the_weights():
     """w(y) = mu^y / y! alpha^|r - y|,   y = 0, 1, 2, ..."""

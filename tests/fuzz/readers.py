@@ -36,12 +36,15 @@ class Kind(NamedTuple):
 
 
 def releases() -> dict[str, bytes]:
-    """Dense, sparse and signed ones, with labels and without, with one level and several."""
+    """Dense, sparse and signed ones, with labels and without, with one level and several, of rho."""
     sparse = sp.csr_array(np.array([[0, 5, 0], [7, 0, 2]]))
     made = {
         "sparse.npz": Release(sparse, LEVELS, True, (("ann", "bo"), ("x", "é", "\U0001f512"))),
         "dense.npz": Release(np.arange(12).reshape(2, 3, 2), LEVELS[0], True),
         "signed.npz": Release(np.array([[-3, 2], [0, 70000]]), LEVELS[1], False, (None, ("a", "b")), True),
+        "rho.npz": Release(
+            np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False
+        ),
     }
     return {name: _saved(each.save, name) for name, each in made.items()}
 
@@ -77,13 +80,17 @@ def read_report(path: Path) -> None:
 
 
 def studies() -> dict[str, bytes]:
-    """One about words, one about categories on two axes."""
+    """One about words, one about categories on two axes, one of rho."""
     axes = [("to", ["ann", "bob"]), ("day", ["Mon", "Tue"])]
     other = study.new(
         "Days", "To see.", "b@c.org", LEVELS[:1], axes,
         kind=study.CATEGORIES, truncated=False, address="https://example.org/reports",
     )  # fmt: skip
-    return {"words.json": STUDY.to_json().encode(), "days.json": other.to_json().encode()}
+    rho = study.new(
+        "Mail", "To see.", "b@c.org", [PrivacyLevel.zcdp("0.125")], [("word", WORDS)], truncated=False
+    )
+    made = {"words": STUDY, "days": other, "rho": rho}
+    return {f"{name}.json": each.to_json().encode() for name, each in made.items()}
 
 
 def rehashed(content: bytes, rng: random.Random) -> bytes:

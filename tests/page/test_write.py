@@ -150,3 +150,10 @@ def test_a_translation(tmp_path):
     other.write_text(json.dumps(german), encoding="utf-8")
     with pytest.raises(RefusedError, match="count_button must be there"):
         strings(other)
+
+
+def test_a_study_of_rho_has_no_page():
+    levels = [PrivacyLevel.zcdp("0.125")]
+    asked = study.new("S", "To learn.", "a@b.org", levels, [("word", ["veil"])], truncated=False)
+    with pytest.raises(RefusedError, match="to have a page, got 'discrete Gaussian': its participants make"):
+        page(asked)

@@ -57,6 +57,10 @@ except ModuleNotFoundError as error:
 else:
     raise SystemExit("sparse")
 assert each.mechanism == (level.mechanism, quiet.mechanism)
+gauss = PrivacyLevel.zcdp("0.125")
+noisy = privatize([[0] * 400], gauss)
+noisy.save(f"{folder}/noisy.npz")
+assert min(noisy.reports[0]) < 0 and Release.load(f"{folder}/noisy.npz").levels == gauss
 import countveil
 assert countveil.mechanisms.from_json(level.mechanism.to_json()) == level.mechanism
 import countveil.page

@@ -135,7 +135,7 @@ def test_releases_add_up_to_the_limit_and_no_further(path):
         ledger.set_limit(PrivacyLevel(3, 2))
         reports = {release(ledger, STUDY, "me", WEAK, anew=True, make=make) for _ in range(3)}
         assert len(reports) == 3
-        assert ledger.spent("me") == WEAK.repeated(3).rate
+        assert ledger.spent("me").loss == WEAK.repeated(3).rate
         for asked in [(STUDY, "me", WEAK), (STUDY, "me", STRONG), (OTHER, "me", STRONG)]:
             with pytest.raises(
                 LimitError, match=r"your limit, epsilon 3 at N = 2, got (4|3\.2) with this one, 3"
@@ -146,7 +146,7 @@ def test_releases_add_up_to_the_limit_and_no_further(path):
         assert release(ledger, STUDY, "you", WEAK, make=make)
         ledger.set_limit(PrivacyLevel("3.2", 2))
         assert release(ledger, OTHER, "me", STRONG, make=make)
-        assert ledger.spent("me") == Fraction(3, 2) + Fraction(1, 10)
+        assert ledger.spent("me").loss == Fraction(3, 2) + Fraction(1, 10)
         assert [entry.turn for entry in ledger.entries("me")] == [1, 2, 3, 1]
     with Ledger(path) as ledger:
         assert ledger.limit() == PrivacyLevel("3.2", 2)
@@ -163,18 +163,18 @@ def test_what_did_not_leave_costs_nothing_and_is_given_before_anything_new(path)
     make = Maker()
     with Ledger(path) as ledger:
         kept = ledger.obtain(STUDY, "me", WEAK, make)
-        assert ledger.spent("me") == 0
+        assert ledger.spent("me") is None
         assert release(ledger, STUDY, "me", STRONG, make=make)
         with pytest.raises(LimitError, match="must be released once"):
             ledger.hand_over(kept)
-        assert ledger.spent("me") == STRONG.rate
+        assert ledger.spent("me").loss == STRONG.rate
         assert ledger.find(STUDY, "me", WEAK).gone is None
         assert ledger.obtain(STUDY, "me", WEAK, make, anew=True).report == kept.report
         with pytest.raises(LimitError, match="a limit must be set"):
             ledger.hand_over(kept)
         ledger.set_limit(PrivacyLevel(2, 2))
         assert ledger.hand_over(kept) == kept.report
-        assert ledger.spent("me") == STRONG.rate + WEAK.rate
+        assert ledger.spent("me").loss == STRONG.rate + WEAK.rate
 
 
 def test_fresh_noise_that_did_not_leave_is_given_only_when_asked_for(path):
@@ -186,7 +186,7 @@ def test_fresh_noise_that_did_not_leave_is_given_only_when_asked_for(path):
         declined = ledger.obtain(STUDY, "me", WEAK, make, anew=True)
         assert ledger.find(STUDY, "me", WEAK).report == first
         assert release(ledger, STUDY, "me", WEAK, make=make) == first
-        assert ledger.spent("me") == WEAK.rate
+        assert ledger.spent("me").loss == WEAK.rate
         assert ledger.find(STUDY, "me", WEAK, anew=True) == declined
         assert release(ledger, STUDY, "me", WEAK, anew=True, make=make) == declined.report
         assert ledger.find(STUDY, "me", WEAK, anew=True) is None
@@ -205,7 +205,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path, damage):
     else:
         with Ledger(path):
             pass
-        statement = "PRAGMA user_version = 2"
+        statement = "PRAGMA user_version = 3"
         if damage == "other table":
             path.unlink()
             statement = "CREATE TABLE mine (x)"
@@ -375,3 +375,71 @@ def test_processes_at_once_agree_on_one_report(tmp_path):
         found = [path.read_bytes() for path in folder.glob(f"r{number}.*.json")]
         assert len(found) == 4
         assert len(set(found)) == 1
+
+
+# --- levels of rho ---
+
+EIGHTH, HALF = PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp("0.5")
+
+
+def planned_of_rho(title="Gaussian"):
+    axes = [("word", ["surprise", "party"])]
+    return study.new(title, "To learn.", "a@b.org", [EIGHTH, HALF], axes, truncated=False)
+
+
+OF_RHO = planned_of_rho()
+
+
+def test_rho_adds_up_and_comes_back(path):
+    with Ledger(path) as ledger:
+        ledger.set_limit(PrivacyLevel.zcdp("0.75"))
+        assert ledger.limit() == PrivacyLevel.zcdp("0.75")
+        release(ledger, OF_RHO, "me", EIGHTH)
+        release(ledger, OF_RHO, "me", HALF, anew=True)
+    with Ledger(path) as ledger:
+        assert ledger.spent("me") == PrivacyLevel.zcdp("0.625")
+        assert [entry.level for entry in ledger.entries("me")] == [EIGHTH, HALF]
+        assert ledger.find(OF_RHO, "me", EIGHTH).level == EIGHTH
+        with pytest.raises(
+            LimitError, match=r"your limit, rho 0\.75, got 1.125 with this one, 0.625 without"
+        ):
+            release(ledger, OF_RHO, "me", HALF, anew=True)
+        assert ledger.spent("me") == PrivacyLevel.zcdp("0.625")
+
+
+def test_a_limit_of_rho_counts_reports_at_epsilon_too(path):
+    with Ledger(path) as ledger:
+        ledger.set_limit(PrivacyLevel.zcdp("0.3"))
+        release(ledger, STUDY, "me", WEAK)  # (1/2)^2/2
+        release(ledger, OF_RHO, "me", EIGHTH)
+        assert ledger.spent("me") == PrivacyLevel.zcdp("0.25")
+        with pytest.raises(LimitError, match=r"rho 0\.3, got 0.375 with this one, 0.25 without"):
+            release(ledger, OTHER, "me", WEAK)
+        release(ledger, OTHER, "me", STRONG)  # (1/10)^2/2
+        assert ledger.spent("me").loss == Fraction(255, 1000)
+
+
+def test_a_limit_of_epsilon_forbids_reports_at_rho_in_words(path):
+    with Ledger(path) as ledger:
+        ledger.set_limit(PrivacyLevel(100, 1))
+        with pytest.raises(LimitError, match=r"your limit must be of rho .* got epsilon 100 at N = 1"):
+            release(ledger, OF_RHO, "me", EIGHTH)
+        assert ledger.spent("me") is None
+
+
+def test_only_ledgers_with_a_rho_are_of_the_second_version(path):
+    def version():
+        with sqlite3.connect(path) as connection:
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.close()
+        return found
+
+    with Ledger(path) as ledger:
+        release(ledger, STUDY, "me", WEAK)
+    assert version() == 1
+    with Ledger(path) as ledger:
+        release(ledger, OF_RHO, "you", EIGHTH)
+    assert version() == 2
+    with Ledger(path) as ledger:
+        assert ledger.spent("me") == PrivacyLevel("0.5", 1)
+        assert not ledger.begun

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countveil.privacy import PrivacyLevel, promise
-from countveil.privacy.level import hides
 
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
 
@@ -125,7 +124,7 @@ def test_a_zero_turns_positive_as_often_as_the_level_says():
 def test_a_level_is_described_in_the_words_of_its_promise():
     level = PrivacyLevel(6, "2.5")
     assert level.describe() == promise.describe(Fraction(6), Fraction(5, 2))
-    assert hides(level) == "little"
+    assert level.hides() == "little"
     assert repr(level) == "PrivacyLevel(epsilon=6, precision=2.5)"
 
 

@@ -160,7 +160,7 @@ def test_nothing_leaves_without_a_yes(here, answers):
     assert not (here / "r.json").exists()
     assert "did not leave" in alone("ledger", "--name", "me").stdout
     with Ledger("ledger") as ledger:
-        assert ledger.spent("me") == 0
+        assert ledger.spent("me") is None
         (kept,) = ledger.entries()
     alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes")
     assert (here / "r.json").read_bytes() == kept.report
@@ -346,3 +346,31 @@ def test_help_has_the_worked_example(capsys):
         assert "5 x 2 = 10" in said
         assert "alpha = exp(-1/10), about 0.9" in said
     assert "A word is a longest run of letters" in said
+
+
+def test_a_study_of_rho(here):
+    levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)]
+    (here / "rho.json").write_text(planned(levels=levels, truncated=False).to_json())
+    assert "takes twice the rho" in alone("show", "rho.json").stdout
+    made = ("report", "rho.json", "mail.txt", "--yes")
+    said = alone(*made, "-o", "r.json", "--level", "rho:0.125").stdout
+    assert levels[0].describe() in said
+    assert "adds up to rho 0.125 for one unit in one cell." in said
+    assert json.loads((here / "r.json").read_text())["level"] == {"rho": "1/8"}
+    assert (
+        "must be set before a record is released again"
+        in alone(*made, "--level", "2", "--anew", status=1).stderr
+    )
+    assert "may come to rho 3." in alone("limit", "--rho", "3").stdout
+    said = alone(*made, "-o", "r2.json", "--level", "2", "--anew").stdout
+    assert "adds up to rho 2.125 for one unit in one cell." in said
+    said = alone("report", "study.json", "mail.txt", "--yes", "-o", "r3.json", "--level", "1").stdout
+    assert "adds up to rho 2.13 for one unit in one cell, in which reports at epsilon and N count as" in said
+    listed = alone("ledger", "--name", "me").stdout
+    assert "rho 0.125, left" in listed
+    assert "epsilon 1 at N = 10, left" in listed
+    assert "What left about it adds up to rho 2.13 for one unit in one cell." in listed
+    refused = alone("limit", "--rho", "3", "--epsilon", "1", "--precision", "1", status=1).stderr
+    assert "must be of epsilon at an N or of rho, got both" in refused
+    refused = alone(*made, "--level", "rho:7", status=1).stderr
+    assert "by its number: 1 (rho:0.125), 2 (rho:2); got 'rho:7'" in refused

@@ -10,15 +10,14 @@ import math
 import os
 import sys
 from fractions import Fraction
-from functools import partial
 
 import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
-from countveil.privacy import _survival, noise
-from countveil.privacy.noise import Sampler, Table
+from countveil.privacy import _survival, inversion, noise
+from countveil.privacy.noise import Sampler
 
 CRITICAL = 1e-7
 RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(5)]
@@ -232,7 +231,7 @@ def test_a_draw_that_is_too_wide_for_the_narrow_type_widens_it(place):
     sampler = Sampler(Fraction(1))
     first = np.full(150_000, 0x7FFF, dtype=np.uint16)
     first[place] = 0x8000
-    pieces = [first[start : start + noise._CHUNK] for start in range(0, first.size, noise._CHUNK)]
+    pieces = [first[start : start + inversion._CHUNK] for start in range(0, first.size, inversion._CHUNK)]
     rest = [0] * 10 + [
         2**63 - 1
     ]  # every zero ties with a threshold below 2**-63, and a second one settles it
@@ -286,42 +285,6 @@ def test_ties_far_below_the_first_word_are_settled_too():
     assert faces(Sampler(rate), *words[:-1], words[-1] + 1)[0] == 0
 
 
-def test_a_coarse_table_with_settled_ties_is_still_exact(monkeypatch):
-    """With 3-bit words almost every draw ties, so that the law rests on settling; unsettled, it is wrong."""
-    monkeypatch.setattr(noise, "_BITS", 3)
-    rate, size = Fraction(1, 2), 100_000
-    coarse = Table(partial(_survival.geometric, rate, 60))
-
-    def draw() -> int:
-        return coarse.look_up(os.urandom(1)[0] & 7, os.urandom)
-
-    def p_value(draws: np.ndarray) -> float:
-        cells = np.arange(16)
-        expected = size * -math.expm1(-0.5) * np.exp(-0.5 * cells)
-        observed = np.bincount(np.minimum(draws, 16), minlength=17)
-        expected = np.append(expected, size * math.exp(-8))
-        return float(stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), 16))
-
-    assert p_value(np.array([draw() for _ in range(size)])) > CRITICAL
-    monkeypatch.setattr(
-        Table, "settle", lambda self, word, entropy: self.size - sum(t <= word for t in self.ascending)
-    )
-    assert p_value(np.array([draw() for _ in range(size)])) < CRITICAL
-
-
-def test_the_guide_agrees_with_the_search_at_the_edges_of_its_cells():
-    cell = 1 << (63 - noise._GUIDE_BITS)
-    edges = {k * cell + d for k in (1, 2, 9, 2**15 - 1) for d in (-1, 0, 1)}
-    thresholds = sorted(edges | {0, 2**63 - 1}, reverse=True)
-    words = sorted({t + d for t in thresholds for d in (-2, -1, 0, 1, 2) if 0 <= t + d < 2**63})
-    for half in (0, 2**64 - 1):
-        table = Table(lambda bits: [(t << bits - 63) + (1 << bits - 63 >> 1) for t in thresholds])
-        want = [table.look_up(word, Script(half)) for word in words]
-        got = table.look_up_array(np.array(words), Script(*[half] * len(thresholds)))
-        assert got.tolist() == want
-        assert len(set(want)) == len(thresholds)
-
-
 # --- beyond the table ---
 
 
@@ -359,8 +322,8 @@ def test_tiny_rates_follow_the_law(rate):
             assert stats.chisquare(observed).pvalue > CRITICAL or len(draws) < 50 * low
 
 
-def survivals(table: Table, bits: int) -> list[Fraction]:
-    return [Fraction(1), *(Fraction(value, 2**bits) for value in table._floors(bits)), Fraction(0)]
+def survivals(table: inversion.Table, bits: int) -> list[Fraction]:
+    return [Fraction(1), *(Fraction(value, 2**bits) for value in table._bounds(bits)[0]), Fraction(0)]
 
 
 def test_digits_make_a_geometric_variable():

@@ -510,3 +510,57 @@ def test_limits_leave_room_in_64_bits():
     for count, tau in itertools.product((0, reading.MAX_COUNT), (1 - noise.MAX_NOISE, noise.MAX_NOISE - 1)):
         assert -(2**63) <= count + tau < 2**63
     assert Fraction(noise.MAX_NOISE) * noise.MIN_RATE > 2**21
+
+
+# --- levels of rho ---
+
+
+def test_discrete_gaussian_noise_reaches_every_cell():
+    level = PrivacyLevel.zcdp("0.001")
+    counts = np.full((40, 250), 5)
+    for given in (counts, sp.csr_array(counts), counts.tolist()):
+        release = privatize(given, level)
+        noise = np.asarray(release.reports) - 5
+        assert release.levels == level
+        assert not release.truncated
+        assert 18 < noise.std() < 27  # sigma = 22.4
+        assert (noise != 0).mean() > 0.95
+
+
+def test_rows_may_have_levels_of_rho_of_their_own(tmp_path):
+    levels = [PrivacyLevel.zcdp("0.00001"), PrivacyLevel.zcdp(1000)] * 2
+    release = privatize(np.ones((4, 30), dtype=int), levels)
+    assert (release.reports[1::2] == 1).all()
+    assert (release.reports[::2] != 1).any()
+    release.save(tmp_path / "r.npz")
+    again = Release.load(tmp_path / "r.npz")
+    assert again.levels == tuple(levels)
+    assert "Every row has its own level, rho from 1e-05 to 1000;" in again.describe()
+    assert "sigma 0.02236 to 223.6, by row" in again._repr_html_()
+    files = privatize_to_files(np.ones((4, 3), dtype=int), levels, tmp_path / "parts", rows_per_file=2)
+    assert [Release.load(path).levels for path in files] == [tuple(levels[:2])] * 2
+
+
+def test_no_release_cuts_discrete_gaussian_reports():
+    level = PrivacyLevel.zcdp(1)
+    with pytest.raises(
+        ValueError, match="truncate must be False or None with discrete Gaussian noise, got True"
+    ):
+        privatize([[1, 2]], level, truncate=True)
+    with pytest.raises(ValueError, match="truncated must be False with discrete Gaussian noise, got True"):
+        Release([[1, 2]], level, True)
+
+
+def test_levels_of_both_kinds_do_not_mix_in_a_release():
+    with pytest.raises(ValueError, match="level must be of one kind in all rows"):
+        privatize([[1], [2]], [PrivacyLevel.zcdp(1), PrivacyLevel(1, 1)])
+    with pytest.raises(ValueError, match=r"level must have a rho of at least 2\*\*-81"):
+        privatize([[1]], PrivacyLevel.zcdp("1e-30"))
+
+
+@pytest.mark.parametrize("name", ["alpha", "epsilon", "precision"])
+def test_a_release_of_rho_states_no_epsilon(name):
+    release = privatize([[1, 2]], PrivacyLevel.zcdp("0.125"))
+    with pytest.raises(ValueError, match=f"{name} must be stated by the mechanism, got discrete Gaussian"):
+        getattr(release, name)
+    assert repr(release) == "<Release: 1 x 2 reports, signed, rho=0.125>"

@@ -239,3 +239,17 @@ def test_the_size_of_a_report_is_that_of_its_noisy_counts_alone():
     }
     longer = len(report.encode(made((123, 4567, 0)), CUT))
     assert sizes == {longer - 4}
+
+
+def test_reports_of_rho_state_it_and_keep_their_sign():
+    level = PrivacyLevel.zcdp("0.001")
+    axes = [("word", [f"w{place}" for place in range(60)])]
+    asked = study.new("S", "To learn.", "a@b.org", [level], axes, kind=study.CATEGORIES, truncated=False)
+    made = report.privatized([0] * 60, asked, level, TOKEN)
+    assert min(made.values) < 0 < max(made.values)
+    content = report.encode(made, asked)
+    stated = json.loads(content)
+    assert (stated["mechanism"], stated["level"]) == ("discrete Gaussian", {"rho": "1/1000"})
+    assert report.decode(content, asked, "r") == made
+    with pytest.raises(RefusedError, match="r: study must be"):
+        report.decode(content, SIGNED, "r")

@@ -1,5 +1,6 @@
 import json
 from copy import deepcopy
+from fractions import Fraction
 
 import jsonschema
 import pytest
@@ -348,3 +349,51 @@ def test_counts_that_are_none_are_refused_and_not_shown(form, content, rule):
     assert "7" not in str(refused.value)
     with pytest.raises(RefusedError, match="must be nested 2 deep, got less"):
         counting.count(b'{"ann": 3}', "json", categories().labels, "counts")
+
+
+def of_rho(**changes):
+    parts = {"axes": [("word", ["surprise", "party"])], "truncated": False} | changes
+    levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(Fraction(1, 3))]
+    return study.new("Mail", "To learn.", "a@b.org", **({"levels": levels} | parts))
+
+
+def test_a_study_of_rho_comes_back():
+    made = of_rho()
+    stated = json.loads(made.to_json())
+    assert stated["mechanism"] == {"name": "discrete Gaussian", "version": 1}
+    assert [set(level) for level in stated["levels"]] == [{"rho", "meaning"}] * 2
+    assert stated["levels"][1]["rho"] == "1/3"
+    assert study.read(made.to_json().encode(), "s") == made
+    jsonschema.Draft202012Validator(json.loads(study.SCHEMA_FILE.read_text())).validate(stated)
+    assert "(rho = 0.125; sigma 2; a true zero is reported as positive in 40% of cells)" in made.describe()
+    assert "takes twice the rho" in made.describe()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda stated: stated.update(reports="truncated"), "reports"),
+        (lambda stated: stated["mechanism"].update(name="two-sided geometric"), "levels[0]"),
+        (lambda stated: stated["mechanism"].update(name="Gaussian"), "mechanism.name"),
+        (lambda stated: stated["levels"][0].update(rho="0.125"), "levels[0].rho"),
+        (lambda stated: stated["levels"][0].update(rho="500001"), "levels[0]"),
+        (lambda stated: stated["levels"][0].update(rho="1/" + "9" * 30), "levels[0]"),
+        (lambda stated: stated["levels"][0].update(meaning="Safe."), "levels[0].meaning"),
+        (lambda stated: stated["levels"][0].update(epsilon="1"), "levels[0]"),
+    ],
+)
+def test_a_study_of_rho_that_breaks_a_rule_is_refused(change, field):
+    stated = json.loads(of_rho().to_json())
+    change(stated)
+    with pytest.raises(RefusedError) as refused:
+        study.read(json.dumps(stated).encode(), "s")
+    assert refused.value.field.startswith(field)
+
+
+def test_levels_of_both_kinds_do_not_mix_in_a_study():
+    with pytest.raises(
+        RefusedError, match="levels must be of one kind, got levels of epsilon and levels of rho"
+    ):
+        of_rho(levels=[PrivacyLevel.zcdp(1), PrivacyLevel(1, 1)])
+    with pytest.raises(RefusedError, match="reports must be 'signed' with discrete Gaussian noise"):
+        of_rho(truncated=True)

@@ -5,6 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil.report.loading import observed
+from countveil.report.page import render
 from tests.report.conftest import QUICK, release_of
 
 COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
@@ -52,3 +53,15 @@ def test_a_network_and_a_tensor_are_compared_in_their_matrix_form(block_fit, net
     other = cv.Release(reports, [cv.PrivacyLevel(2, 1)] * 7 + [cv.PrivacyLevel(1, 1)], False, network.labels)
     with pytest.raises(ValueError, match="first in row 7"):
         observed(block_fit, other)
+
+
+def test_a_release_of_rho_is_that_of_its_fit():
+    release = release_of(COUNTS, cv.PrivacyLevel.zcdp(1))
+    fit = cv.TopicModel(2, **QUICK).fit(release)
+    assert observed(fit, release).shape == COUNTS.shape
+    with pytest.raises(ValueError, match="release must be the one that was fitted, with the mechanism"):
+        observed(fit, release_of(COUNTS, cv.PrivacyLevel.zcdp(2)))
+    assert "Every count" not in render(fit)
+    assert "simulated" in render(fit, release)
+    with pytest.raises(ValueError, match="naive must be of a fit with two-sided geometric noise"):
+        render(fit, release, naive=True)

@@ -72,3 +72,16 @@ def test_cells_without_noise_are_told():
 def test_a_weak_level_is_not_called_protection(epsilon, said):
     fit = fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-epsilon)))
     assert said in promise_of(fit, None).headline
+
+
+def test_levels_of_rho_are_said_in_their_own_words():
+    levels = [cv.PrivacyLevel.zcdp("0.125"), cv.PrivacyLevel.zcdp(20)] * 3
+    simulated = cv.simulate_release(COUNTS, levels, np.random.default_rng(1))
+    release = cv.Release(simulated.reports, levels, False)
+    fit = fit_of(release)
+    found = promise_of(fit, release)
+    assert found.headline == "Every count got noise, but it hides little."
+    assert levels[1].describe() in found.paragraphs[1]
+    assert "as whoever made this fit has stated" in promise_of(fit, None).headline
+    one = cv.Release(simulated.reports, levels[0], False)
+    assert promise_of(fit_of(one), one).headline == "Every count was protected by noise."

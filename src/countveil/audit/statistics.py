@@ -1,17 +1,19 @@
 """The statistics of an audit: histograms of noise against the exact law, and lower bounds on epsilon."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from countveil.privacy.mechanisms import TwoSidedGeometric
+from countveil.audit.gaussian_law import GaussianLaw
+from countveil.privacy.mechanisms import DiscreteGaussian, Mechanism, TwoSidedGeometric
 
 Integers = NDArray[np.int64]
 Outputs = dict[str, Integers]
+Law = TwoSidedGeometric | GaussianLaw
 
 CRITICAL = 1e-8
 """The probability of a false alarm in one statistic."""
@@ -35,7 +37,7 @@ class Histogram(NamedTuple):
     size: int
     total: int  # sum of |tau|, exactly
 
-    def chances(self, law: TwoSidedGeometric) -> NDArray[np.float64]:
+    def chances(self, law: Law) -> NDArray[np.float64]:
         """The probabilities of the cells under the law."""
         step, widest = bin_width(law), (self.cells.size - 3) // 2
         edges = [step * k + (step + 1) // 2 for k in range(widest + 1)]
@@ -44,16 +46,35 @@ class Histogram(NamedTuple):
         return np.concatenate([side[::-1], [1 - 2 * beyond[0]], side])
 
 
-def bin_width(law: TwoSidedGeometric) -> int:
+def law_of(mechanism: Mechanism) -> Law:
+    """The probabilities of noise that the owner's side draws; TypeError for other mechanisms."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return GaussianLaw(mechanism)
+    if isinstance(mechanism, TwoSidedGeometric):
+        return mechanism
+    raise TypeError(f"mechanism must be one that the owner's side draws, got {mechanism.name!r}")
+
+
+def bin_width(law: Law) -> int:
     """An odd width of bins, a tenth of the scale of the noise where that is more than 1."""
-    return int(0.1 / law.rate) | 1
+    return int(0.1 * law.sigma if isinstance(law, GaussianLaw) else 0.1 / law.rate) | 1
 
 
-def histogram(noise: Iterable[Integers], law: TwoSidedGeometric, size: int) -> Histogram:
+def widest_bin(law: Law, step: int, size: int) -> int:
+    """The last bin of this width that can expect MIN_EXPECTED of ``size`` draws, at least 1."""
+    if isinstance(law, GaussianLaw):
+        bins = range(1, int(13 * law.sigma / step) + 2)
+        starts = [step * k - step // 2 for k in bins]
+        expected = [size * (law.tail(start - 1) - law.tail(start + step - 1)) / 2 for start in starts]
+        return max(sum(each >= MIN_EXPECTED for each in expected), 1)
+    binned = TwoSidedGeometric(math.exp(-law.rate * step))  # nearly the law of tau / step, rounded
+    return max(int(math.log(size * binned.pmf(0) / MIN_EXPECTED) / binned.rate), 1)
+
+
+def histogram(noise: Iterable[Integers], law: Law, size: int) -> Histogram:
     """The histogram of ``size`` draws, in as many bins as can expect MIN_EXPECTED of them."""
     step = bin_width(law)
-    binned = TwoSidedGeometric(math.exp(-law.rate * step))  # nearly the law of tau / step, rounded
-    widest = max(int(math.log(size * binned.pmf(0) / MIN_EXPECTED) / binned.rate), 1)
+    widest = widest_bin(law, step, size)
     cells, residues = np.zeros(2 * widest + 3, dtype=np.int64), np.zeros(RESIDUES, dtype=np.int64)
     seen = total = 0
     for narrow in noise:
@@ -65,7 +86,7 @@ def histogram(noise: Iterable[Integers], law: TwoSidedGeometric, size: int) -> H
     return Histogram(cells, residues, seen, total)
 
 
-def chi_square(seen: Histogram, law: TwoSidedGeometric, positive: bool = False) -> float:
+def chi_square(seen: Histogram, law: Law, positive: bool = False) -> float:
     """p-value of a histogram against the law; ``positive`` for noise that was cut at zero."""
     cells, chances = seen.cells, seen.chances(law)
     if positive:
@@ -75,7 +96,7 @@ def chi_square(seen: Histogram, law: TwoSidedGeometric, positive: bool = False) 
     return _chi_square(cells, seen.size * chances, seen.size)
 
 
-def last_bits(seen: Histogram, law: TwoSidedGeometric) -> float:
+def last_bits(seen: Histogram, law: Law) -> float:
     """p-value of the residues of the noise, which reveals rounded numbers at any strength of noise."""
     chances = np.array([law.residue(k, RESIDUES) for k in range(RESIDUES)])
     return _chi_square(seen.residues, seen.size * chances, seen.size)
@@ -100,17 +121,22 @@ def binomial(hits: int, size: int, chance: float) -> float:
     return float(stats.binomtest(hits, size, min(chance, 1.0)).pvalue)
 
 
-def magnitude(seen: Histogram, law: TwoSidedGeometric) -> float:
-    """p-value of the mean of |tau|, which is sufficient for alpha; exact where noise is rare."""
-    if seen.size * 2 * law.alpha < 10_000:
+def magnitude(seen: Histogram, law: Law) -> float:
+    """p-value of the mean of |tau|, sufficient for alpha and nearly so for sigma; exact where noise is rare."""
+    if seen.size * law.tail(0) < 10_000:
         return binomial(seen.size - int(seen.cells[seen.cells.size // 2]), seen.size, law.tail(0))
     score = (seen.total / seen.size - law.mean_magnitude) / math.sqrt(law.magnitude_variance / seen.size)
     return float(2 * stats.norm.sf(abs(score)))
 
 
-def detectable_alpha(law: TwoSidedGeometric, size: int) -> float:
-    """The relative error of alpha that ``magnitude`` detects with 99% probability."""
-    return (CRITICAL_SCORE + POWER_SCORE) / math.sqrt(size * law.magnitude_variance)
+def information(law: Law) -> float:
+    """What the mean of |tau| says of ln alpha, or of ln sigma, per draw."""
+    return law.magnitude_information if isinstance(law, GaussianLaw) else law.magnitude_variance
+
+
+def detectable_strength(law: Law, size: int) -> float:
+    """The relative error of alpha, or of sigma, that ``magnitude`` detects with 99% probability."""
+    return (CRITICAL_SCORE + POWER_SCORE) / math.sqrt(size * information(law))
 
 
 def one_sidedness(seen: Histogram) -> float:
@@ -144,63 +170,3 @@ def correlation(noise: Integers, lags: tuple[int, ...]) -> float:
             score = float(centred[:-lag] @ later) / (float(centred.var()) or 1.0) / math.sqrt(later.size)
             worst = min(worst, float(2 * stats.norm.sf(abs(score))))
     return min(1.0, worst * 2 * len(lags))
-
-
-class Bound(NamedTuple):
-    """A lower confidence bound on epsilon between two inputs, and the epsilon that it would have detected."""
-
-    lower: float
-    detectable: float
-
-
-def epsilon_bound(first: Outputs, second: Outputs, claimed: float) -> Bound:
-    """A lower bound, at confidence 1 - CRITICAL, on the epsilon between two inputs, from many outputs under each.
-
-    Each holds the same statistics of its outputs, by name. The first half of the outputs chooses the most promising
-    event (a statistic at least, at most, or equal to a value); on the other half, Clopper-Pearson bounds on its two
-    probabilities bound their ratio. ``claimed`` is the epsilon that is promised.
-    """
-    best: tuple[float, str, int, str, bool] = (-math.inf, "", 0, "", False)
-    for swapped, (one, other) in ((False, (first, second)), (True, (second, first))):
-        for name in first:
-            halves = (part[name][: part[name].size // 2] for part in (one, other))
-            best = max(best, *((*found, name, swapped) for found in _events(*halves)))
-    _, kind, value, name, swapped = best
-    one, other = (second, first) if swapped else (first, second)
-    fresh = [part[name][part[name].size // 2 :] for part in (one, other)]
-    hits = [int(_EVENTS[kind](part, value).sum()) for part in fresh]
-    sizes = [part.size for part in fresh]
-    lower = float(_log_ratio(np.array(hits[:1]), np.array(hits[1:]), sizes[0], sizes[1])[0])
-    error = math.sqrt(sum((1 - k / n) / max(k, 1) for k, n in zip(hits, sizes, strict=True)))
-    return Bound(max(lower, 0.0), claimed + (CRITICAL_SCORE + POWER_SCORE) * error)
-
-
-def _log_ratio(hits: Integers, others: Integers, size: int, other_size: int) -> NDArray[np.float64]:
-    """Lower bounds, at confidence 1 - CRITICAL, on the log ratio of two probabilities (Clopper and Pearson)."""
-    least = np.where(hits > 0, stats.beta.ppf(CRITICAL / 2, np.maximum(hits, 1), size - hits + 1), 0.0)
-    rest = np.maximum(other_size - others, 1)
-    most = np.where(others < other_size, stats.beta.isf(CRITICAL / 2, others + 1, rest), 1.0)
-    return np.log(np.maximum(least, 1e-300) / most)
-
-
-_EVENTS: dict[str, Callable[[Integers, int], NDArray[np.bool_]]] = {
-    "at least": np.greater_equal,
-    "at most": np.less_equal,
-    "equal": np.equal,
-}
-
-
-def _events(one: Integers, other: Integers) -> Iterator[tuple[float, str, int]]:
-    """The best event of each kind on a grid of values, with the bound that it gives on the log ratio."""
-    grid = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0, 1, 101), method="nearest"))
-    below = [np.searchsorted(np.sort(part), grid, "left") for part in (one, other)]
-    upto = [np.searchsorted(np.sort(part), grid, "right") for part in (one, other)]
-    kinds = {
-        "at least": (one.size - below[0], other.size - below[1]),
-        "at most": (upto[0], upto[1]),
-        "equal": (upto[0] - below[0], upto[1] - below[1]),
-    }
-    for kind, hits in kinds.items():
-        scores = _log_ratio(*hits, one.size, other.size)
-        place = int(scores.argmax())
-        yield float(scores[place]), kind, int(grid[place])

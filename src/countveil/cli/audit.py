@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import read_level
+from countveil.cli.options import read_any_level
 from countveil.cli.say import say
-from countveil.privacy.level import short
+from countveil.privacy.any_level import Level
+from countveil.privacy.exact import short
 from countveil.privacy.study import load
 
 
@@ -16,15 +17,18 @@ from countveil.privacy.study import load
 def audit_noise(
     level: Annotated[
         list[str] | None,
-        typer.Option(metavar="N:EPSILON", help="A level to audit [default: 10:1, 1:1 and 1:4]. Repeatable."),
+        typer.Option(
+            metavar="N:EPSILON",
+            help="A level to audit, also as rho:RHO [default: 10:1, 1:1, 1:4 and rho:0.125]. Repeatable.",
+        ),
     ] = None,
     study: Annotated[Path | None, typer.Option(help="Audit the levels of this study file.")] = None,
 ) -> None:
     """Check the promise: the shipped noise against its exact law, and what a report file gives away.
 
-    On every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha, both
-    signs, the whole law, counts of 2^53, 2^60 and 2^62, zeros, reuse, lower confidence bounds on epsilon between
-    neighbouring counts, and that a file's bytes are determined by its noisy counts. Says what each check would
+    On every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha or sigma,
+    both signs, the whole law, counts of 2^53, 2^60 and 2^62, zeros, reuse, lower confidence bounds on epsilon or rho
+    between neighbouring counts, and that a file's bytes are determined by its noisy counts. Says what each check would
     have detected, with 99% probability. Exit status 1 if one fails; a false alarm has a probability below 1 in
     100,000. About half a minute.
 
@@ -33,12 +37,15 @@ def audit_noise(
     from countveil.audit import audit
     from countveil.audit.checks import LEVELS
 
-    levels = [read_level(text) for text in level or []]
+    levels: list[Level] = [read_any_level(text) for text in level or []]
     levels += load(study).levels if study is not None else ()
     failed = total = 0
     for finding in audit(levels or LEVELS):
         total, failed = total + 1, failed + (not finding.passed)
-        said = f"N={short(finding.level.precision)}, epsilon={short(finding.level.epsilon)}"
+        named = finding.level.numbers().items()
+        said = ", ".join(
+            f"{'N' if name == 'precision' else name}={short(number)}" for name, number in sorted(named)[::-1]
+        )
         say(
             f"{'PASS' if finding.passed else 'FAIL'}  {finding.route}, {finding.check} ({said}): {finding.seen}; "
             f"detects {finding.power}"

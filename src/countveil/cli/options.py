@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from countveil.privacy import PrivacyLevel
+from countveil.privacy.any_level import Level
 
 # What the records of methods say, in their words: the records take long to import, and help must not wait for them.
 METHODS = (
@@ -67,9 +68,20 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output file if
 def read_level(text: str) -> PrivacyLevel:
     """A level from N:EPSILON."""
     precision, separator, epsilon = text.partition(":")
-    if not separator:
+    if not separator or precision == "rho":
         raise ValueError(f"level must be N:EPSILON, such as 10:1, got {text!r}")
     return PrivacyLevel(epsilon, precision)
+
+
+def read_any_level(text: str) -> Level:
+    """A level from N:EPSILON or rho:RHO."""
+    if text.startswith("rho:"):
+        return PrivacyLevel.zcdp(text.removeprefix("rho:"))
+    if ":" not in text:
+        raise ValueError(
+            f"level must be N:EPSILON, such as 10:1, or rho:RHO, such as rho:0.125, got {text!r}"
+        )
+    return read_level(text)
 
 
 def number_or_word(text: str | None) -> str | float | None:

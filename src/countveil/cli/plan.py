@@ -120,7 +120,13 @@ def read_levels(level: list[str] | None, asked: Study | None) -> list[PrivacyLev
     """The levels named, or the study's, or the default ones."""
     if level:
         return [read_level(text) for text in level]
-    return list(asked.levels) if asked is not None else [read_level(text) for text in DEFAULT_LEVELS]
+    offered = asked.levels if asked is not None else [read_level(text) for text in DEFAULT_LEVELS]
+    kept = [each for each in offered if isinstance(each, PrivacyLevel)]
+    if len(kept) < len(offered):
+        raise ValueError(
+            "plans must be of levels N:EPSILON, got a study of rho; name levels with --level instead"
+        )
+    return kept
 
 
 def fit_settings(method: str) -> dict[str, object]:

@@ -12,8 +12,8 @@ from countveil.cli.say import say
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy.any_level import Level
 from countveil.privacy.counting import format_of
-from countveil.privacy.level import hides, short
 from countveil.privacy.release import Labels, describe_labels
 from countveil.privacy.wording import BOTH
 
@@ -27,8 +27,19 @@ def privatize_counts(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
-    epsilon: Annotated[str, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")],
-    precision: Annotated[str, typer.Option(help="N: how many counts may change in all, a positive decimal.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="N: how many counts may change in all, a positive decimal.")
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of both: zero-concentrated privacy loss for one unit in one cell, a positive decimal. The "
+            "noise is discrete Gaussian, with sigma^2 = 1/(2 rho), and reports keep their sign."
+        ),
+    ] = None,
     vocabulary: Annotated[
         Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
     ] = None,
@@ -66,10 +77,10 @@ def privatize_counts(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Add exact two-sided geometric noise to counts and write the release.
+    """Add exact noise to counts and write the release.
 
-    The noise comes from the operating system's entropy and cannot be seeded or repeated. Only epsilon/N matters
-    to it: alpha = exp(-epsilon/N). Prints what is promised, and never a count.
+    The noise comes from the operating system's entropy and cannot be seeded or repeated. It is two-sided geometric with
+    alpha = exp(-epsilon/N), or discrete Gaussian at --rho. Prints what is promised, and never a count.
 
     Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of
     them a number, unless --no-header is given. The first column holds row labels if its header cell is empty
@@ -84,7 +95,7 @@ def privatize_counts(
         )
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
-    level = PrivacyLevel(epsilon, precision)
+    level = level_of(epsilon, precision, rho)
     check_format(counts)
     table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
     values = table.values
@@ -109,6 +120,22 @@ def privatize_counts(
     say(f"Wrote {output}: {size} reports{files}, {kind}.")
 
 
+def level_of(epsilon: str | None, precision: str | None, rho: str | None) -> Level:
+    """The level that was asked for: epsilon and precision together, or rho alone."""
+    if epsilon is not None and precision is not None and rho is None:
+        return PrivacyLevel(epsilon, precision)
+    if rho is not None and epsilon is None and precision is None:
+        return PrivacyLevel.zcdp(rho)
+    given = {"--epsilon": epsilon, "--precision": precision, "--rho": rho}
+    rule, named = (
+        "a level must be --epsilon and --precision, or --rho alone",
+        [k for k, v in given.items() if v is not None],
+    )
+    if not named:
+        raise typer.BadParameter(f"{rule}, got none")
+    raise ValueError(f"{rule}, got {' and '.join(named)}")
+
+
 def check_format(counts: Path) -> None:
     """Refuse a document of an office program or a PDF, and say how its content becomes plain text."""
     if not counts.is_file() or counts.suffix.lower() == ".npz":  # which is a zip, as office documents are
@@ -119,17 +146,14 @@ def check_format(counts: Path) -> None:
         raise ValueError(f"{counts} must hold a matrix of counts, got another format. {BOTH[key]}")
 
 
-def describe(release: Release, level: PrivacyLevel, labels: Labels) -> None:
+def describe(release: Release, level: Level, labels: Labels) -> None:
     """Print what is promised and which labels are published as they are; warn of a level that hides little.
 
     ``release`` may be one file of several, ``labels`` are those of all.
     """
-    if hidden := hides(level):
-        say(
-            f"warning: epsilon {short(level.epsilon)} at N = {short(level.precision)} hides {hidden}; "
-            "a smaller epsilon/N hides more",
-            err=True,
-        )
+    if hidden := level.hides():
+        smaller = "epsilon/N" if isinstance(level, PrivacyLevel) else "rho"
+        say(f"warning: {level.in_numbers()} hides {hidden}; a smaller {smaller} hides more", err=True)
     say(level.describe())
     say(describe_columns(release.shape[1], release.column_labels))
     if published := describe_labels(labels):

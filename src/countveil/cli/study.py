@@ -8,7 +8,7 @@ import typer
 
 from countveil import page
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Force, read_level
+from countveil.cli.options import Force, read_any_level
 from countveil.cli.outputs import check_free, write_text
 from countveil.cli.say import say
 from countveil.privacy import study
@@ -31,7 +31,11 @@ def new_study(
     contact: Annotated[str, typer.Option(help="Whom to send reports to and whom to ask.")],
     level: Annotated[
         list[str],
-        typer.Option(metavar="N:EPSILON", help="A level on offer: hide up to N at epsilon. Repeatable."),
+        typer.Option(
+            metavar="N:EPSILON",
+            help="A level on offer: hide up to N at epsilon; or rho:RHO, all levels of one kind and reports --signed. "
+            "Repeatable.",
+        ),
     ],
     categories: Annotated[
         bool,
@@ -62,7 +66,7 @@ def new_study(
         title,
         purpose,
         contact,
-        [read_level(text) for text in level],
+        [read_any_level(text) for text in level],
         axes,
         kind=study.CATEGORIES if categories else study.WORDS,
         truncated=not signed,

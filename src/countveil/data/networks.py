@@ -11,7 +11,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.matrices import whole_values
-from countveil.privacy import PrivacyLevel, Release, network, privatize
+from countveil.privacy import Release, network, privatize
+from countveil.privacy.any_level import Level
 
 
 def is_graph(data: Any) -> bool:
@@ -84,7 +85,7 @@ def graph_counts(
 
 def privatize_graph(
     graph: Any,
-    level: PrivacyLevel | Sequence[PrivacyLevel],
+    level: Level | Sequence[Level],
     *,
     weight: str | None = "weight",
     nodes: Sequence[Hashable] | None = None,

@@ -13,6 +13,7 @@ from countveil.data.accepted import observations_of
 from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.noise import NOISES
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end
 
@@ -64,6 +65,7 @@ class ReleaseFiles:
                 )
             if release.directed is False:
                 raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")
+            check_read_by_level(release, path)
             noise, level = noise_of(release)
             if path is self.paths[0]:
                 first, self.noise = release, noise
@@ -162,3 +164,18 @@ def mapped(file: BinaryIO, dtype: Any, size: int) -> np.ndarray:
     if size == 0:
         return np.empty(0, dtype=dtype)
     return np.asarray(np.memmap(file, dtype=dtype, mode="c", shape=(size,)))
+
+
+def check_read_by_level(release: Release, path: str | os.PathLike[str]) -> None:
+    """Refuse reports of which every one is stored, such as those with discrete Gaussian noise.
+
+    Raises:
+        ValueError: a mechanism that is not in the table of noises.
+    """
+    stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
+    for each in stated:
+        if each.name not in NOISES:
+            raise ValueError(
+                f"paths must hold reports with {' or '.join(NOISES)} noise, got {each.name!r} in {path}: fit such a "
+                "release by itself"
+            )

@@ -18,7 +18,8 @@ from countveil.privacy.study import Study
 
 def levels(study: Study) -> list[dict[str, Any]]:
     """Each level as the page shows and draws it, in the study's order."""
-    return [_level(level, said) for level, said in zip(study.levels, study.meanings(), strict=True)]
+    both = zip(study.levels, study.meanings(), strict=True)
+    return [_level(level, said) for level, said in both if isinstance(level, PrivacyLevel)]
 
 
 def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:

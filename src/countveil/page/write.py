@@ -32,7 +32,17 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
 def page(study: Study, said: dict[str, str] | None = None) -> str:
-    """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it."""
+    """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it.
+
+    Raises RefusedError for a study of rho: the page draws two-sided geometric noise alone.
+    """
+    if study.of_rho:
+        raise RefusedError(
+            "the study",
+            "mechanism",
+            "must be 'two-sided geometric' to have a page, got 'discrete Gaussian': its participants make their "
+            "reports with the command python -m countveil.privacy",
+        )
     said = strings() if said is None else said
     script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
     style = _part("page.css")

@@ -10,16 +10,17 @@ import argparse
 import io
 import os
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 from countveil import __version__
 from countveil.privacy import _archive, _fields, counting, report
 from countveil.privacy._text import plain
+from countveil.privacy.any_level import Level
+from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.counting import Counted
 from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import PrivacyLevel, total
 from countveil.privacy.study import WORDS, Study, load
 from countveil.privacy.wording import BOTH
 
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
     make.add_argument("-o", "--output", help="the report file to write [report-<start of its token>.json]")
     make.add_argument(
-        "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON"
+        "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON or rho:RHO"
     )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
     make.add_argument(
@@ -97,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     limit = commands.add_parser("limit", help="show or set what may be released about one record in all")
     limit.add_argument("--epsilon", help="what all releases of one record may add up to, at N; a decimal")
     limit.add_argument("--precision", metavar="N", help="a decimal")
+    limit.add_argument(
+        "--rho",
+        help="in place of both: what releases may add up to in rho, a decimal; one at epsilon and N counts as "
+        "(epsilon/N)^2/2",
+    )
     _with_ledger(limit)
     limit.set_defaults(run=_limit)
     return parser
@@ -145,7 +151,7 @@ def _opened(options: argparse.Namespace) -> Ledger:
     return ledger
 
 
-def _obtained(options: argparse.Namespace, study: Study, level: PrivacyLevel, ledger: Ledger) -> Entry | None:
+def _obtained(options: argparse.Namespace, study: Study, level: Level, ledger: Ledger) -> Entry | None:
     """The stored report, or one made of the record now and stored; None if the person does not want one of zeros."""
     stored = ledger.find(study, options.name, level, options.anew)
     counted = None
@@ -172,7 +178,7 @@ def _sure_of_zeros(options: argparse.Namespace, study: Study) -> bool:
     return options.yes or _asked("Go on? (yes/no) ", options).lower() in ("y", "yes")
 
 
-def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:
+def _level(options: argparse.Namespace, study: Study) -> Level:
     """The level asked for, the only one, or the one chosen from the list."""
     asked, count = options.level, len(study.levels)
     if asked is None and count == 1:
@@ -185,7 +191,7 @@ def _level(options: argparse.Namespace, study: Study) -> PrivacyLevel:
     place = _place(asked or "", study)
     if place is None:
         offered = ", ".join(
-            f"{number} ({_spelt(level)})" for number, level in enumerate(study.levels, start=1)
+            f"{number} ({level.spelt()})" for number, level in enumerate(study.levels, start=1)
         )
         got = "none" if not asked else _fields.shown(asked)
         raise ValueError(f"level must be one that the study offers, by its number: {offered}; got {got}")
@@ -198,18 +204,14 @@ def _place(asked: str, study: Study) -> int | None:
     if asked.isascii() and asked.isdecimal():
         return next((place for place in range(len(study.levels)) if str(place + 1) == asked), None)
     precision, _, epsilon = asked.partition(":")
-    spelt = [place for place, level in enumerate(study.levels) if _spelt(level) == asked]
+    spelt = [place for place, level in enumerate(study.levels) if level.spelt() == asked]
     if len(spelt) == 1:
         return spelt[0]
     try:
-        level = PrivacyLevel(epsilon, precision)
+        level = PrivacyLevel.zcdp(epsilon) if precision == "rho" else PrivacyLevel(epsilon, precision)
     except (ValueError, TypeError, OverflowError):
         return None
     return study.levels.index(level) if level in study.levels else None
-
-
-def _spelt(level: PrivacyLevel) -> str:
-    return f"{short(level.precision)}:{short(level.epsilon)}"
 
 
 def _asked(question: str, options: argparse.Namespace) -> str:
@@ -285,9 +287,18 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
         print(f"The whole file, {len(entry.report)} bytes:\n{entry.report.decode('ascii')}", end="")
     else:
         print(f"The whole file has {len(entry.report)} bytes; --full shows it.")
-    spent = ledger.spent(options.name) + (Fraction(0) if entry.gone else level.rate)
-    total, hidden = short(spent * level.precision), short(level.precision)
-    print(f"With it, what left about this record adds up to epsilon {total} at N = {hidden}.")
+    spent = [each.level for each in ledger.entries(options.name) if each.gone or each.number == entry.number]
+    print(f"With it, what left about this record adds up to {_added_up(spent, level)}.")
+
+
+def _added_up(levels: list[Level], asked: Level) -> str:
+    """What releases add up to, at the N of the level asked for where all are of epsilon."""
+    spent = total(levels) or asked
+    if isinstance(spent, PrivacyLevel) and isinstance(asked, PrivacyLevel):
+        return PrivacyLevel(spent.epsilon_at(asked.precision), asked.precision).in_numbers()
+    mixed = any(isinstance(level, PrivacyLevel) for level in levels)
+    counted = ", in which reports at epsilon and N count as (epsilon/N)^2/2" if mixed else ""
+    return f"{spent.in_numbers()} for one unit in one cell{counted}"
 
 
 def _label(study: Study, place: int) -> str:
@@ -302,7 +313,7 @@ def _ledger(options: argparse.Namespace) -> int:
     with _opened(options) as ledger:
         known = ledger.entries(options.name)
         for entry in known:
-            level = f"epsilon {short(entry.level.epsilon)} at N = {short(entry.level.precision)}"
+            level = entry.level.in_numbers()
             left = f"left {entry.gone}" if entry.gone else "did not leave"
             print(
                 f"{entry.number}. {entry.title} ({entry.study[:8]}), record {entry.record.hex()[:8]}, {level}, {left}"
@@ -310,7 +321,10 @@ def _ledger(options: argparse.Namespace) -> int:
         if not known:
             print("Nothing was released.")
         if options.name is not None:
-            print(f"What left about it adds up to epsilon/N = {short(ledger.spent(options.name))} per count.")
+            spent = ledger.spent(options.name)
+            one = "epsilon/N = 0" if spent is None else f"epsilon/N = {short(spent.loss)}"
+            said = f"{one} per count" if not isinstance(spent, ConcentratedLevel) else _added_up([], spent)
+            print(f"What left about it adds up to {said}.")
     return 0
 
 
@@ -318,16 +332,17 @@ def _limit(options: argparse.Namespace) -> int:
     with _opened(options) as ledger:
         if (options.epsilon is None) != (options.precision is None):
             raise ValueError("a limit must have an epsilon and a precision N, got one of them")
+        if options.epsilon is not None and options.rho is not None:
+            raise ValueError("a limit must be of epsilon at an N or of rho, got both")
+        if options.rho is not None:
+            ledger.set_limit(PrivacyLevel.zcdp(options.rho))
         if options.epsilon is not None:
             ledger.set_limit(PrivacyLevel(options.epsilon, options.precision))
         limit = ledger.limit()
         if limit is None:
             print("No limit is set: each record can be released once, in one study.")
         else:
-            print(
-                f"All releases of one record may come to epsilon {short(limit.epsilon)} "
-                f"at N = {short(limit.precision)}."
-            )
+            print(f"All releases of one record may come to {limit.in_numbers()}.")
     return 0
 
 

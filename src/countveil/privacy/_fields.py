@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.gaussian_noise import MAX_VARIANCE
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.noise import MIN_RATE
 
 Kinds = Mapping[str, type]
 
 WHOLE_FILE = "the file"
+LEAST_RHO = 1 / (2 * MAX_VARIANCE)
 _FRACTION = re.compile(r"[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?", re.ASCII)
 _SHOWN = 40
 
@@ -129,8 +132,14 @@ def fraction(value: str, name: str, field: str) -> Fraction:
     return Fraction(value)
 
 
-def level(value: Mapping[str, Any], name: str, field: str) -> PrivacyLevel:
-    """The level of an object with epsilon and precision; raises RefusedError, also where noise cannot be drawn."""
+def level(value: Mapping[str, Any], name: str, field: str) -> Level:
+    """The level of an object with epsilon and precision, or rho; raises RefusedError, also where it is not drawn."""
+    if "rho" in value:
+        concentrated = PrivacyLevel.zcdp(fraction(value["rho"], name, f"{field}.rho"))
+        if not LEAST_RHO <= concentrated.rho <= 500_000:
+            rule = f"must have a rho from 2^-81 to 500000, got {float(concentrated.rho):.6g}"
+            raise RefusedError(name, field, rule)
+        return concentrated
     epsilon = fraction(value["epsilon"], name, f"{field}.epsilon")
     found = PrivacyLevel(epsilon, fraction(value["precision"], name, f"{field}.precision"))
     if not MIN_RATE <= found.rate <= 1000:

@@ -69,7 +69,7 @@ def _certain(bounds: Callable[[int], list[tuple[int, int]]], bits: int) -> list[
 
 def _powers(rate: Fraction, count: int, bits: int) -> tuple[list[int], list[int]]:
     """Integers with low_k <= alpha^k 2^bits <= high_k, for k = 0..count."""
-    low, high = _alpha(rate, bits)
+    low, high = exponential(rate, bits)
     lows, highs = [1 << bits], [1 << bits]
     for _ in range(count):
         lows.append(lows[-1] * low >> bits)
@@ -77,7 +77,7 @@ def _powers(rate: Fraction, count: int, bits: int) -> tuple[list[int], list[int]
     return lows, highs
 
 
-def _alpha(rate: Fraction, bits: int) -> tuple[int, int]:
+def exponential(rate: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low <= exp(-rate) 2^bits <= high.
 
     The division and the exponential are both correctly rounded to P digits, so that the computed value is

@@ -9,7 +9,7 @@ from typing import Any
 
 from countveil.privacy import _counts
 from countveil.privacy._counts import Counts
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.any_level import Level
 from countveil.privacy.privatize import Levels, privatize_checked, read_levels, read_truncate
 
 ROWS_PER_FILE = 1000
@@ -18,7 +18,7 @@ NAME = "part-{:06}.npz"
 
 def privatize_to_files(
     counts: Any,
-    level: PrivacyLevel | Sequence[PrivacyLevel],
+    level: Level | Sequence[Level],
     folder: str | os.PathLike[str],
     truncate: bool | None = None,
     *,
@@ -46,7 +46,7 @@ def privatize_to_files(
     if target.exists() or target.is_symlink():
         raise FileExistsError(f"{target} must be a new folder, got one that exists")
     if isinstance(counts, Iterator):
-        if row_labels is not None or not isinstance(level, PrivacyLevel):
+        if row_labels is not None or not isinstance(level, Level):
             raise ValueError(
                 "an iterator of counts must come with one level and without row_labels, got more"
             )
@@ -74,7 +74,7 @@ def _runs(table: Counts, levels: Levels, size: int) -> Iterator[tuple[Counts, Le
         rows = slice(start, min(start + size, table.shape[0]))
         labels = (None if table.labels[0] is None else table.labels[0][rows], *table.labels[1:])
         part = Counts(table.values[rows], (rows.stop - start, *table.shape[1:]), labels, table.sparse)
-        yield part, levels if isinstance(levels, PrivacyLevel) else levels[rows]
+        yield part, levels if isinstance(levels, Level) else levels[rows]
 
 
 def _write(
@@ -104,4 +104,4 @@ def _write(
 
 
 def _write_one(table: Counts, levels: Levels, truncate: bool | None, path: Path) -> None:
-    privatize_checked(table, levels, read_truncate(truncate, table)).save(path)
+    privatize_checked(table, levels, read_truncate(truncate, table, levels)).save(path)

@@ -5,7 +5,8 @@ keyed digest of their names, so that the file alone tells nobody what they are c
 whoever has the file can test a guessed name.)
 
     asking again       gives the stored report, byte for byte: the noise of a record is drawn once
-    anew, on purpose   draws fresh noise; the rates epsilon/N of all reports that left about a record add up
+    anew, on purpose   draws fresh noise; the rates epsilon/N of all reports that left about a record add up, and so do
+                       their rhos; where there are both, a report at epsilon and N counts as a rho of (epsilon/N)^2/2
     the limit          what may leave about any one record, in all studies together; no second release without one
 
 A report is committed here before it can leave, and marked as gone before it is written out: a crash in between
@@ -27,13 +28,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from countveil.privacy import names
+from countveil.privacy.any_level import Level
+from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import LimitError, RefusedError
 from countveil.privacy.exact import short
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import PrivacyLevel, total
 from countveil.privacy.study import Study
 
 _APPLICATION = 0x56454C31
-_VERSION = 1
+_VERSION, _VERSION_OF_RHO = 1, 2
+"""A ledger is of the second version once a level of rho is in it, which versions of this package before do not know."""
+_OF_RHO = "rho"
+"""What stands in place of N where a level of rho is stored."""
 _NAME_IT = "name another: --ledger, or COUNTVEIL_LEDGER"
 _WAIT_SECONDS = 60
 _FRACTIONS = "must be two positive fractions, got something else"
@@ -64,7 +70,7 @@ class Entry(NamedTuple):
     record: bytes  # keyed digest of its name
     study: str
     title: str
-    level: PrivacyLevel
+    level: Level
     turn: int  # 1 for the first report of this record under this study and level
     anew: int  # 1 where fresh noise was asked for on purpose
     made: str
@@ -140,10 +146,9 @@ class Ledger:
                 self._set("secret", _checked(secrets.token_bytes(32)))
                 self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif known != (_APPLICATION, _VERSION):
-                raise RefusedError(
-                    self.path, "the ledger", f"must be a ledger of version {_VERSION}, got other data"
-                )
+            elif known not in ((_APPLICATION, _VERSION), (_APPLICATION, _VERSION_OF_RHO)):
+                rule = f"must be a ledger of version {_VERSION} or {_VERSION_OF_RHO}, got other data"
+                raise RefusedError(self.path, "the ledger", rule)
             if (fault := self._one("PRAGMA integrity_check(1)")[0]) != "ok":
                 raise RefusedError(self.path, "the ledger", f"must be whole, got damage: {fault}")
             stored = self._setting("secret")
@@ -196,8 +201,10 @@ class Ledger:
             rows = cursor.fetchall()
         return [Entry._make((*row[:4], self._level(row[4], row[5]), *row[6:])) for row in rows]
 
-    def _level(self, epsilon: str, precision: str) -> PrivacyLevel:
+    def _level(self, epsilon: str, precision: str) -> Level:
         try:
+            if precision == _OF_RHO:
+                return PrivacyLevel.zcdp(Fraction(epsilon))
             return PrivacyLevel(Fraction(epsilon), Fraction(precision))
         except (ValueError, TypeError, ArithmeticError):
             raise RefusedError(self.path, "a level", f"{_FRACTIONS}: the ledger is damaged") from None
@@ -220,7 +227,7 @@ class Ledger:
         with self._plainly():
             return self._digest("participant", study.id, self._named(record))[:16].hex()
 
-    def find(self, study: Study, record: str, level: PrivacyLevel, anew: bool = False) -> Entry | None:
+    def find(self, study: Study, record: str, level: Level, anew: bool = False) -> Entry | None:
         """The report that asking again gives, if there is one: the last that left, or else one that did not.
 
         ``anew`` looks only for one that did not leave.
@@ -229,17 +236,17 @@ class Ledger:
             found = self._asked(self._key(record), study, level)
         return _again(found, anew)
 
-    def _asked(self, record: bytes, study: Study, level: PrivacyLevel) -> list[Entry]:
+    def _asked(self, record: bytes, study: Study, level: Level) -> list[Entry]:
         return self._entries(
             "record = ? AND study = ? AND epsilon = ? AND precision = ?",
-            *(record, study.id, str(level.epsilon), str(level.precision)),
+            *(record, study.id, *_stored(level)),
         )
 
     def obtain(
         self,
         study: Study,
         record: str,
-        level: PrivacyLevel,
+        level: Level,
         make: Callable[[str], bytes],
         anew: bool = False,
     ) -> Entry:
@@ -261,7 +268,8 @@ class Ledger:
             turn = len(found) + 1
             self._check(key, study.id, level, anew)
             content = make(self.participant(study, record))
-            told = (study.id, study.title, str(level.epsilon), str(level.precision), turn, int(anew), _now())
+            told = (study.id, study.title, *_stored(level), turn, int(anew), _now())
+            self._know_rho(level)
             row = self._connection.execute(
                 f"INSERT INTO releases ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
                 (key, *told, content),
@@ -280,7 +288,7 @@ class Ledger:
                 )
         return stored.report
 
-    def _check(self, record: bytes, study: str, level: PrivacyLevel, anew: bool) -> None:
+    def _check(self, record: bytes, study: str, level: Level, anew: bool) -> None:
         """Refuses one more release about a record at a level: without purpose, or past the limit."""
         gone = self._entries("record = ? AND gone IS NOT NULL", record)
         if not anew and any(entry.study == study for entry in gone):
@@ -289,7 +297,6 @@ class Ledger:
                 "the released report can be had again at its own level; fresh noise must be asked for anew, "
                 "and adds to what is known about the record"
             )
-        spent = sum((entry.level.rate for entry in gone), Fraction(0))
         limit = self.limit()
         if limit is None:
             if gone:
@@ -298,15 +305,20 @@ class Ledger:
                     "earlier release(s) of this record; set one with the command limit"
                 )
             return
-        total = (spent + level.rate) * limit.precision
-        if total > limit.epsilon:
+        before = [entry.level for entry in gone]
+        spent, without = (_against(limit, levels) for levels in ([*before, level], before))
+        if spent > (limit.epsilon if isinstance(limit, PrivacyLevel) else limit.loss):
             raise LimitError(
-                f"releases of one record must not exceed your limit, epsilon {short(limit.epsilon)} at "
-                f"N = {short(limit.precision)}, got {short(total)} with this one, "
-                f"{short(spent * limit.precision)} without"
+                f"releases of one record must not exceed your limit, {limit.in_numbers()}, got {short(spent)} with "
+                f"this one, {short(without)} without"
             )
 
-    def limit(self) -> PrivacyLevel | None:
+    def _know_rho(self, level: Level) -> None:
+        """Makes this a ledger of the second version where the level is of rho."""
+        if isinstance(level, ConcentratedLevel):
+            self._connection.execute(f"PRAGMA user_version = {_VERSION_OF_RHO}")
+
+    def limit(self) -> Level | None:
         """What all releases of any one record may add up to, or None if no limit was set."""
         with self._plainly():
             value = self._setting("limit")
@@ -315,14 +327,15 @@ class Ledger:
         epsilon, _, precision = str(value).partition(" ")
         return self._level(epsilon, precision)
 
-    def set_limit(self, limit: PrivacyLevel) -> None:
-        """Sets the limit; what was released stays released, even where it adds up to more."""
+    def set_limit(self, limit: Level) -> None:
+        """Sets the limit, of epsilon at an N or of rho; what was released stays released, even where it is more."""
         with self._turn():
-            self._set("limit", f"{limit.epsilon} {limit.precision}")
+            self._set("limit", " ".join(_stored(limit)))
+            self._know_rho(limit)
 
-    def spent(self, record: str) -> Fraction:
-        """The sum of epsilon/N over all reports of a record that left."""
-        return sum((entry.level.rate for entry in self.entries(record) if entry.gone), Fraction(0))
+    def spent(self, record: str) -> Level | None:
+        """What all reports of a record that left add up to, as ``level.total`` does; None where none left."""
+        return total(entry.level for entry in self.entries(record) if entry.gone)
 
     def entries(self, record: str | None = None) -> list[Entry]:
         """All reports, or those about one record, in the order in which they were made."""
@@ -330,6 +343,27 @@ class Ledger:
             if record is None:
                 return self._entries("TRUE")
             return self._entries("record = ?", self._key(record))
+
+
+def _stored(level: Level) -> tuple[str, str]:
+    """A level as the two columns of the table hold it."""
+    if isinstance(level, PrivacyLevel):
+        return str(level.epsilon), str(level.precision)
+    return str(level.loss), _OF_RHO
+
+
+def _against(limit: Level, levels: list[Level]) -> Fraction:
+    """What releases at these levels add up to in the numbers of the limit; LimitError where it has none for them."""
+    if isinstance(limit, ConcentratedLevel):
+        return sum((level.kept_rho for level in levels), Fraction(0))
+    spent = total(levels)
+    if isinstance(spent, ConcentratedLevel) or not isinstance(limit, PrivacyLevel):
+        raise LimitError(
+            f"your limit must be of rho where a report at a rho is released, got {limit.in_numbers()}: discrete "
+            "Gaussian noise keeps no epsilon; set one with the command limit --rho, in which a report at epsilon and N "
+            "counts as (epsilon/N)^2/2"
+        )
+    return Fraction(0) if spent is None else spent.loss * limit.precision
 
 
 def _again(found: list[Entry], anew: bool) -> Entry | None:

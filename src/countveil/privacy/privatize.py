@@ -1,15 +1,14 @@
 """Counts in, a release out: exact noise on every cell, zeros included."""
 
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from typing import Any, TypeAlias
 
-from countveil.privacy import _counts, _npy, network, noise
+from countveil.privacy import _counts, _npy, network
 from countveil.privacy._counts import Counts
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.any_level import Level
 from countveil.privacy.release import Release
 
-Levels: TypeAlias = PrivacyLevel | tuple[PrivacyLevel, ...]
+Levels: TypeAlias = Level | tuple[Level, ...]
 RowNoise: TypeAlias = Callable[[int, int], Any]
 """Noise for the rows from start to stop, as signed whole numbers of shape (stop - start, cells in a row)."""
 
@@ -18,7 +17,7 @@ _CHUNK_CELLS = 1 << 20
 
 def privatize(
     counts: Any,
-    level: PrivacyLevel | Sequence[PrivacyLevel],
+    level: Level | Sequence[Level],
     truncate: bool | None = None,
     *,
     row_labels: Iterable[Any] | None = None,
@@ -26,18 +25,20 @@ def privatize(
     vocabulary: Sequence[str] | None = None,
     directed: bool | None = None,
 ) -> Release:
-    """Adds exact two-sided geometric noise to every count, from the operating system's entropy.
+    """Adds exact noise to every count, from the operating system's entropy.
 
         reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
 
+    at a ``PrivacyLevel``: two-sided geometric noise. At the level of ``PrivacyLevel.zcdp(rho)`` it is discrete Gaussian
+    noise, P(tau) ~ exp(-tau^2/(2 sigma^2)) with sigma^2 = 1/(2 rho), and reports keep their sign.
     ``counts``: non-negative whole numbers up to 2^62, rows first, as a NumPy array of any number of axes, a
     pandas DataFrame (its labels are kept, except a default numbering; columns whose names all read as
     numbers are refused, since the names may be a record), a scipy.sparse array of any format
     (every cell gets noise), nested lists, or one record as a mapping word -> count over ``vocabulary``, which
     gives a release with one row. A vector is one count per row; one record is a matrix with one row.
-    ``level``: one PrivacyLevel, or one for each row; a Series must have the rows' labels in their order.
+    ``level``: one level, or one of the same kind for each row; a Series must have the rows' labels in their order.
     ``truncate``: True for max(0, report), False for signed reports, None for truncated if ``counts`` is sparse
-    (signed noise is dense) and signed otherwise.
+    (signed noise is dense) and signed otherwise. Discrete Gaussian noise is signed always.
     ``directed``: for a network, whose rows and columns are the same actors, and which the release then says
     it is of: True where the two directions of a pair are counts of their own; False where each pair has one
     count, given above the diagonal or on both sides of it, and reported above the diagonal only.
@@ -45,14 +46,16 @@ def privatize(
     Labels are published as they are.
 
     Raises TypeError for another container, and ValueError for an empty array, a count that breaks the rule
-    (it names the place, never the count: that is private), levels that do not fit the rows, or counts that
-    are not of such a network.
-    Source: Schein et al. (2019), Theorem 1; Ghosh et al. (2012).
+    (it names the place, never the count: that is private), levels that do not fit the rows, counts that
+    are not of such a network, or truncation of discrete Gaussian noise.
+    Source: Schein et al. (2019), Theorem 1; Ghosh et al. (2012); Canonne, Kamath, Steinke (2020).
     """
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
     network.check_counts(table, directed)
     levels = read_levels(level, table.shape[0], table.labels[0])
-    return network.recorded(privatize_checked(table, levels, read_truncate(truncate, table)), directed)
+    return network.recorded(
+        privatize_checked(table, levels, read_truncate(truncate, table, levels)), directed
+    )
 
 
 def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
@@ -62,26 +65,25 @@ def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
     return release(table, levels, truncate, lambda start, stop: _exact_noise(table, levels, start, stop))
 
 
-def read_levels(
-    level: PrivacyLevel | Sequence[PrivacyLevel], rows: int, labels: Sequence[str] | None = None
-) -> Levels:
+def read_levels(level: Level | Sequence[Level], rows: int, labels: Sequence[str] | None = None) -> Levels:
     """One level, or a tuple of one for each row, by position; raises TypeError or ValueError.
 
     A pandas Series must have the rows' labels in their order, where both have labels.
     """
-    if not isinstance(level, PrivacyLevel | Iterable) or isinstance(level, str):
+    if not isinstance(level, Level | Iterable) or isinstance(level, str):
         raise TypeError(f"level must be a PrivacyLevel or a sequence of them, got {type(level).__name__}")
-    levels = (level,) if isinstance(level, PrivacyLevel) else tuple(level)
+    levels = (level,) if isinstance(level, Level) else tuple(level)
     for place, each in enumerate(levels):
-        if not isinstance(each, PrivacyLevel):
+        if not isinstance(each, Level):
             raise TypeError(f"level must hold PrivacyLevels, got {type(each).__name__} at index {place}")
     for each in set(levels):
-        if each.rate < noise.MIN_RATE:
-            raise ValueError(f"level must have a rate of at least 2**-40, got {float(each.rate):.6g}")
-    if isinstance(level, PrivacyLevel):
+        each.check_drawn()
+    if isinstance(level, Level):
         return level
     if len(levels) != rows:
         raise ValueError(f"level must be one, or one for each of {rows} rows, got {len(levels)}")
+    if len({type(each) for each in levels}) > 1:
+        raise ValueError("level must be of one kind in all rows, got levels of epsilon and levels of rho")
     if hasattr(level, "iloc"):
         _refuse_other_order(level, labels)
     return levels
@@ -102,11 +104,17 @@ def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
             )
 
 
-def read_truncate(truncate: bool | None, table: Counts) -> bool:
-    """Whether to truncate: as asked, or by default whether the counts are sparse."""
+def read_truncate(truncate: bool | None, table: Counts, levels: Levels) -> bool:
+    """Whether to truncate: as asked, or by default whether the counts are sparse and truncation loses nothing."""
     if truncate is not None and not isinstance(truncate, bool):
         raise TypeError(f"truncate must be True, False or None, got {truncate!r}")
-    return table.sparse if truncate is None else truncate
+    mechanism = (levels if isinstance(levels, Level) else levels[0]).mechanism
+    if truncate and mechanism.signed_only:
+        raise ValueError(
+            f"truncate must be False or None with {mechanism.title}, got True: cutting reports at zero loses nothing "
+            "with two-sided geometric noise alone, and negative reports say more here"
+        )
+    return table.sparse and not mechanism.signed_only if truncate is None else truncate
 
 
 def release(
@@ -181,15 +189,15 @@ def _exact_noise(table: Counts, levels: Levels, start: int, stop: int) -> Any:
     cells = 1
     for length in table.shape[1:]:
         cells *= length
-    if isinstance(levels, PrivacyLevel):
-        return noise.draw_narrow(levels.rate, (stop - start) * cells).reshape(stop - start, cells)
-    rows_at: dict[Fraction, list[int]] = {}
+    if isinstance(levels, Level):
+        return levels.draw_narrow((stop - start) * cells).reshape(stop - start, cells)
+    rows_at: dict[Level, list[int]] = {}
     for row, level in enumerate(levels[start:stop]):
-        rows_at.setdefault(level.rate, []).append(row)
-    parts = {rate: noise.draw_narrow(rate, len(rows) * cells) for rate, rows in rows_at.items()}
+        rows_at.setdefault(level, []).append(row)
+    parts = {level: level.draw_narrow(len(rows) * cells) for level, rows in rows_at.items()}
     drawn = np.empty((stop - start, cells), dtype=np.result_type(*parts.values()))
-    for rate, rows in rows_at.items():
-        drawn[rows] = parts.pop(rate).reshape(len(rows), cells)
+    for level, rows in rows_at.items():
+        drawn[rows] = parts.pop(level).reshape(len(rows), cells)
     return drawn
 
 
@@ -201,7 +209,7 @@ def _noisy_lists(table: Counts, levels: Levels, truncate: bool) -> list[Any]:
         flat = row
         for _ in range(len(table.shape) - 2):
             flat = [value for part in flat for value in part]
-        level = levels if isinstance(levels, PrivacyLevel) else levels[i]
-        reports = [value + tau for value, tau in zip(flat, noise.draw(level.rate, len(flat)), strict=True)]
+        level = levels if isinstance(levels, Level) else levels[i]
+        reports = [value + tau for value, tau in zip(flat, level.draw(len(flat)), strict=True)]
         noisy += [max(report, 0) for report in reports] if truncate else reports
     return _npy.nested(noisy, table.shape)

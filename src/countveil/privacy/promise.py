@@ -16,7 +16,7 @@ right guesses is stated instead.
 HIDES_LITTLE = 5
 HIDES_NOTHING = 20
 """Above these epsilons no protection is claimed: a shift by N goes unseen about once in e^(epsilon/2)."""
-LITTLE = "little"
+LITTLE, NOTHING = "little", "practically nothing"
 
 
 def felt(epsilon: Fraction, precision: Fraction) -> Fraction:
@@ -29,7 +29,7 @@ def hides(epsilon: Fraction, precision: Fraction) -> str | None:
     exponent = felt(epsilon, precision)
     if exponent <= HIDES_LITTLE:
         return None
-    return LITTLE if exponent <= HIDES_NOTHING else "practically nothing"
+    return LITTLE if exponent <= HIDES_NOTHING else NOTHING
 
 
 def strength(epsilon: Fraction, precision: Fraction) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from countveil.privacy import _archive, _format, _npy
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
+from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
@@ -21,7 +22,7 @@ _NETWORKS = {
     False: "Rows and columns are actors, and each pair is reported once, above the diagonal. ",
 }
 
-Given: TypeAlias = Mechanism | PrivacyLevel
+Given: TypeAlias = Mechanism | Level
 """A mechanism, or the level that it keeps."""
 
 
@@ -31,6 +32,7 @@ class Release:
 
         reports = counts + tau   (or max(0, counts + tau)),   P(tau) = (1 - alpha)/(1 + alpha) alpha^|tau|
 
+    or with discrete Gaussian tau, P(tau) ~ exp(-tau^2/(2 sigma^2)), and never cut at zero.
     ``reports`` is a read-only int64 array (rows first), a read-only scipy.sparse.csr_array of the positive
     reports in the narrowest of int16, int32 and int64 that holds them (``astype("int64")`` before you multiply
     them with each other), or nested lists where NumPy is not installed; ``mechanism`` is one Mechanism, or one
@@ -70,6 +72,8 @@ class Release:
         object.__setattr__(self, "labels", labels or (None,) * len(shape))
         object.__setattr__(self, "_shape", shape)
         object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0]))
+        if truncated and (cut := [each for each in self._known if each.signed_only]):
+            raise ReleaseError(f"truncated must be False with {cut[0].title}, got True")
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
         object.__setattr__(self, "directed", directed)
@@ -80,8 +84,11 @@ class Release:
         return self._shape  # type: ignore[attr-defined]
 
     @cached_property
-    def levels(self) -> PrivacyLevel | tuple[PrivacyLevel, ...]:
-        """The level that the mechanism keeps: one, or one per row; ReleaseError if it keeps none."""
+    def levels(self) -> Level | tuple[Level, ...]:
+        """The level that the mechanism keeps: one, or one per row; ReleaseError if it keeps none.
+
+        A ``PrivacyLevel``, or that of ``PrivacyLevel.zcdp(rho)`` for discrete Gaussian noise.
+        """
         known = self._known_levels
         if known is None:
             raise ReleaseError(f"levels must be kept by the mechanism, got {self._title}, which keeps none")
@@ -95,26 +102,44 @@ class Release:
 
         Raises ReleaseError if the mechanism is not two-sided geometric noise.
         """
-        if isinstance(self.levels, PrivacyLevel):
-            return self.levels.alpha
-        known = {level: level.alpha for level in set(self.levels)}
-        values = tuple(known[level] for level in self.levels)
+        levels = self._epsilon_levels("alpha")
+        if isinstance(levels, PrivacyLevel):
+            return levels.alpha
+        known = {level: level.alpha for level in set(levels)}
+        values = tuple(known[level] for level in levels)
         numpy = _npy.optional("numpy")
         return values if numpy is None else numpy.array(values, dtype=numpy.float64)
 
     @property
     def epsilon(self) -> Fraction | tuple[Fraction, ...]:
-        """epsilon, exactly: one, or one per row; ReleaseError if the mechanism keeps no level."""
-        if isinstance(self.levels, PrivacyLevel):
-            return self.levels.epsilon
-        return tuple(level.epsilon for level in self.levels)
+        """epsilon, exactly: one, or one per row; ReleaseError if the mechanism keeps none."""
+        levels = self._epsilon_levels("epsilon")
+        return (
+            levels.epsilon if isinstance(levels, PrivacyLevel) else tuple(level.epsilon for level in levels)
+        )
 
     @property
     def precision(self) -> Fraction | tuple[Fraction, ...]:
-        """N, exactly: one, or one per row; ReleaseError if the mechanism keeps no level."""
-        if isinstance(self.levels, PrivacyLevel):
-            return self.levels.precision
-        return tuple(level.precision for level in self.levels)
+        """N, exactly: one, or one per row; ReleaseError if the mechanism keeps no epsilon at an N."""
+        levels = self._epsilon_levels("precision")
+        return (
+            levels.precision
+            if isinstance(levels, PrivacyLevel)
+            else tuple(level.precision for level in levels)
+        )
+
+    def _epsilon_levels(self, wanted: str) -> PrivacyLevel | tuple[PrivacyLevel, ...]:
+        """``levels`` where they promise epsilon; ReleaseError, which names what was wanted, where they promise rho."""
+        levels = self.levels
+        if isinstance(levels, PrivacyLevel):
+            return levels
+        every = (levels,) if isinstance(levels, Level) else levels
+        kept = tuple(level for level in every if isinstance(level, PrivacyLevel))
+        if len(kept) < len(every):
+            raise ReleaseError(
+                f"{wanted} must be stated by the mechanism, got {self._title}, which states rho"
+            )
+        return kept
 
     @property
     def row_labels(self) -> tuple[str, ...] | None:
@@ -152,10 +177,16 @@ class Release:
         return tuple(dict.fromkeys(self.mechanism))
 
     @cached_property
-    def _known_levels(self) -> dict[Mechanism, PrivacyLevel] | None:
+    def _known_levels(self) -> dict[Mechanism, Level] | None:
         """The level of each different mechanism; None if one of them keeps none."""
         found = {each: level for each in self._known if (level := PrivacyLevel.kept_by(each)) is not None}
         return found if len(found) == len(self._known) else None
+
+    @cached_property
+    def _weakest(self) -> Level | None:
+        """The level that protects least, where all are of one kind."""
+        levels = list((self._known_levels or {}).values())
+        return max(levels, key=lambda level: level.loss) if len(set(map(type, levels))) == 1 else None
 
     @property
     def _title(self) -> str:
@@ -174,14 +205,16 @@ class Release:
         """What one mechanism does and protects; where rows differ, that of the least protected level."""
         if isinstance(self.mechanism, Mechanism):
             return self.mechanism.describe()
-        if self._known_levels is None:
+        if self._known_levels is None or self._weakest is None:
             return f"Every row has its own mechanism; what follows is said of the first. {self._known[0].describe()}"
-        levels = self._known_levels.values()
-        weakest = max(levels, key=lambda level: level.rate)
-        lowest = short(min(level.rate for level in levels))
+        lowest, highest = (
+            short(min(level.loss for level in self._known_levels.values())),
+            short(self._weakest.loss),
+        )
+        loss = "epsilon/N" if isinstance(self._weakest, PrivacyLevel) else "rho"
         return (
-            f"Every row has its own level, epsilon/N from {lowest} to {short(weakest.rate)}; "
-            f"what follows is said of the least protected. {weakest.mechanism.describe()}"
+            f"Every row has its own level, {loss} from {lowest} to {highest}; "
+            f"what follows is said of the least protected. {self._weakest.mechanism.describe()}"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -213,8 +246,8 @@ class Release:
         kind = ("truncated" if self.truncated else "signed") + (", simulated" if self.simulated else "")
         if self._known_levels is None:
             noise = repr(self.mechanism) if isinstance(self.mechanism, Mechanism) else "one mechanism per row"
-        elif isinstance(self.levels, PrivacyLevel):
-            noise = f"epsilon={short(self.levels.epsilon)}, precision={short(self.levels.precision)}"
+        elif isinstance(self.levels, Level):
+            noise = ", ".join(f"{name}={short(value)}" for name, value in self.levels.numbers().items())
         else:
             noise = "one level per row"
         return f"<Release: {size} reports, {kind}, {noise}>"
@@ -230,14 +263,15 @@ class Release:
         return card("Release", rows, self.describe())
 
     def _strength(self) -> str:
-        """The mechanism by name, and alpha or the range of alphas where there is one."""
+        """The mechanism by name, and alpha or sigma, or their range, where there is one."""
         names = " or ".join(dict.fromkeys(each.name for each in self._known))
-        if self._known_levels is None:
+        if self._weakest is None:
             return names
-        alphas = sorted({level.alpha for level in self._known_levels.values()})
-        if len(alphas) == 1:
-            return f"{names}, alpha {alphas[0]:.4g}"
-        return f"{names}, alpha {alphas[0]:.4g} to {alphas[-1]:.4g}, by row"
+        kind = "alpha" if isinstance(self._weakest, PrivacyLevel) else "sigma"
+        strengths = sorted({float(getattr(each, kind)) for each in self._known})
+        if len(strengths) == 1:
+            return f"{names}, {kind} {strengths[0]:.4g}"
+        return f"{names}, {kind} {strengths[0]:.4g} to {strengths[-1]:.4g}, by row"
 
 
 def _mechanisms(given: Any, rows: int) -> Mechanism | tuple[Mechanism, ...]:
@@ -246,7 +280,7 @@ def _mechanisms(given: Any, rows: int) -> Mechanism | tuple[Mechanism, ...]:
     listed = (given,) if one else tuple(given) if isinstance(given, Iterable) else ()
     if len(listed) != (1 if one else rows) or not all(isinstance(each, Given) for each in listed):
         raise ReleaseError(f"mechanism must be one, or one for each of {rows} rows, got others")
-    known = {each: each.mechanism if isinstance(each, PrivacyLevel) else each for each in set(listed)}
+    known = {each: each.mechanism if isinstance(each, Level) else each for each in set(listed)}
     for each in known.values():
         try:
             each.check_released()

@@ -11,10 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from countveil.privacy import _fields, _format, noise
+from countveil.privacy import _fields, _format
+from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
-from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.mechanisms import TwoSidedGeometric
 from countveil.privacy.study import Study
 
 FORMAT = "countveil-report"
@@ -44,16 +43,16 @@ class Report(NamedTuple):
     """What one participant hands over about one record: a random token, a level, noisy counts."""
 
     participant: str
-    level: PrivacyLevel
+    level: Level
     values: list[int]  # in the study's order, the last axis fastest
 
 
-def privatized(counts: Sequence[int], study: Study, level: PrivacyLevel, participant: str) -> Report:
+def privatized(counts: Sequence[int], study: Study, level: Level, participant: str) -> Report:
     """Exact noise on every count, zeros included, cut at zero if the study says so.
 
     Raises OverflowError with probability below exp(-2^21) for each count.
     """
-    noisy = [count + tau for count, tau in zip(counts, noise.draw(level.rate, study.cells), strict=True)]
+    noisy = [count + tau for count, tau in zip(counts, level.draw(study.cells), strict=True)]
     return Report(participant, level, [max(value, 0) for value in noisy] if study.truncated else noisy)
 
 
@@ -62,7 +61,7 @@ def encode(report: Report, study: Study) -> bytes:
     head = _format.canonical(
         {
             **fixed(study),
-            "level": {"epsilon": str(report.level.epsilon), "precision": str(report.level.precision)},
+            "level": {name: str(number) for name, number in report.level.numbers().items()},
             "participant": report.participant,
             "reports": report.values,
         }
@@ -78,8 +77,8 @@ def fixed(study: Study) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "study": study.id,
         "schema_hash": study.schema_hash,
-        "mechanism": TwoSidedGeometric.name,
-        "mechanism_version": TwoSidedGeometric.version,
+        "mechanism": study.mechanism["name"],
+        "mechanism_version": study.mechanism["version"],
         "truncated": study.truncated,
     }
 
@@ -101,7 +100,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     """
     value = _fields.check(_fields.parse(content, name), _KINDS, name)
     _fields.fixed(value, fixed(study), name)
-    _fields.check(value["level"], {"epsilon": str, "precision": str}, name, "level")
+    _fields.check(value["level"], dict.fromkeys(study.levels[0].numbers(), str), name, "level")
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:
         raise RefusedError(name, "level", "must be one that the study offers, got another")

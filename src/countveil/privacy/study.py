@@ -15,10 +15,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from countveil.privacy import _fields, _format, counting, promise, wording
+from countveil.privacy import _fields, _format, counting, wording
+from countveil.privacy.any_level import Level
+from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import RefusedError
-from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.mechanisms import TwoSidedGeometric
+from countveil.privacy.mechanisms import DiscreteGaussian, Mechanism, TwoSidedGeometric
 
 FORMAT = "countveil-study"
 FORMAT_VERSION = 1
@@ -47,7 +48,11 @@ _ADDRESS = re.compile(
     r"(https://[a-z0-9.-]{1,200}|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,60}){0,8}/?",
     re.ASCII,
 )
-_MECHANISM = {"name": TwoSidedGeometric.name, "version": TwoSidedGeometric.version}
+_NUMBERS: dict[str, tuple[type[Mechanism], tuple[str, ...]]] = {
+    TwoSidedGeometric.name: (TwoSidedGeometric, ("epsilon", "precision")),
+    DiscreteGaussian.name: (DiscreteGaussian, ("rho",)),
+}
+"""The mechanisms that a study may have, and the numbers of their levels."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Study:
     title: str
     purpose: str
     contact: str
-    levels: tuple[PrivacyLevel, ...]
+    levels: tuple[Level, ...]
     kind: str
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     truncated: bool = True
@@ -74,6 +79,17 @@ class Study:
     def unit(self) -> str:
         """What N counts: "word" or "count"."""
         return "word" if self.kind == WORDS else "count"
+
+    @property
+    def mechanism(self) -> dict[str, Any]:
+        """Name and version of the noise at all levels."""
+        stated = self.levels[0].mechanism
+        return {"name": stated.name, "version": stated.version}
+
+    @property
+    def of_rho(self) -> bool:
+        """Whether levels promise rho, by discrete Gaussian noise, and not epsilon at an N."""
+        return isinstance(self.levels[0], ConcentratedLevel)
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -112,13 +128,10 @@ class Study:
             "purpose": self.purpose,
             "contact": self.contact,
             **({} if self.address is None else {"address": self.address}),
-            "mechanism": _MECHANISM,
+            "mechanism": self.mechanism,
             "levels": [
-                {
-                    "epsilon": str(level.epsilon),
-                    "precision": str(level.precision),
-                    "meaning": level.describe(),
-                }
+                {name: str(number) for name, number in level.numbers().items()}
+                | {"meaning": level.describe()}
                 for level in self.levels
             ],
             "reports": "truncated" if self.truncated else "signed",
@@ -134,7 +147,7 @@ class Study:
     def meanings(self) -> list[str]:
         """One line for each level: what it protects in a sentence, its numbers, and what they come to."""
         return [
-            f"{promise.sentence(level.epsilon, level.precision, self.unit)[:-1]}; alpha {level.alpha:.3g}; "
+            f"{level.sentence(self.unit)[:-1]}; {level.noise_in_numbers()}; "
             f"a true zero is reported as positive in {level.false_positive_rate:.0%} of cells)"
             for level in self.levels
         ]
@@ -155,23 +168,34 @@ class Study:
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]
-        return "\n".join([*head, holds, *rule, "", "Levels:", *levels, "", *wording.statements(self.unit)])
+        return "\n".join(
+            [*head, holds, *rule, "", "Levels:", *levels, "", *wording.statements(self.unit, self.of_rho)]
+        )
 
 
 def new(
     title: str,
     purpose: str,
     contact: str,
-    levels: Iterable[PrivacyLevel],
+    levels: Iterable[Level],
     axes: Sequence[tuple[str, Sequence[str]]],
     *,
     kind: str = WORDS,
     truncated: bool = True,
     address: str | None = None,
 ) -> Study:
-    """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError."""
+    """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError.
+
+    ``levels`` are all of epsilon or all of rho; those of rho need ``truncated=False``.
+    """
     frozen = tuple((name, tuple(labels)) for name, labels in axes)
-    study = Study(title, purpose, contact, tuple(levels), kind, frozen, truncated, address)
+    kept = tuple(levels)
+    _check_number(kept, "the study")
+    if len({type(level) for level in kept}) > 1:
+        raise RefusedError(
+            "the study", "levels", "must be of one kind, got levels of epsilon and levels of rho"
+        )
+    study = Study(title, purpose, contact, kept, kind, frozen, truncated, address)
     if kind == WORDS and len(frozen) == 1:
         bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
         if bad:
@@ -196,16 +220,18 @@ def read(content: bytes, name: str) -> Study:
     _fields.check(value, _KINDS | ({"address": str} if "address" in value else {}), name)
     _fields.fixed(value, {"format": FORMAT, "format_version": FORMAT_VERSION}, name)
     _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
-    _fields.fixed(value["mechanism"], _MECHANISM, name, "mechanism")
+    mechanism, numbers = _mechanism(value["mechanism"], name)
     if value["reports"] not in ("truncated", "signed"):
         got = _fields.shown(value["reports"])
         raise RefusedError(name, "reports", f"must be 'truncated' or 'signed', got {got}")
+    if mechanism.signed_only and value["reports"] != "signed":
+        raise RefusedError(name, "reports", f"must be 'signed' with {mechanism.title}, got 'truncated'")
     kind, axes = _schema(value["schema"], name)
     study = Study(
         _fields.text(value["title"], name, "title", _MAX_LABEL),
         _fields.text(value["purpose"], name, "purpose", _MAX_TEXT, lines=True),
         _fields.text(value["contact"], name, "contact", _MAX_LABEL),
-        _levels(value["levels"], name),
+        _levels(value["levels"], numbers, name),
         kind,
         axes,
         value["reports"] == "truncated",
@@ -238,19 +264,33 @@ def _check_id(value: dict[str, Any], name: str) -> None:
         )
 
 
-def _levels(entries: list[Any], name: str) -> tuple[PrivacyLevel, ...]:
-    if not 1 <= len(entries) <= _MAX_LEVELS:
-        raise RefusedError(name, "levels", f"must be 1 to {_MAX_LEVELS}, got {len(entries)}")
-    levels: list[PrivacyLevel] = []
+def _mechanism(value: dict[str, Any], name: str) -> tuple[type[Mechanism], tuple[str, ...]]:
+    """The mechanism that a study names, and the numbers of its levels."""
+    if value["name"] not in _NUMBERS:
+        known = " or ".join(map(repr, _NUMBERS))
+        raise RefusedError(name, "mechanism.name", f"must be {known}, got {_fields.shown(value['name'])}")
+    mechanism, numbers = _NUMBERS[value["name"]]
+    _fields.fixed(value, {"version": mechanism.version}, name, "mechanism")
+    return mechanism, numbers
+
+
+def _check_number(levels: Sequence[Any], name: str) -> None:
+    if not 1 <= len(levels) <= _MAX_LEVELS:
+        raise RefusedError(name, "levels", f"must be 1 to {_MAX_LEVELS}, got {len(levels)}")
+
+
+def _levels(entries: list[Any], numbers: tuple[str, ...], name: str) -> tuple[Level, ...]:
+    _check_number(entries, name)
+    levels: list[Level] = []
     for place, entry in enumerate(entries):
         field = f"levels[{place}]"
-        _fields.check(entry, {"epsilon": str, "precision": str, "meaning": str}, name, field)
+        _fields.check(entry, dict.fromkeys((*numbers, "meaning"), str), name, field)
         level = _fields.level(entry, name, field)
         if entry["meaning"] != level.describe():
             raise RefusedError(
                 name,
                 f"{field}.meaning",
-                f"must be what its two numbers mean, {level.describe()!r}, got something else",
+                f"must be what its numbers mean, {level.describe()!r}, got something else",
             )
         levels.append(level)
     if len(set(levels)) != len(levels):

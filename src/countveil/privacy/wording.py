@@ -42,8 +42,17 @@ def level(strength: str, amount: str, unit: str) -> str:
     return BOTH[f"level_{strength}"].format(amount=amount, unit=named)
 
 
-def statements(unit: str) -> list[str]:
+OF_RHO = {
+    "state_replace": "Putting one {one} in place of another takes twice the rho: one left out, one added.",
+    "state_length": "Differences of d {many} take more rho: d times as much where each is in another place, d times d "
+    "as much where all are in one. So how many {many} you have in all is hardly hidden.",
+}
+"""What the command says in place of ``BOTH`` in studies of rho, which have no page."""
+
+
+def statements(unit: str, of_rho: bool = False) -> list[str]:
     """What a participant must know before choosing a level and making a report, a line each."""
     one, many = BOTH[f"unit_{unit}s_one"], BOTH[f"unit_{unit}s"]
     keys = ("state_level", "state_replace", "state_length", "state_again")
-    return [BOTH[key].format(one=one, many=many) for key in keys]
+    said = BOTH | OF_RHO if of_rho else BOTH
+    return [said[key].format(one=one, many=many) for key in keys]

@@ -6,7 +6,8 @@ from typing import TypeVar
 import numpy as np
 
 from countveil import fit_files
-from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.data.accepted import observations_of
+from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.posterior import noise_of
@@ -37,7 +38,7 @@ def observed(fit: FactorizationEstimator, release: Release) -> Observations:
     """
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
-    data = in_shape_of(fit, PrivatizedCounts.from_release(release))
+    data = in_shape_of(fit, observations_of(release))
     if data.mode_shape != shape:
         raise ValueError(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"

@@ -19,6 +19,7 @@ from countveil.extras import install
 from countveil.files import replacing
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
 from countveil.inference.posterior import noise_of
+from countveil.noise import AnyMechanismNoise
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
@@ -87,6 +88,10 @@ def render(
     environment.filters.update(percent=percent, number=number)
     template = environment.get_template("report.html")
     context = gathered(fit, release, members, title)
+    if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
+        raise ValueError(
+            "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
+        )
     if naive and release is not None:
         context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
     return plain(template.render(context), lines=True) + "\n"
@@ -128,7 +133,7 @@ def gathered(
         "check": None,
         "naive": None,
     }
-    if data is not None:
+    if data is not None and not isinstance(data.noise, AnyMechanismNoise):
         context |= compared(fit, data)
     return context
 

@@ -9,7 +9,8 @@ from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
 from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release
-from countveil.privacy.level import hides, short
+from countveil.privacy.any_level import Level
+from countveil.privacy.exact import short
 
 DISTANCES = (1, 2, 5, 10, 50)
 SURE = 0.99  # a share of right guesses above it is called practically all
@@ -51,7 +52,7 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     if noise is TWO_SIDED_GEOMETRIC:
         found = _of_level(np.unique(level), release)
     elif isinstance(noise, AnyMechanismNoise):
-        found = _of_mechanisms(noise, level)
+        found = _of_mechanisms(noise, level, release)
     else:
         found = _of_mechanism(noise, level, release)
     if facts["simulated_noise"]:
@@ -67,8 +68,19 @@ def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
     return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
 
 
-def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray) -> Promise:
-    """What the mechanisms say that whoever made the fit has stated."""
+def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release | None) -> Promise:
+    """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
+    kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
+    if release is not None and len(kept) == len(noise.mechanisms):
+        weakest = max(kept, key=lambda found: found.loss)
+        hidden = weakest.hides()
+        headline = (
+            f"Every count got noise, but it hides {hidden}."
+            if hidden
+            else "Every count was protected by noise."
+        )
+        words = [f"The release describes itself as follows. {release.describe()}"]
+        return Promise("private", headline, [PRIVATE, *words], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
     return Promise("private", headline, [FROM_REPORTS, *(each.describe() for each in noise.mechanisms)], [])
 
@@ -91,7 +103,7 @@ def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> P
 def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
     if (alpha == 0.0).any():
         return "Some counts carry no noise, and are not protected."
-    if hidden := hides(weakest):
+    if hidden := weakest.hides():
         return f"Every count got noise, but it hides {hidden}."
     return "Every count was protected by noise."
 
@@ -106,7 +118,8 @@ def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, l
             "the promise is stated here for a difference of one count. " + weakest.describe()
         ]
     else:
-        levels = {release.levels} if isinstance(release.levels, PrivacyLevel) else set(release.levels)
+        stated = (release.levels,) if isinstance(release.levels, Level) else release.levels
+        levels = [level for level in stated if isinstance(level, PrivacyLevel)]
         weakest = max(levels, key=lambda level: level.rate)
         words = [f"The level is N = {short(weakest.precision)}, epsilon = {short(weakest.epsilon)}."]
         words = [f"{words[0]} {weakest.describe()}"]

@@ -62,7 +62,7 @@ def test_mechanisms_are_values_that_come_back_from_files(text, spec, parameters)
 @every
 def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parameters):
     with pytest.raises(
-        ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'$"
+        ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'"
     ):
         spec.check_released()
     with pytest.raises(ValueError, match="mechanism must be one that the owner's side draws"):

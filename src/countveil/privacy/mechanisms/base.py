@@ -5,13 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+MOST_DIGITS = 100
+"""Of the numbers of a promise that a release states: a float such as 1e-12 is a fraction of 28."""
+
 
 class Mechanism(ABC):
     """A way of turning counts into reports, as a frozen, hashable value that files can state.
 
     ``name`` and ``version`` identify the law in files: a changed law gets a new version. ``title`` completes
     "counts with ...". ``unbiased`` says that a report's mean is the count; ``lossless_at_zero`` that
-    max(0, report) tells a Poisson model as much as the report does.
+    max(0, report) tells a Poisson model as much as the report does; ``signed_only`` that releases never cut its reports
+    at zero.
     """
 
     name: ClassVar[str]
@@ -19,6 +23,7 @@ class Mechanism(ABC):
     title: ClassVar[str]
     unbiased: ClassVar[bool] = False
     lossless_at_zero: ClassVar[bool] = False
+    signed_only: ClassVar[bool] = False
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What mechanisms of other publishers have in common: analysts state them, and no release of this package does."""
+"""What mechanisms of other publishers have in common: analysts state them, and releases only some of them."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -16,7 +16,9 @@ NO_DIFFERENTIAL_PRIVACY = (
 
 
 class Elsewhere(Mechanism):
-    """A mechanism that was applied elsewhere: its counts are read, and nobody can release counts with it here.
+    """A mechanism that is applied elsewhere: its counts are read, and nobody can release counts with it here.
+
+    The owner's side draws one of them too, ``DiscreteGaussian`` with a stated rho, which says so in ``check_released``.
 
     ``real`` says that reports are real numbers, not whole ones; ``absent`` that a count may have no report, which
     then says something about it and is NaN or None among reports.

@@ -9,11 +9,8 @@ from typing import Any, ClassVar, Self
 
 from countveil.privacy import promise
 from countveil.privacy.exact import Exact, from_text, positive, short
-from countveil.privacy.mechanisms.base import Mechanism, names_in
+from countveil.privacy.mechanisms.base import MOST_DIGITS, Mechanism, names_in
 from countveil.privacy.noise import MIN_RATE
-
-MOST_DIGITS = 100
-"""Of the numbers of a promise that a release states: a float such as 1e-12 is a fraction of 28."""
 
 
 @dataclass(frozen=True, repr=False)

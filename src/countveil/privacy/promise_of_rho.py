@@ -1,0 +1,99 @@
+"""What a promise of rho means, in plain words, and how little it means where rho is large.
+
+    rho-zCDP:   D_a(reports | counts, reports | counts') <= a rho |counts - counts'|^2   for all a > 1,
+
+D_a being the Renyi divergence of order a and |.| the Euclidean distance: d units in one cell have d^2 rho, one unit in
+each of d cells has d rho. Mathematics, equation 1.6. Sources: Bun and Steinke (2016),
+Definition 1.1; Canonne, Kamath, Steinke (2020), Theorem 4.
+"""
+
+import math
+from fractions import Fraction
+
+from countveil.privacy import promise, wording
+from countveil.privacy.exact import short
+
+DELTA, DELTA_SHOWN = 1e-6, "10^-6"
+"""The delta at which an epsilon is stated for reading."""
+STRONG, HIDES_LITTLE, HIDES_NOTHING = (
+    Fraction(bound**2, 2) for bound in (promise.STRONG, promise.HIDES_LITTLE, promise.HIDES_NOTHING)
+)
+"""The bounds of ``promise``: a promise of epsilon is one of epsilon^2/2 (Bun and Steinke (2016), Proposition 1.4)."""
+
+
+def hides(rho: Fraction) -> str | None:
+    """How little a promise hides where that must be said: "little", "practically nothing", or None."""
+    if rho <= HIDES_LITTLE:
+        return None
+    return promise.LITTLE if rho <= HIDES_NOTHING else promise.NOTHING
+
+
+def strength(rho: Fraction) -> str:
+    """How much a promise protects one unit: "strong", "moderate", "little" or "nothing"."""
+    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
+    return next((name for bound, name in bounds if rho <= bound), "nothing")
+
+
+def epsilon_for(rho: float, delta: float) -> float:
+    """An epsilon so that reports are (epsilon, delta)-indistinguishable where rho holds between two sets of counts.
+
+        epsilon = min over a > 1 of   a rho + ln(1/(a delta)) / (a - 1) + ln(1 - 1/a)
+
+    Every a > 1 gives a valid epsilon; a is searched by golden sections. It is below rho + 2 sqrt(rho ln(1/delta)), the
+    one of Bun and Steinke (2016), Proposition 1.3. Source: Canonne, Kamath, Steinke (2020), Proposition 12.
+    """
+
+    def at(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return order * rho - (math.log(delta) + math.log(order)) / excess - math.log1p(1 / excess)
+
+    middle = math.log(max(math.sqrt(-math.log(delta) / rho), 1e-9))
+    low, high = middle - 20, middle + 20
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(100):
+        first, second = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, second) if at(first) < at(second) else (first, high)
+    return max(0.0, min(at(low), at(middle)))
+
+
+def right_guesses(rho: Fraction) -> str:
+    """How often the best guess between two equally likely sets of counts is right at most, where rho holds.
+
+    (1 + TV)/2, with TV^2 at most rho/2 (Pinsker) and 1 - exp(-rho) (Bretagnolle and Huber).
+    """
+    kept = min(float(rho), 700.0)
+    distance = math.sqrt(min(kept / 2, -math.expm1(-kept)))
+    return f"{min(math.ceil(500 * (1 + distance)), 1000) / 10:g}%"
+
+
+def sentence(rho: Fraction, unit: str) -> str:
+    """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
+    said = wording.level(strength(rho), "1", unit)
+    return f"{said} (rho = {short(rho)})"
+
+
+def describe(rho: Fraction) -> str:
+    """Plain sentences: what rho for one unit in one cell protects, if anything, its epsilon, and what it does not."""
+    hidden = hides(rho)
+    if hidden is None:
+        first, then = "Protected", "are hard to tell apart"
+        if rho > STRONG:
+            first, then = "Partly protected", "cannot be told apart for sure"
+        said = (
+            f"{first}: any two sets of counts that differ by one unit in one cell {then} (guesses between two that are "
+            f"equally likely are right in at most {right_guesses(rho)} of cases). "
+        )
+    else:
+        often = "usually" if hidden == promise.LITTLE else "almost always"
+        said = (
+            f"This level hides {hidden}: two sets of counts that differ by one unit in one cell can {often} be told "
+            "apart. "
+        )
+    return (
+        f"{said}rho is {short(rho)} for them, which gives epsilon = {epsilon_for(float(rho), DELTA):.3g} with delta = "
+        f"{DELTA_SHOWN}: no conclusion becomes more than e^epsilon times as likely under one as under the other, "
+        "except by chances of at most delta. Less protected: larger differences and sums over many counts (d units in "
+        "one cell have d^2 times this rho, one unit in each of d cells d times), and counts that are reported more "
+        "than once, because rho adds up over reports."
+    )
