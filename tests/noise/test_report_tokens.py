@@ -43,7 +43,7 @@ def draws(name, rate, p=None, dispersion="global", worth=ALL, looked_up=False, g
     codes = report_tokens.Codes(code, ratio, keep, np.empty(0, np.int64) if dispersion == "row" else place)
     phi = PHI * rate / (PHI[0] @ THETA[0])
     found = report_tokens.with_proposals(map, law, phi, (likelihood, parameters), codes)
-    proposals = found[3]._replace(worth=worth)
+    proposals = found[3]._replace(few=worth, many=worth)
     columns, reports = (
         ([0, 1, 2], [kernels.LOOKED_UP, ZERO, MASKED]) if looked_up else ([1, 2], [ZERO, MASKED])
     )

@@ -32,7 +32,8 @@ from countveil.noise import report_tokens as kernels
 MIN_CELLS = 100_000  # fewer are visited faster than the tables of columns are made
 MIN_SHARE = 0.3  # of all cells, that are proposed
 MAX_CODES = 64  # that are proposed
-TOKENS_PER_VISIT = 8.0  # proposals that cost as much as one visit
+TOKENS_PER_VISIT = 8.0  # proposals that cost as much as one visit, of few units
+FEW_TOKENS, MANY_TOKENS = 4.0, 200.0  # for each cell of a row: fewer are always proposed, more never
 CELLS_AT_ONCE = 1 << 20  # that are compared with the commonest code
 LARGEST_RATIO = 5.0  # of Poisson counts; parts of others have a law only up to 1
 NONE_UNSEEN = Unseen(np.zeros(0), np.zeros((0, 1)))  # after a sweep that draws the parts of all cells
@@ -173,7 +174,7 @@ def work_of_rows(observations: Observations, visited: Observations) -> np.ndarra
     count, n_columns = np.maximum(facts_of(observations).row_totals, 0.0), observations.shape[1]
     starts = np.concatenate([[0], np.cumsum(visited.reports > 0)])
     visits = starts[visited.indptr[1:]] - starts[visited.indptr[:-1]]
-    work = np.minimum(count, TOKENS_PER_VISIT * n_columns) + TOKENS_PER_VISIT * visits
+    work = np.minimum(count, MANY_TOKENS * n_columns) + TOKENS_PER_VISIT * visits
     return np.rint(work) + tokens.WORK_PER_ROW
 
 
@@ -217,7 +218,7 @@ def with_proposals(
     bound, chance = chances(law, likelihood, codes.ratio_c)
     weights = np.ascontiguousarray(phi.T * bound)
     aliases = tokens.aliases_of(many, weights)
-    proposals = kernels.Proposals(aliases, weights.sum(axis=1), chance, *codes, TOKENS_PER_VISIT)
+    proposals = kernels.Proposals(aliases, weights.sum(axis=1), chance, *codes, FEW_TOKENS, MANY_TOKENS)
     return law, phi, phi.sum(axis=0), proposals, *rest
 
 

@@ -7,7 +7,8 @@ That is the law of its count: a proposal that is kept has the law times the chan
 fills up the rest. As a(0) = a(1) = 1, only cells with two units or more are looked at. A cell's topics do not depend on
 its count. Where counts are bursty, a token is a burst, whose size has a logarithmic distribution with parameter p c.
 
-Rows in which more tokens are expected than are worth it are visited cell by cell, which draws from the same law.
+Rows in which many tokens are expected, most of them to be rejected, are visited cell by cell, which draws from the same
+law.
 
 Suffixes are shapes, as in ``gibbs``; t is a token, c a place among the codes that are proposed, n a p: of all cells, or
 of a column; NOT_PROPOSED is the place of cells that are visited, masked or known to be zero.
@@ -21,6 +22,7 @@ import numpy as np
 from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
+from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, likelihood_at, parts_exposure
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import draw_counts
@@ -28,7 +30,7 @@ from countveil.kernels.report_kernels import MOST, log_kernel
 from countveil.kernels.topics import give_to_topics, new_order, order_topics
 from countveil.kernels.topics import new_tokens as new_topic_tokens
 from countveil.kernels.uniforms import fill_uniforms, new_source
-from countveil.kernels.windows import part_size
+from countveil.kernels.windows import mean_count, part_size
 from countveil.noise.two_sided_geometric.tokens import (
     ROWS_AT_ONCE,
     TOKENS_AT_ONCE,
@@ -41,6 +43,8 @@ LOOKED_UP = (
     -2
 )  # a stored "report" of this, less its place, is a code that is proposed but is not its row's or column's
 MOST_TOKENS = 1 << 20  # that are drawn together, unless one row has more
+EVEN = 0.5  # chance of a typical count, below which cells of many tokens are visited
+MANY_UNITS = 1e9
 TABLED = 64  # counts whose chances are in a table
 KEPT, REJECTED = np.int8(1), np.int8(-1)
 
@@ -58,7 +62,8 @@ class Proposals(NamedTuple):
     ratio_c: np.ndarray  # k(1) / k(0)
     keep_cy: np.ndarray  # a(y) of the counts up to TABLED
     place_v: np.ndarray  # the code of the cells of a column that are not stored; empty if codes go by row
-    worth: float  # tokens of a row over its cells, from which on cells are visited
+    few: float  # tokens for each cell of a row, up to which they are proposed
+    many: float  # the same, beyond which cells are visited
 
 
 @kernel
@@ -245,13 +250,28 @@ def chances_of_row(law, d, ratio_c):
 
 
 @subroutine
-def draw_chunk(entries, theta_dk, n_columns, first, proposals, space, source, rng):
+def is_visited(law, entries, d, expected, n_columns, unstored_d, proposals):
+    """Whether a row's cells are visited, where some tokens are expected: too many, or such that most are rejected."""
+    cells = number_proposed(entries, d, n_columns)
+    if expected <= proposals.few * cells:
+        return False
+    if expected > proposals.many * cells:
+        return True
+    c = max(np.int64(unstored_d[d]), 0)
+    cell = likelihood_at(law.likelihood, d, 0)
+    rate = expected / (cells * max(1.0 - parts_exposure(cell, proposals.ratio_c[c]), SMALLEST))
+    typical = min(mean_count(cell, rate), MANY_UNITS)
+    return chance_of(law.noise, proposals.code_c[c], proposals.ratio_c[c], np.int64(typical)) < EVEN
+
+
+@subroutine
+def draw_chunk(law, entries, theta_dk, n_columns, unstored_d, first, proposals, space, source, rng):
     """The tokens' numbers by topic of some rows from ``first`` on; -1 for a row that is visited. Returns how many."""
     number_ik, number_i, uniform_t = space
     rows, total, n_rows = 0, 0, theta_dk.shape[0]
     while first + rows < n_rows and rows < len(number_i) and total < MOST_TOKENS:
         rate_k = theta_dk[first + rows] * proposals.total_k
-        if rate_k.sum() > proposals.worth * number_proposed(entries, first + rows, n_columns):
+        if is_visited(law, entries, first + rows, rate_k.sum(), n_columns, unstored_d, proposals):
             number_i[rows] = -1
             number_ik[rows] = 0
         else:
@@ -278,7 +298,9 @@ def propose_rows(law, entries, factors, proposals, unstored_d, sums, rng):
     chance_cn, first = proposals.chance_cn, 0
     numbers, unstored = (number_ik, number_i, uniform_t), np.int64(NOT_PROPOSED)
     while first < n_rows:
-        rows, total = draw_chunk(entries, theta_dk, n_columns, first, proposals, numbers, source, rng)
+        rows, total = draw_chunk(
+            law, entries, theta_dk, n_columns, unstored_d, first, proposals, numbers, source, rng
+        )
         if total > column_s.size:
             column_s = np.empty(2 * total, dtype=np.uint32)
         if number_i[:rows].max() > tokens[0].size:
