@@ -5,7 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs, report_tokens
+from countveil.inference import gibbs, report_tokens, scoring
 from countveil.inference.streams import Streams
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, NegativeBinomial
@@ -35,6 +35,7 @@ def always(monkeypatch):
     """Tokens are proposed wherever they can be."""
     monkeypatch.setattr(report_tokens, "MIN_CELLS", 1)
     monkeypatch.setattr(report_tokens, "MIN_SHARE", 0.0)
+    monkeypatch.setattr(report_tokens, "FEW_TOKENS", np.inf)
 
 
 CASES = [
@@ -54,6 +55,14 @@ def test_sweeps_leave_the_joint_law_as_it_is(kind, likelihood, read, always):
     assert z.max() < bound(len(z))
 
 
+@pytest.mark.parametrize("likelihood", [POISSON, NegativeBinomial("global")])
+def test_rows_of_many_tokens_may_be_visited(likelihood, always, monkeypatch):
+    monkeypatch.setattr(report_tokens, "FEW_TOKENS", 0.5)
+    monkeypatch.setattr(report_tokens, "MANY_TOKENS", 2.0)
+    z = joint_scores(likelihood, "topics", by_row([CUT] * 4), sweeps=1000)
+    assert z.max() < bound(len(z))
+
+
 @pytest.mark.parametrize("fault", ["always kept", "masked cells count"])
 def test_the_joint_law_shows_a_planted_fault(fault, always, monkeypatch):
     right = kernels.fill_keeping
@@ -66,7 +75,7 @@ def test_the_joint_law_shows_a_planted_fault(fault, always, monkeypatch):
         monkeypatch.setattr(kernels, "fill_keeping", keep_all)
     else:
         monkeypatch.setattr(kernels, "subtract_masked", lambda *_: None)
-    z = joint_scores(POISSON, "topics", by_row([CUT] * 4), sweeps=1000)
+    z = joint_scores(POISSON, "topics", by_row([CUT] * 4), sweeps=3000)
     assert z.max() > bound(len(z))
 
 
@@ -150,3 +159,22 @@ def test_threads_change_nothing(likelihood, always):
                 state, _ = gibbs.step(state, data, model, streams, engine)
         found.append((*state.factors, *state.parameters))
     assert_same_bits(*found)
+
+
+@pytest.mark.parametrize("likelihood", [POISSON, NegativeBinomial(), NegativeBinomial("row")])
+def test_the_log_likelihood_is_that_of_visits(likelihood, always, monkeypatch):
+    rng, mask = np.random.default_rng(1), np.zeros((40, 30), dtype=bool)
+    mask[3, 4:9] = True
+    data = by_column(rng.poisson(0.3, (40, 30)), mask, rng)
+    theta, phi = np.exp(rng.uniform(-20, 6, (40, 1))), rng.gamma(1.0, 1.0, (30, 1))
+    parameters, model = (
+        likelihood.start(data.shape),
+        small_model(data.shape, 1)._replace(likelihood=likelihood),
+    )
+    found = scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters)
+    with ThreadEngine(3) as engine:
+        assert scoring.log_likelihood((theta, phi), data, model, engine, parameters) == found
+    monkeypatch.setattr(report_tokens, "split", lambda *_: None)
+    assert found == pytest.approx(
+        scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters), rel=1e-9
+    )

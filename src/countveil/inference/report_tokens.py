@@ -27,13 +27,14 @@ from countveil.likelihoods.negative_binomial import (
 )
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.likelihoods.protocol import Likelihood, Parameters, Unseen
+from countveil.noise import report_scores as scores
 from countveil.noise import report_tokens as kernels
 
 MIN_CELLS = 100_000  # fewer are visited faster than the tables of columns are made
 MIN_SHARE = 0.3  # of all cells, that are proposed
 MAX_CODES = 64  # that are proposed
 TOKENS_PER_VISIT = 8.0  # proposals that cost as much as one visit, of few units
-FEW_TOKENS, MANY_TOKENS = 4.0, 200.0  # for each cell of a row: fewer are always proposed, more never
+FEW_TOKENS, MANY_TOKENS = 4.0, 1000.0  # for each cell of a row: fewer are always proposed, more never
 CELLS_AT_ONCE = 1 << 20  # that are compared with the commonest code
 LARGEST_RATIO = 5.0  # of Poisson counts; parts of others have a law only up to 1
 NONE_UNSEEN = Unseen(np.zeros(0), np.zeros((0, 1)))  # after a sweep that draws the parts of all cells
@@ -265,3 +266,31 @@ def sweep_block(
     exposures = np.tile(new.sum(axis=0), (len(phi), 1))
     kernels.subtract_masked(entries, new, exposures, False)
     return (new, sums[0]), (sums[1], exposures, tally)
+
+
+def one_law(law: tuple[Any, ...]) -> bool:
+    """Whether the law is the same in all cells."""
+    return isinstance(counts_of(law), PoissonCounts | NegativeBinomialCounts)
+
+
+def log_likelihood(
+    parted: Split, law: tuple[Any, ...], theta: np.ndarray, phi: np.ndarray, engine: Engine
+) -> float:
+    """log P(reports | rates) with the true counts summed out: by tables of the codes that are proposed."""
+    tables = scores.scores_of(law, parted.codes.code_c, parted.codes.place_v)
+    _, (total,) = engine.over_rows(
+        score_block, parted.visited, (law, phi, tables), (theta, parted.unstored_d)
+    )
+    return float(total[0])
+
+
+def score_block(
+    block: Block,
+    law: tuple[Any, ...],
+    phi: np.ndarray,
+    tables: scores.Scores,
+    theta: np.ndarray,
+    unstored: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """The block's part of the log-likelihood."""
+    return (), (np.array([scores.score_rows(law, block.entries, theta, phi, tables, unstored)]),)

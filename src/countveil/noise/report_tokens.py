@@ -22,7 +22,6 @@ import numpy as np
 from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, likelihood_at, parts_exposure
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import draw_counts
@@ -45,6 +44,10 @@ LOOKED_UP = (
 MOST_TOKENS = 1 << 20  # that are drawn together, unless one row has more
 EVEN = 0.5  # chance of a typical count, below which cells of many tokens are visited
 MANY_UNITS = 1e9
+PER_VISIT, PER_DEVIATION = (
+    10.0,
+    20.0,
+)  # tokens at the cost of a visit: and of each standard deviation of its count
 TABLED = 64  # counts whose chances are in a table
 KEPT, REJECTED = np.int8(1), np.int8(-1)
 
@@ -250,28 +253,40 @@ def chances_of_row(law, d, ratio_c):
 
 
 @subroutine
-def is_visited(law, entries, d, expected, n_columns, unstored_d, proposals):
-    """Whether a row's cells are visited, where some tokens are expected: too many, or such that most are rejected."""
-    cells = number_proposed(entries, d, n_columns)
+def is_visited(law, entries, d, expected, factors, unstored_d, proposals):
+    """Whether a row's cells are visited, where some tokens are expected: if that costs less, or most are rejected.
+
+    Tokens on cells that are visited anyway are for nothing. A visit sums over counts around the mode.
+    """
+    theta_dk, phi_vk, phi_total_k = factors
+    cells = number_proposed(entries, d, len(phi_vk))
     if expected <= proposals.few * cells:
         return False
     if expected > proposals.many * cells:
         return True
+    rate = 0.0
+    for k in range(theta_dk.shape[1]):
+        rate += theta_dk[d, k] * phi_total_k[k]
+    for e in range(entries.indptr[d], entries.indptr[d + 1]):
+        if entries.reports[e] > LOOKED_UP:
+            rate -= inner(theta_dk, d, phi_vk, entries.columns[e])
     c = max(np.int64(unstored_d[d]), 0)
-    cell = likelihood_at(law.likelihood, d, 0)
-    rate = expected / (cells * max(1.0 - parts_exposure(cell, proposals.ratio_c[c]), SMALLEST))
-    typical = min(mean_count(cell, rate), MANY_UNITS)
+    rate = max(rate, 0.0) / max(cells, 1)
+    typical = min(mean_count(likelihood_at(law.likelihood, d, 0), rate), MANY_UNITS)
+    if expected > (PER_VISIT + PER_DEVIATION * math.sqrt(typical)) * cells:
+        return True
     return chance_of(law.noise, proposals.code_c[c], proposals.ratio_c[c], np.int64(typical)) < EVEN
 
 
 @subroutine
-def draw_chunk(law, entries, theta_dk, n_columns, unstored_d, first, proposals, space, source, rng):
+def draw_chunk(law, entries, factors, unstored_d, first, proposals, space, source, rng):
     """The tokens' numbers by topic of some rows from ``first`` on; -1 for a row that is visited. Returns how many."""
     number_ik, number_i, uniform_t = space
+    theta_dk = factors[0]
     rows, total, n_rows = 0, 0, theta_dk.shape[0]
     while first + rows < n_rows and rows < len(number_i) and total < MOST_TOKENS:
         rate_k = theta_dk[first + rows] * proposals.total_k
-        if is_visited(law, entries, first + rows, rate_k.sum(), n_columns, unstored_d, proposals):
+        if is_visited(law, entries, first + rows, rate_k.sum(), factors, unstored_d, proposals):
             number_i[rows] = -1
             number_ik[rows] = 0
         else:
@@ -298,9 +313,7 @@ def propose_rows(law, entries, factors, proposals, unstored_d, sums, rng):
     chance_cn, first = proposals.chance_cn, 0
     numbers, unstored = (number_ik, number_i, uniform_t), np.int64(NOT_PROPOSED)
     while first < n_rows:
-        rows, total = draw_chunk(
-            law, entries, theta_dk, n_columns, unstored_d, first, proposals, numbers, source, rng
-        )
+        rows, total = draw_chunk(law, entries, factors, unstored_d, first, proposals, numbers, source, rng)
         if total > column_s.size:
             column_s = np.empty(2 * total, dtype=np.uint32)
         if number_i[:rows].max() > tokens[0].size:
