@@ -1,7 +1,7 @@
 """Counts under other mechanisms: hidden counts of a real table found again, and seconds per sweep.
 
 python benchmarks/protected.py FOLDER     # deaths in Michigan by county, age and year, protected in five ways
-python benchmarks/protected.py sweeps     # 1000 x 1000, K = 50, one thread: ratios to two-sided geometric noise
+python benchmarks/protected.py sweeps     # K = 50, one thread: ratios to two-sided geometric noise
 
 FOLDER holds protected/us_county_mortality/michigan_heart_1979_1988.npz. The true counts of 83 x 6 x 10 cells are
 known; they are protected by a seeded mechanism, and fitted by bursty counts with 6 components, people as offsets of
@@ -34,10 +34,11 @@ MECHANISMS = {
 COMPONENTS = 6
 FIT = {"draws": 200, "tune": 300, "chains": 4, "progress": False}
 SWEPT = {
-    "two-sided geometric, alpha = 1/e": None,
+    "two-sided geometric, alpha = 1/e": m.TwoSidedGeometric(np.exp(-1.0)),
     "discrete Gaussian, sigma 1": m.DiscreteGaussian(1),
     "random rounding to base 3": m.RandomRounding(3),
     "1 to 9 hidden": m.Suppression(10),
+    "absent up to 3, discrete Gaussian": m.Thresholded(m.DiscreteGaussian(1), 3),
 }
 
 
@@ -65,15 +66,25 @@ def of_table(counts: np.ndarray, people: np.ndarray, draw: int) -> None:
         print(f"| {name} | {hidden.sum():,} | {error:.2f} | {plain:.2f} | {inside:.3f} |", flush=True)
 
 
+def text() -> np.ndarray:
+    """Counts of 1,000 texts of about 90 words and 1,400 words, of ten topics; 6% of the cells have any."""
+    rng = np.random.default_rng(SEED)
+    share, words = rng.dirichlet(np.full(10, 0.1), 1000), rng.dirichlet(np.full(1400, 0.05), 10)
+    return rng.poisson(rng.lognormal(4.5, 0.8, 1000)[:, None] * (share @ words))
+
+
 def of_sweeps() -> None:
     """Milliseconds per sweep, and ratios."""
-    _, counts, reports = big_data()
+    for title, counts in {"1000 x 1000, mean 1": big_data()[1], "1000 x 1400, text": text()}.items():
+        print(f"{title}, mean {counts.mean():.3f}, share above zero {(counts > 0).mean():.3f}")
+        sweeps_of(counts)
+
+
+def sweeps_of(counts: np.ndarray) -> None:
+    """Lines for one table."""
     chains = {}
     for name, mechanism in SWEPT.items():
-        if mechanism is None:
-            data = cv.PrivatizedCounts(reports, np.exp(-1.0))
-        else:
-            data = cv.Reports(cv.simulate_reports(counts, mechanism, np.random.default_rng(SEED)), mechanism)
+        data = cv.Reports(cv.simulate_reports(counts, mechanism, np.random.default_rng(SEED)), mechanism)
         chains[name] = Chain(gibbs, data, TOPICS)
     with threadpool_limits(1):
         found = medians(chains)

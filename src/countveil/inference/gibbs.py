@@ -18,7 +18,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import burst_tokens, chains, tokens
+from countveil.inference import burst_tokens, chains, report_tokens, tokens
 from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
@@ -34,7 +34,7 @@ from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START,
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import in_block, law_of
+from countveil.likelihoods.laws import counts_of, in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.priors import LearnedShapePrior
@@ -84,6 +84,8 @@ def step(
     """One sweep; returns a new state."""
     sweep = state.sweep + 1
     law = law_of(observations.noise, model.likelihood, state.parameters)
+    parted = report_tokens.split(observations, law)
+    seen = observations if parted is None else parted.visited  # with the same exposures
     factors, values = list(state.factors), model.columns.forward(state.factors)
     phi, splits = model.columns.matrix(values), streams.generator(sweep, SPLITS)
     rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
@@ -95,7 +97,7 @@ def step(
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
         if isinstance(model.factors[row].prior, LearnedShapePrior):
-            redraw_rows(observations, model, law, factors, drawn.row_counts, rule)
+            redraw_rows(seen, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)
         theta = model.rows.matrix(row_values)
@@ -104,13 +106,13 @@ def step(
             sampled_counts(model.rows, row_values, drawn.row_counts, splits),
             sampled_counts(model.columns, values, drawn.counts, splits),
         )
-        update_after_allocation(model, law, factors, *found, observations, rule, engine)
+        update_after_allocation(model, law, factors, *found, seen, rule, engine)
     hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
         unseen = burst_tokens.NONE_UNSEEN  # if the tally is of all cells
-        if row is None or not tokens.pays(observations, law):
+        if parted is None and (row is None or not tokens.pays(observations, law)):
             unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors, parameters))
@@ -128,6 +130,12 @@ def sweep_rows(
     engine: Engine,
 ) -> Drawn:
     """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
+    parted = report_tokens.split(observations, law)
+    if parted is not None:
+        likelihood = model.likelihood, counts_of(law).parameters
+        return Drawn(
+            *report_tokens.sweep_rows(parted, law, (theta, phi), likelihood, prior, streams, sweep, engine)
+        )
     size = model.likelihood.tally_size(observations.shape)
     if tokens.pays(observations, law):
         if isinstance(law, TwoSidedGeometricPoisson):
@@ -195,6 +203,12 @@ def allocate(
     engine: Engine,
 ) -> Drawn:
     """(D, K) and (V, K) counts of all cells, given the current factors."""
+    parted = report_tokens.split(observations, law)
+    if parted is not None:
+        likelihood = model.likelihood, counts_of(law).parameters
+        return Drawn(
+            *report_tokens.sweep_rows(parted, law, (theta, phi), likelihood, None, streams, sweep, engine)
+        )
     size = model.likelihood.tally_size(observations.shape)
     (row_counts,), (counts, tally) = engine.over_rows(
         allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)

@@ -6,6 +6,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference import report_tokens
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
@@ -34,6 +35,9 @@ def log_likelihood(
     """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out."""
     theta, phi = model.matrices(factors)
     law = law_of(observations.noise, model.likelihood, parameters)
+    parted = report_tokens.split(observations, law)
+    if parted is not None and report_tokens.one_law(law):
+        return report_tokens.log_likelihood(parted, law, theta, phi, engine)
     _, (total,) = engine.over_rows(score_block, observations, (law, phi, phi.sum(axis=0)), (theta,))
     return float(total[0])
 

@@ -17,6 +17,7 @@ from countveil.kernels.uniforms import fill_uniforms
 FEW = 16
 SEVERAL = 16
 FIRST_JUMP = 64  # up to here every unit of a count is visited
+SMALLEST_UNIFORM = 2.0**-54  # below all uniforms but 0
 
 
 @subroutine
@@ -112,6 +113,18 @@ def draw_bursts(n, s, rng):
             bursts += 1
             i += 1
     return bursts
+
+
+@subroutine
+def logarithmic_size(p, uniform, rng):
+    """A draw from P(j) = p^j / (-j log(1 - p)), at a cost that does not grow with it (Kemp 1981).
+
+    Given q = 1 - (1 - p)^U for a uniform U, the size is geometric with parameter q: the least j with q^j <= uniform.
+    """
+    if uniform >= p:  # as q < p
+        return np.int64(1)
+    rest = (1.0 - p) ** rng.random()
+    return np.int64(1.0 + math.log(max(uniform, SMALLEST_UNIFORM)) / math.log1p(-rest))
 
 
 @subroutine

@@ -18,7 +18,12 @@ from countveil.kernels import general, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import provides
-from countveil.kernels.negative_binomial import draw_bursts, expected_bursts, negative_binomial_logpmf
+from countveil.kernels.negative_binomial import (
+    draw_bursts,
+    expected_bursts,
+    logarithmic_size,
+    negative_binomial_logpmf,
+)
 from countveil.likelihoods.maxima import greatest_within
 from countveil.likelihoods.protocol import Parameters, Unseen
 from countveil.likelihoods.slices import draw_on_slices
@@ -333,6 +338,12 @@ def can_tilt(likelihood: Any, ratio: Any) -> Any:
 def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
     """A Poisson count whose mean is gamma distributed."""
     return rng.poisson(rng.gamma(rate / likelihood.q, likelihood.p / (1.0 - likelihood.p)))
+
+
+@provides(windows.part_size, NegativeBinomialCell)
+def part_size(likelihood: Any, ratio: Any, uniform: Any, rng: Any) -> Any:
+    """Of a burst: logarithmic with parameter p ratio."""
+    return logarithmic_size(likelihood.p * ratio, uniform, rng)
 
 
 @provides(windows.mode_of_counts, NegativeBinomialCell)

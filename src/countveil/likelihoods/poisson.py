@@ -125,6 +125,12 @@ def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
     return rng.poisson(rate)
 
 
+@provides(windows.part_size, PoissonCounts)
+def part_size(likelihood: Any, ratio: Any, uniform: Any, rng: Any) -> Any:
+    """1."""
+    return 1
+
+
 @provides(windows.mode_of_counts, PoissonCounts)
 def mode_of_counts(likelihood: Any, rate: Any) -> Any:
     """The rate, rounded down."""
