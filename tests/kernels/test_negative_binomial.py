@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 from numba import njit
+from scipy import stats
 
 from countveil.kernels import negative_binomial as kernels
 from countveil.kernels.batches import BATCH
@@ -137,3 +138,19 @@ def test_a_full_batch_of_bursts_draws_each_by_itself():
     found = bursts_of_cells([(kernels.SEVERAL, 2.0)] * BATCH, 2000)
     between = np.corrcoef(found.T)[~np.eye(BATCH, dtype=bool)]
     assert np.abs(between).max() < 6.0 / math.sqrt(2000)
+
+
+@pytest.mark.parametrize("p", [0.3, 0.9, 0.999])
+def test_sizes_of_bursts_are_logarithmic(p):
+    rng, n = np.random.default_rng(8), 20_000
+    sizes = np.array([kernels.logarithmic_size(p, rng.random(), rng) for _ in range(n)])
+    seen = np.bincount(np.minimum(sizes, 4), minlength=5)[1:]
+    wanted = n * np.append(stats.logser.pmf([1, 2, 3], p), stats.logser.sf(3, p))
+    assert stats.chisquare(seen, wanted).pvalue > FALSE_ALARM
+    assert stats.chisquare(seen, np.roll(wanted, 1)).pvalue < 1e-9  # the negative control
+    assert abs(sizes.mean() - stats.logser.mean(p)) < 4.5 * stats.logser.std(p) / np.sqrt(n)
+
+
+def test_bursts_of_next_to_no_dispersion_have_size_one():
+    rng = np.random.default_rng(8)
+    assert all(kernels.logarithmic_size(1e-12, uniform, rng) == 1 for uniform in rng.random(1000))
