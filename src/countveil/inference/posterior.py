@@ -85,6 +85,7 @@ def data_tree(
             "observations": observations.kind,
             "mechanism": observations.noise.mechanism,
             "simulated_noise": int(observations.simulated),
+            **({} if observations.source is None else {"source": observations.source}),
         }
     )
     return tree
