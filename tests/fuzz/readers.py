@@ -13,10 +13,12 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from countveil.cli.fit import check_imported
 from countveil.console import console
 from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.privacy import PrivacyLevel, Release, report, study
+from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
 from countveil.privacy.report import Report
 from tests.fuzz import mutations as m
 from tests.fuzz.mutations import Mutation
@@ -46,6 +48,11 @@ def releases() -> dict[str, bytes]:
             np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False
         ),
     }
+    other = [Suppression(10), Laplace(2)]
+    made |= {
+        "hidden.npz": Release(np.array([[np.nan, 12], [0.5, -3]]), other, False, source="Others, 2020"),
+        "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
+    }
     return {name: _saved(each.save, name) for name, each in made.items()}
 
 
@@ -54,6 +61,8 @@ def read_release(path: Path) -> None:
     found = Release.load(path)
     found.describe()
     found._repr_html_()
+    if found.source is not None:
+        check_imported(path, found)
     observations_of(found)
 
 

@@ -223,6 +223,16 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
     return read_release(release)
 
 
+def check_imported(path: Path, release: Release) -> None:
+    """Refuses reports that their mechanism cannot have made; raises ValueError, which names the file."""
+    from countveil.data.importing import check_again
+
+    try:
+        check_again(release)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold reports that its mechanism can have made: {error}") from error
+
+
 def read_release(release: Path) -> "Release | ReleaseFiles":
     """A release, or those of a folder; says so if its noise is simulated."""
     if not release.exists():
@@ -238,6 +248,7 @@ def read_release(release: Path) -> "Release | ReleaseFiles":
     if data.simulated:
         say("This release is simulated: its noise came from a seeded generator and protects nobody.")
     if isinstance(data, Release) and data.source is not None:
+        check_imported(release, data)
         say(
             f"These reports were imported from: {data.source}. Whoever imported them vouches for the mechanism."
         )

@@ -19,7 +19,7 @@ def import_table(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Published reports: .csv, .tsv or .parquet, wide or long, .npy, .npz, .mtx, or .txt (UCI bag of words)."
+            help="Published reports: .csv, .tsv or .parquet, wide or long; .npy, .npz, .mtx or .txt (bag of words)."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],

@@ -36,10 +36,10 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     there = {name: value for name, value in given.items() if value is not None}
     if kind is None and set(there) == {"alpha"}:
         kind = "two-sided-geometric"
-    if kind not in KINDS:
+    if kind is None or kind not in KINDS:
         raise ValueError(f"--mechanism must be one of {', '.join(KINDS)}, got {kind or 'none'}")
     wanted = KINDS[kind][1]
-    noise = there.get("noise")
+    noise: str = there.get("noise", "none")
     if kind == "thresholded" and noise in KINDS:
         wanted = (*wanted, *KINDS[noise][1])
     if hides_zero and kind != "suppression":
@@ -52,7 +52,9 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     if kind == "thresholded":
         below = {name: there[name] for name in KINDS[noise][1]} if noise in KINDS else {}
         if not below or "above" in below:
-            raise ValueError(f"--noise must be the noise below the threshold, such as gaussian, got {noise}")
+            raise ValueError(
+                f"--noise must be the noise below the threshold, such as gaussian, got {noise!r}"
+            )
         return m.Thresholded(stated_mechanism(noise, False, below), exact("above", there["above"]))
     if kind == "table":
         return m.Table(read_probabilities(Path(there["probabilities"])))

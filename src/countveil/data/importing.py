@@ -98,6 +98,13 @@ def import_long(
     return import_reports(found, one, source, labels=cells.labels)
 
 
+def check_again(release: Release) -> None:
+    """Refuses reports of an imported release that its mechanism cannot have made; raises ValueError."""
+    if release.source is not None:
+        stated = release.mechanism
+        checked(release.reports, (stated,) if isinstance(stated, Mechanism) else stated)
+
+
 def one_or_each(mechanism: Any, rows: int) -> tuple[Mechanism, ...]:
     """The mechanism, or those of all rows; raises TypeError or ValueError for anything else."""
     if isinstance(mechanism, Mechanism):

@@ -1,5 +1,6 @@
 """Protected tables from files, for the command line: reports, and words for counts that have none."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from countveil.privacy._counts import reads_as_number
 ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 """Cells of a text file that always mean: no report."""
 TEXT = (".csv", ".tsv")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
 def read_protected(
@@ -122,11 +124,11 @@ def numbers(path: Path, column: pd.Series, name: str, absent: Sequence[str]) -> 
     found = np.empty(len(column))
     for row, cell in enumerate(column):
         text = "" if cell is None or cell is pd.NA else str(cell).strip()
-        try:
-            found[row] = np.nan if text in none else float(text)
-        except ValueError:
+        if text not in none and not NUMBER.fullmatch(text):
             raise ValueError(
-                f"{path} must hold numbers, or words that --absent names where a count has no report, got {text[:40]!r} "
-                f"in row {row + 1}, column {name!r}; a file with a row for each cell is read with --long and --value"
-            ) from None
+                f"{path} must hold numbers, or words that --absent names where a count has no report, got "
+                f"{text[:40]!r} in row {row + 1}, column {name!r}; a file with a row for each cell is read with --long "
+                "and --value"
+            )
+        found[row] = np.nan if text in none else float(text)
     return found

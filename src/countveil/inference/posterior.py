@@ -85,9 +85,10 @@ def data_tree(
             "observations": observations.kind,
             "mechanism": observations.noise.mechanism,
             "simulated_noise": int(observations.simulated),
-            **({} if observations.source is None else {"source": observations.source}),
         }
     )
+    if observations.source is not None:
+        tree.attrs["source"] = observations.source
     return tree
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _format, _npy
+from countveil.privacy import _archive, _format, _imported, _npy
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
 from countveil.privacy.any_level import Level
@@ -21,9 +21,6 @@ _NETWORKS = {
     True: "Rows and columns are actors, and the two directions of a pair are counts of their own. ",
     False: "Rows and columns are actors, and each pair is reported once, above the diagonal. ",
 }
-
-LONGEST_SOURCE = 200
-"""Characters of the line that says where imported reports are from."""
 
 Given: TypeAlias = Mechanism | Level
 """A mechanism, or the level that it keeps."""
@@ -77,12 +74,14 @@ class Release:
             if type(value) is not bool:
                 raise ReleaseError(f"{name} must be True or False, got {value!r}")
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "source", _checked_source(source))
+        object.__setattr__(self, "source", _imported.checked_source(source))
         kept, shape = frozen(reports, truncated, real=source is not None)
         object.__setattr__(self, "reports", kept)
         object.__setattr__(self, "labels", labels or (None,) * len(shape))
         object.__setattr__(self, "_shape", shape)
         object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0], source is not None))
+        if source is not None:
+            _imported.check_kinds(kept, self.mechanism)
         if truncated and source is None and (cut := [each for each in self._known if each.signed_only]):
             raise ReleaseError(f"truncated must be False with {cut[0].title}, got True")
         check_labels(self.labels, shape)
@@ -174,7 +173,7 @@ class Release:
         return (
             (warning if self.simulated else "")
             + f"{size} counts with {self._title}{self._describe_kind()}. "
-            + self._describe_source()
+            + _imported.in_words(self.source)
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
@@ -204,15 +203,6 @@ class Release:
     def _title(self) -> str:
         """What was done, as in "counts with two-sided geometric noise (version 1)"."""
         return " or ".join(dict.fromkeys(f"{each.title} (version {each.version})" for each in self._known))
-
-    def _describe_source(self) -> str:
-        """Who vouches for imported reports, and that nobody else does; empty for others."""
-        if self.source is None:
-            return ""
-        return (
-            f"Imported from: {self.source}. Whoever imported them vouches for the mechanism; nothing here drew the "
-            "noise or checks how the reports came about. "
-        )
 
     def _describe_kind(self) -> str:
         """Whether reports are cut at zero, and what that means where it is known; empty where nothing is known."""
@@ -300,17 +290,6 @@ class Release:
         if len(strengths) == 1:
             return f"{names}, {kind} {strengths[0]:.4g}"
         return f"{names}, {kind} {strengths[0]:.4g} to {strengths[-1]:.4g}, by row"
-
-
-def _checked_source(source: Any) -> str | None:
-    """One line of text, or None; raises ReleaseError for anything else."""
-    if source is None:
-        return None
-    if not isinstance(source, str) or not source.strip() or len(source) > LONGEST_SOURCE:
-        raise ReleaseError(f"source must be a line of 1 to {LONGEST_SOURCE} characters, got {source!r:.60}")
-    if not source.isprintable():
-        raise ReleaseError(f"source must be one line of printable text, got {ascii(source)[:60]}")
-    return source
 
 
 def _mechanisms(given: Any, rows: int, imported: bool) -> Mechanism | tuple[Mechanism, ...]:
