@@ -37,7 +37,6 @@ class ReleaseFiles:
     """
 
     kind: ClassVar[str] = "private"
-    source: ClassVar[None] = None  # imported reports are refused
     source: ClassVar[str | None] = None
 
     def __init__(
