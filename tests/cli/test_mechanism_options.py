@@ -51,7 +51,7 @@ def test_a_table_is_read_from_a_file(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("1,0\n1/4,3/4\n")
     given = {"probabilities": str(path)}
-    assert stated_mechanism("table", False, given) == m.Table([["1", "0"], ["1/4", "3/4"]])
+    assert stated_mechanism("table", False, given) == m.Table([["1", "0"], ["0.25", "0.75"]])
     path.write_text("1,0\n0.5,x\n")
     with pytest.raises(ValueError, match="probabilities must be"):
         stated_mechanism("table", False, given)

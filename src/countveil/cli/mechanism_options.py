@@ -1,6 +1,8 @@
 """The mechanism that options of a command state."""
 
+import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
     "table": (m.Table, ("probabilities",)),
 }
 """Names of mechanisms in commands, their classes, and the options that state their parameters."""
+PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.ASCII)
 
 
 def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any]) -> Mechanism:
@@ -71,4 +74,11 @@ def read_probabilities(path: Path) -> tuple[tuple[Any, ...], ...]:
     if not path.is_file():
         raise FileNotFoundError(f"no table of probabilities at {path}")
     lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    return tuple(tuple(exact("probabilities", cell.strip()) for cell in line.split(",")) for line in lines)
+    return tuple(tuple(probability(cell.strip()) for cell in line.split(",")) for line in lines)
+
+
+def probability(text: str) -> Fraction:
+    """A decimal, or a fraction such as 1/3, exactly; raises ValueError for anything else."""
+    if not PROBABILITY.fullmatch(text):
+        raise ValueError(f"probabilities must be decimals, or fractions such as 1/3, got {text[:40]!r}")
+    return Fraction(text)
