@@ -73,3 +73,6 @@ def test_who_vouches_is_said_of_imported_reports_alone():
     assert "imported" in repr(imported)
     assert "imported from" in imported._repr_html_()
     assert own.source is None
+    hidden = Release([[12]], m.Suppression(10), False, source="s")
+    assert repr(hidden) == "<Release: 1 x 1 reports, imported, Suppression(10, shows_zero=True)>"
+    assert "signed" not in hidden.describe() + hidden._repr_html_()

@@ -259,8 +259,9 @@ class Release:
 
     def __repr__(self) -> str:
         size = " x ".join(str(length) for length in self.shape)
-        kind = ("truncated" if self.truncated else "signed") + (", simulated" if self.simulated else "")
-        kind += ", imported" if self.source is not None else ""
+        cut = ("truncated" if self.truncated else "signed") if self._describe_kind() else ""
+        kinds = (cut, "simulated" if self.simulated else "", "" if self.source is None else "imported")
+        kind = ", ".join(filter(None, kinds))
         if self._known_levels is None:
             noise = repr(self.mechanism) if isinstance(self.mechanism, Mechanism) else "one mechanism per row"
         elif isinstance(self.levels, Level):
@@ -273,7 +274,7 @@ class Release:
         """Sizes and noise only, never a report or a label."""
         rows = [
             ("reports", " × ".join(f"{length:,}" for length in self.shape)),
-            ("kind", "truncated at zero" if self.truncated else "signed"),
+            *([("kind", "truncated at zero" if self.truncated else "signed")] if self._describe_kind() else []),
             ("noise", self._strength() + (", SIMULATED" if self.simulated else "")),
             *([] if self.source is None else [("imported from", self.source)]),
             ("labels", ", ".join("no" if names is None else f"{len(names):,}" for names in self.labels)),
