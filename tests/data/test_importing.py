@@ -103,6 +103,9 @@ def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
     assert hidden.labels == (("a", "b"), ("x", "y"))
     rounded = cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s")
     np.testing.assert_array_equal(rounded.reports, [[12, 3], [0, 0]])
+    many = pd.DataFrame({axis: np.arange(500) for axis in "abc"} | {"n": 12})
+    with pytest.raises(ValueError, match=r"at most 100,000,000 cells, .*, got 125,000,000"):
+        cv.import_long(many, ["a", "b", "c"], "n", m.Suppression(10), "s")
     with pytest.raises(ValueError, match="one column 'm'"):
         cv.import_long(frame, ["place", "age"], "m", m.Suppression(10), "s")
 
@@ -116,6 +119,8 @@ def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
         ([[4]], m.RandomRounding(3), "multiples of 3"),
         (np.zeros((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
         (sp.csr_array((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
+        (np.array(3.0), m.Rounding(3), "two axes or more, got 0"),
+        (np.zeros(3), m.Rounding(3), "two axes or more, got 1"),
         (np.ma.masked_array([[1, 2]], [[True, False]]), m.Rounding(2), "must not be masked"),
     ],
 )

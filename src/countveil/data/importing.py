@@ -1,6 +1,7 @@
 """Protected tables that somebody else published, as releases that say so."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Me
 
 SIGNED = DiscreteGaussian, Gaussian, Laplace
 """Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
+MOST_CELLS = 10**8
+"""Of a long table: all its cells, also those without a row, are in memory at once, with 8 bytes each."""
 MANY = 20.0
 """Negative reports that are missed: by chance, there are none with probability e^-20."""
 
@@ -52,6 +55,8 @@ def import_reports(
         raise ValueError(
             f"values must not be masked, got {mask.sum()} masked: import all reports, and mask cells in Reports"
         )
+    if values.ndim < 2:
+        raise ValueError(f"values must have two axes or more, got {values.ndim}")
     if values.ndim == 2:
         check_matrix(values)
     stated = one_or_each(mechanism, values.shape[0])
@@ -93,6 +98,10 @@ def import_long(
     place = "place of the row"
     numbered = frame.assign(**{place: np.arange(len(frame))})
     cells = cells_of_frame(numbered, axes, place, categories)
+    if (size := prod(cells.shape)) > MOST_CELLS:
+        raise ValueError(
+            f"axes must have at most {MOST_CELLS:,} cells, since every one has a report or none, got {size:,}"
+        )
     found = np.full(cells.shape, np.nan if getattr(one, "absent", False) else 0.0)
     found[tuple(cells.coordinates)] = read_reports(frame[value].to_numpy()[cells.values], one)
     return import_reports(found, one, source, labels=cells.labels)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from countveil.data.array_files import check_npy
 from countveil.data.io import UNREADABLE, CountTable, read_counts
 from countveil.privacy._counts import reads_as_number
 
@@ -97,6 +98,7 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
 def read_array(path: Path) -> np.ndarray:
     """An array saved by NumPy, of any number of axes."""
     try:
+        check_npy(path)
         return np.asarray(np.load(path, allow_pickle=False))
     except UNREADABLE as error:
         raise ValueError(f"{path} must hold an array written by numpy.save, got another file") from error

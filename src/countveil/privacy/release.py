@@ -274,7 +274,11 @@ class Release:
         """Sizes and noise only, never a report or a label."""
         rows = [
             ("reports", " × ".join(f"{length:,}" for length in self.shape)),
-            *([("kind", "truncated at zero" if self.truncated else "signed")] if self._describe_kind() else []),
+            *(
+                [("kind", "truncated at zero" if self.truncated else "signed")]
+                if self._describe_kind()
+                else []
+            ),
             ("noise", self._strength() + (", SIMULATED" if self.simulated else "")),
             *([] if self.source is None else [("imported from", self.source)]),
             ("labels", ", ".join("no" if names is None else f"{len(names):,}" for names in self.labels)),
