@@ -1,11 +1,13 @@
 """What imported releases may hold, checked with the standard library and with NumPy alike."""
 
+import json
 import math
+import zipfile
 
 import numpy as np
 import pytest
 
-from countveil.privacy import PrivacyLevel, Release, ReleaseError, _npy
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy
 from countveil.privacy import mechanisms as m
 
 NAN = math.nan
@@ -76,3 +78,57 @@ def test_who_vouches_is_said_of_imported_reports_alone():
     hidden = Release([[12]], m.Suppression(10), False, source="s")
     assert repr(hidden) == "<Release: 1 x 1 reports, imported, Suppression(10, shows_zero=True)>"
     assert "signed" not in hidden.describe() + hidden._repr_html_()
+
+
+def forged(path, change):
+    """Writes an imported release, with its description and its reports changed, and seals it again."""
+    rows = np.array([[NAN, 12.0], [0.0, 11.0]])
+    Release(rows, m.Suppression(10), False, source="s").save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    meta = json.loads(members["meta.json"])
+    members["reports.npy"] = change(meta, members["reports.npy"]) or members["reports.npy"]
+    members["meta.json"] = json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
+    _archive.write(path, members)
+
+
+def reports(*values):
+    return _npy.encode_real(list(values), (2, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda meta, _: meta.pop("source") and None, "must hold arrays as described"),
+        (lambda meta, _: meta.update(source=""), "source must be"),
+        (lambda meta, _: meta.update(source="a\nb"), "source must be one line"),
+        (lambda meta, _: meta.update(source=3), "source of type str, got int"),
+        (lambda meta, _: meta.update(source=None), "source of type str"),
+        (lambda meta, _: reports(0.5, 12, 0, 11), "whole numbers with suppression"),
+        (lambda meta, _: reports(math.inf, 12, 0, 11), "must be finite"),
+        (lambda meta, _: meta.update(mechanisms=[m.Rounding(3).to_json()]), "must not be missing"),
+        (lambda meta, _: meta.update(truncated=True) or reports(-12, 12, 0, 11), "must not be negative"),
+        (lambda meta, _: reports(0, 12, 0, 11)[:-1], "of shape (2, 2), got another size"),
+        (lambda meta, content: content.replace(b"<f8", b">f8"), "must hold arrays as described"),
+        (lambda meta, content: content.replace(b"<f8", b"|O8"), "must hold arrays as described"),
+    ],
+)
+def test_a_forged_file_is_refused_by_name(tmp_path, change, said):
+    forged(tmp_path / "a.npz", change)
+    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
+        Release.load(tmp_path / "a.npz")
+    assert said in str(caught.value)
+
+
+def test_every_missing_report_has_the_same_bits(tmp_path):
+    one, other = np.array([[NAN, 12.0]]), np.array([[0.0, 12.0]])
+    other.view(np.int64)[0, 0] = -1  # another NaN
+    for values, name in ((one, "a"), (other, "b")):
+        Release(values, m.Suppression(10), False, source="s").save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_an_owners_release_states_no_source(tmp_path):
+    Release([[2]], PrivacyLevel(1, 1), False).save(tmp_path / "r.npz")
+    with zipfile.ZipFile(tmp_path / "r.npz") as archive:
+        assert b"source" not in archive.read("meta.json")
