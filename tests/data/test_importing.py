@@ -106,6 +106,8 @@ def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
     many = pd.DataFrame({axis: np.arange(500) for axis in "abc"} | {"n": 12})
     with pytest.raises(ValueError, match=r"at most 100,000,000 cells, .*, got 125,000,000"):
         cv.import_long(many, ["a", "b", "c"], "n", m.Suppression(10), "s")
+    with pytest.raises(ValueError, match="several rows of one cell of place x age: name all axes"):
+        cv.import_long(pd.concat([frame, frame]), ["place", "age"], "n", m.Suppression(10), "s")
     with pytest.raises(ValueError, match="one column 'm'"):
         cv.import_long(frame, ["place", "age"], "m", m.Suppression(10), "s")
 

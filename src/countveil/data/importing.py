@@ -97,7 +97,15 @@ def import_long(
     (one,) = one_or_each(mechanism, 1)
     place = "place of the row"
     numbered = frame.assign(**{place: np.arange(len(frame))})
-    cells = cells_of_frame(numbered, axes, place, categories)
+    try:
+        cells = cells_of_frame(numbered, axes, place, categories)
+    except ValueError as error:
+        if "each cell once" in str(error):
+            raise ValueError(
+                f"axes must name each cell once, got several rows of one cell of {' x '.join(axes)}: name all axes of "
+                "the table, and leave out rows of totals and what is published in several ways"
+            ) from error
+        raise
     if (size := prod(cells.shape)) > MOST_CELLS:
         raise ValueError(
             f"axes must have at most {MOST_CELLS:,} cells, since every one has a report or none, got {size:,}"
