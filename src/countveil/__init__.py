@@ -20,6 +20,8 @@ _HOME_OF = {
     "Reports": "countveil.data.reports",
     "ExactCounts": "countveil.data.observations",
     "NaiveCounts": "countveil.data.observations",
+    "import_reports": "countveil.data.importing",
+    "import_long": "countveil.data.importing",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.tables",
     "graph_counts": "countveil.data.networks",

@@ -174,6 +174,9 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("interrupted", "simulated_noise"):
         if found[name] not in (0, 1):
             _refuse(f"must state its {name} as 0 or 1, got {found[name]}")
+    source = found.get("source", "")
+    if not isinstance(source, str) or len(source) > _LONGEST_FACT or not source.isprintable():
+        _refuse(f"must state its source as a line of at most {_LONGEST_FACT} characters, got {source!r:.40}")
     if found["observations"] not in KINDS:
         _refuse(f"must be of observations among {list(KINDS)}, got {found['observations']!r:.40}")
     for name in ("library", "estimator", "method"):

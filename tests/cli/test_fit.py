@@ -209,7 +209,7 @@ def test_a_simulated_release_is_called_so(here):
 
 def test_fit_refuses_in_one_line(here):
     assert "no release at r.npz" in fails("fit", "topics", "r.npz", "-o", "f.nc")
-    assert "release file counts.csv must" in fails("fit", "topics", "counts.csv", "-o", "f.nc")
+    assert "counts.csv must be a release, got a table" in fails("fit", "topics", "counts.csv", "-o", "f.nc")
     privatized()
     damaged = bytearray((here / "r.npz").read_bytes())
     damaged[40] ^= 1

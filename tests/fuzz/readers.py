@@ -13,10 +13,13 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from countveil.cli.fit import check_imported
 from countveil.console import console
 from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
+from countveil.data.protected_files import read_protected
 from countveil.privacy import PrivacyLevel, Release, report, study
+from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
 from countveil.privacy.report import Report
 from tests.fuzz import mutations as m
 from tests.fuzz.mutations import Mutation
@@ -49,11 +52,23 @@ def releases() -> dict[str, bytes]:
     return {name: _saved(each.save, name) for name, each in made.items()}
 
 
+def imported() -> dict[str, bytes]:
+    """Releases of reports that others published: dense with absent and real ones, and sparse."""
+    other = [Suppression(10), Laplace(2)]
+    made = {
+        "hidden.npz": Release(np.array([[np.nan, 12], [0.5, -3]]), other, False, source="Others, 2020"),
+        "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
+    }
+    return {name: _saved(each.save, name) for name, each in made.items()}
+
+
 def read_release(path: Path) -> None:
     """Load it, describe it, and take its reports for a fit."""
     found = Release.load(path)
     found.describe()
     found._repr_html_()
+    if found.source is not None:
+        check_imported(path, found)
     observations_of(found)
 
 
@@ -189,6 +204,20 @@ def tables() -> dict[str, bytes]:
     }
 
 
+def protected() -> dict[str, bytes]:
+    """Tables of reports with absent and real ones, as `countveil import` reads them."""
+    return {
+        "wide.csv": b'county,a,b\nx,0.5,"<10"\ny,-3,\n',
+        "wide.tsv": b"\ta\tb\nx\t0.5\t<10\ny\t-3\t\n",
+        "wide.npy": _saved(lambda path: np.save(path, np.array([[np.nan, 0.5], [3, -2]])), "a.npy"),
+    }
+
+
+def read_protected_table(path: Path) -> None:
+    """Read it with a word for what is absent."""
+    read_protected(path, absent=["<10"])
+
+
 def changed_table(content: bytes, rng: random.Random) -> bytes:
     """A table changed in the way that its format has: by members, by lines, or by bytes."""
     if content.startswith(b"PK"):
@@ -232,10 +261,14 @@ def kind_of(name: str) -> Kind:
         )
     if name == "study":
         return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 250)
+    if name == "imported":
+        return Kind(imported(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 60)
+    if name == "protected":
+        return Kind(protected(), (changed_table, changed_table, m.flipped, m.cut), read_protected_table, 40)
     return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
 
 
-KINDS = ("release", "fit", "hdf5", "report", "study", "tables")
+KINDS = ("release", "fit", "hdf5", "report", "study", "tables", "imported", "protected")
 """``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
 
 

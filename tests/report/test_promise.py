@@ -85,3 +85,22 @@ def test_levels_of_rho_are_said_in_their_own_words():
     assert "as whoever made this fit has stated" in promise_of(fit, None).headline
     one = cv.Release(simulated.reports, levels[0], False)
     assert promise_of(fit_of(one), one).headline == "Every count was protected by noise."
+
+
+def test_imported_reports_are_vouched_for_by_whoever_imported_them():
+    reports = np.maximum(COUNTS, 0)
+    for mechanism, said in (
+        (cv.mechanisms.Suppression(5), "no differential privacy"),
+        (cv.mechanisms.TwoSidedGeometric(0.37), "for a difference of one count"),
+    ):
+        values = np.where((reports > 0) & (reports < 5), np.nan, reports) if "no" in said[:2] else reports
+        release = cv.import_reports(values, mechanism, "Others, 2020")
+        fit = fit_of(release)
+        for given in (release, None):
+            found = promise_of(fit, given)
+            assert found.headline.startswith(
+                "The reports were imported from: Others, 2020. Whoever imported them"
+            )
+            assert "before anybody but their owner" not in " ".join(found.paragraphs)
+            assert said in " ".join(found.paragraphs)
+        assert "Others, 2020" in fit._repr_html_()

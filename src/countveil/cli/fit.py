@@ -32,15 +32,20 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.data.observations import PrivatizedCounts
+    from countveil.data.observations import Observations
     from countveil.data.release_files import ReleaseFiles
     from countveil.estimators.base import FactorizationEstimator
     from countveil.models.layout import Part
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
+TABLES = ".csv", ".tsv", ".parquet", ".xlsx"
+
 ReleaseFile = Annotated[
-    Path, typer.Argument(help="A release, or a folder of them, written by `countveil privatize`.")
+    Path,
+    typer.Argument(
+        help="A release, or a folder of them, written by `countveil privatize` or `countveil import`."
+    ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
@@ -196,11 +201,13 @@ def fit_tensor(
     finish(model, output)
 
 
-def folded(data: "Release | ReleaseFiles", shape: str | None) -> "PrivatizedCounts":
-    """A release of a matrix as the tensor that it stands for."""
-    from countveil.data.observations import PrivatizedCounts
+def folded(data: "Release | ReleaseFiles", shape: str | None) -> "Observations":
+    """A release of a matrix as the tensor that it stands for; one of a tensor as it is."""
+    from countveil.data.accepted import observations_of
 
-    whole = PrivatizedCounts.from_release(data) if isinstance(data, Release) else data.unpacked()
+    whole = observations_of(data) if isinstance(data, Release) else data.unpacked()
+    if len(whole.mode_shape) > 2 and shape is None:
+        return whole
     return whole.folded(None if shape is None else whole_numbers("shape", shape))
 
 
@@ -216,15 +223,35 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
     return read_release(release)
 
 
+def check_imported(path: Path, release: Release) -> None:
+    """Refuses reports that their mechanism cannot have made; raises ValueError, which names the file."""
+    from countveil.data.importing import check_again
+
+    try:
+        check_again(release)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold reports that its mechanism can have made: {error}") from error
+
+
 def read_release(release: Path) -> "Release | ReleaseFiles":
     """A release, or those of a folder; says so if its noise is simulated."""
     if not release.exists():
         raise FileNotFoundError(f"no release at {release}")
+    if release.suffix.lower() in TABLES:
+        raise ValueError(
+            f"{release} must be a release, got a table: `countveil import` makes a release of a table that somebody "
+            "else protected, `countveil privatize` one of true counts"
+        )
     from countveil.data.release_files import ReleaseFiles
 
     data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
     if data.simulated:
         say("This release is simulated: its noise came from a seeded generator and protects nobody.")
+    if isinstance(data, Release) and data.source is not None:
+        check_imported(release, data)
+        say(
+            f"These reports were imported from: {data.source}. Whoever imported them vouches for the mechanism."
+        )
     return data
 
 

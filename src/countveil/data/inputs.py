@@ -67,7 +67,7 @@ class PrivateInputs:
         options = {"row_offset": row_offset, "column_offset": column_offset}
         hidden = mask_of_release(release, mask)
         found = cls(release.reports, level, hidden, noise=noise, **release_labels(release), **options)
-        found.simulated, found.directed = release.simulated, release.directed
+        found.simulated, found.directed, found.source = release.simulated, release.directed, release.source
         return found
 
     @classmethod

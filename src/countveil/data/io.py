@@ -307,7 +307,8 @@ def _whole(path: Path, cell: str, row: int, column: str | int) -> int:
 
 def _bad(path: Path, what: str, row: int, column: str | int) -> ValueError:
     rule = "must hold non-negative whole numbers"
-    return ValueError(f"{path} {rule}, got {what} in row {row}, column {column!r}")
+    remedy = "a table that somebody else protected goes to `countveil import`"
+    return ValueError(f"{path} {rule}, got {what} in row {row}, column {column!r}; {remedy}")
 
 
 def _text(path: Path) -> str:

@@ -57,12 +57,14 @@ class Observations:
         row_labels, column_labels: lists of str, or None.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         simulated: whether a release says that its noise was simulated, and protects nobody.
+        source: where imported reports are from, as their release says; None for all others.
         directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
             pair has one count; None for all that are no networks, or do not say.
     """
 
     kind: ClassVar[str] = "private"
     simulated = False
+    source: str | None = None
     directed: bool | None = None
 
     def __init__(

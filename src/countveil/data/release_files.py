@@ -32,11 +32,12 @@ class ReleaseFiles:
 
     Raises:
         FileNotFoundError: a file that is not there.
-        ValueError: no paths, or a file that is damaged, is another one again, does not have two axes, is of
-            an undirected network, or has other words or another mechanism than the first.
+        ValueError: no paths, or a file that is damaged, is another one again, does not have two axes, is imported,
+            is of an undirected network, or has other words or another mechanism than the first.
     """
 
     kind: ClassVar[str] = "private"
+    source: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -52,6 +53,10 @@ class ReleaseFiles:
         labels: list[str] | None = []
         for path in self.paths:
             seal, release = seal_at_end(path), Release.load(path)
+            if release.source is not None:
+                raise ValueError(
+                    f"paths must hold reports of one's own, got imported ones in {path}: import the whole table as one"
+                )
             largest = int(release.reports.max())
             if (
                 largest > 0 and seal in self._seals

@@ -117,7 +117,7 @@ class Reports(Observations):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
         found = cls(release.reports, release.mechanism, mask_of_release(release, mask), **options)
-        found.simulated, found.directed = release.simulated, release.directed
+        found.simulated, found.directed, found.source = release.simulated, release.directed, release.source
         return found
 
     def __repr__(self) -> str:

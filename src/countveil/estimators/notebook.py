@@ -39,6 +39,7 @@ def fit_card(fit: "FactorizationEstimator") -> str:
     rows = [
         ("data", sizes),
         ("noise", in_words(*noise_of(tree), str(facts["observations"]), bool(facts["simulated_noise"]))),
+        *([("reports imported from", str(facts["source"]))] if "source" in facts else []),
         ("parts", latent),
         (
             "draws",

@@ -87,6 +87,8 @@ def data_tree(
             "simulated_noise": int(observations.simulated),
         }
     )
+    if observations.source is not None:
+        tree.attrs["source"] = observations.source
     return tree
 
 

@@ -34,7 +34,7 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
-_OPTIONAL = {"directed": bool}
+_OPTIONAL = {"directed": bool, "source": str}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -60,13 +60,15 @@ def description(
     simulated: bool,
     per_row: bool,
     directed: bool | None = None,
+    source: str | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
-    ``stored`` is the number of positive reports, or None for a dense layout. ``directed`` is left out where it is None.
+    ``stored`` is the number of positive reports, or None for a dense layout. ``directed`` and ``source`` are left out
+    where they are None.
     """
-    network = {} if directed is None else {"directed": directed}
-    return network | {
+    stated = {"directed": directed, "source": source}
+    return {name: value for name, value in stated.items() if value is not None} | {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "mechanisms": [each.to_json() for each in known],
@@ -96,6 +98,7 @@ def members(release: "Release") -> dict[str, bytes]:
         simulated=release.simulated,
         per_row=per_row,
         directed=release.directed,
+        source=release.source,
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
@@ -103,8 +106,16 @@ def members(release: "Release") -> dict[str, bytes]:
             values: Any = [known[each] for each in rows]
         else:
             values = getattr(release.reports, name) if sparse else _flat(release.reports, len(release.shape))
-        content[f"{name}.npy"] = _npy.encode(values, shape)
+        real = name == "reports" and _holds_real(values)
+        content[f"{name}.npy"] = _npy.encode_real(values, shape) if real else _npy.encode(values, shape)
     return content
+
+
+def _holds_real(values: Any) -> bool:
+    """Whether an array or a flat list holds real numbers."""
+    if hasattr(values, "dtype"):
+        return bool(values.dtype.kind == "f")
+    return any(type(value) is float for value in values)
 
 
 def _flat(reports: Any, ndim: int) -> Any:
@@ -141,6 +152,7 @@ def read(reader: Reader) -> dict[str, Any]:
         "labels": _labels(reader, meta),
         "simulated": meta["simulated"],
         "directed": meta.get("directed"),
+        "source": meta.get("source"),
     }
 
 
@@ -159,6 +171,9 @@ def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
         if reader.size(f"{member}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
             raise reader.fault(f"must hold {member} of shape {shape}, got another size")
         content = reader.read(f"{member}.npy")
+        if name == "reports" and "source" in meta and _npy.is_real(content, shape):
+            values[name] = _npy.decode_real(content, shape)
+            continue
         try:
             values[name] = _npy.decode(content, shape, widths)
         except ValueError as error:

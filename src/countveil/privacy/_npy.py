@@ -1,9 +1,11 @@
 """Little-endian integer arrays of 16, 32 or 64 bits as .npy members (version 1.0), with the standard library alone.
 
 Each is written in the fewest bytes that hold all its values. Reading is strict: a member must begin with
-exactly the header that its declared shape would be written with, in one of the three types.
+exactly the header that its declared shape would be written with, in one of the three types. Real numbers, which only
+some members may hold, are of 64 bits.
 """
 
+import math
 import sys
 from array import array
 from collections.abc import Iterable
@@ -35,9 +37,9 @@ def narrowed(values: Any) -> Any:
     return values.astype(f"i{width(low, high)}", copy=False)
 
 
-def header(shape: tuple[int, ...], n_bytes: int = 8) -> bytes:
+def header(shape: tuple[int, ...], n_bytes: int = 8, kind: str = "i") -> bytes:
     """The .npy header of a C-ordered array of this shape, '<i' of n bytes, padded to a multiple of 64 bytes."""
-    text = f"{{'descr': '<i{n_bytes}', 'fortran_order': False, 'shape': {shape!r}, }}"
+    text = f"{{'descr': '<{kind}{n_bytes}', 'fortran_order': False, 'shape': {shape!r}, }}"
     padding = -(len(_MAGIC) + 2 + len(text) + 1) % 64
     body = (text + " " * padding + "\n").encode("ascii")
     return _MAGIC + len(body).to_bytes(2, "little") + body
@@ -59,6 +61,36 @@ def encode(values: Any, shape: tuple[int, ...], n_bytes: int | None = None) -> b
     if sys.byteorder == "big":
         packed.byteswap()
     return header(shape, n_bytes) + packed.tobytes()
+
+
+def encode_real(values: Any, shape: tuple[int, ...]) -> bytes:
+    """A NumPy array or a flat list of real numbers as a member of this shape; every NaN has the same bits."""
+    if hasattr(values, "astype"):
+        held = values.astype("<f8")
+        held[held != held] = math.nan
+        return header(shape, kind="f") + held.tobytes()
+    packed = array("d", (value if value == value else math.nan for value in values))
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return header(shape, kind="f") + packed.tobytes()
+
+
+def is_real(member: bytes, shape: tuple[int, ...]) -> bool:
+    """Whether a member begins as real numbers of this shape do."""
+    return member.startswith(header(shape, kind="f"))
+
+
+def decode_real(member: bytes, shape: tuple[int, ...]) -> Any:
+    """The flat real numbers of a member that ``is_real`` and has the right size: an array, or a list without NumPy."""
+    start = len(header(shape, kind="f"))
+    numpy = optional("numpy")
+    if numpy is not None:
+        return numpy.frombuffer(member, dtype="<f8", offset=start).astype("f8")
+    packed = array("d")
+    packed.frombytes(member[start:])
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tolist()
 
 
 def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDTHS) -> Any:
@@ -83,7 +115,7 @@ def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDT
     return packed.tolist()
 
 
-def nested(flat: Iterable[int], shape: tuple[int, ...]) -> list[Any]:
+def nested(flat: Iterable[Any], shape: tuple[int, ...]) -> list[Any]:
     """Flat values as nested lists of this shape, which has at least one axis and no empty one."""
     values: list[Any] = list(flat)
     for length in reversed(shape[1:]):

@@ -1,5 +1,6 @@
 """The parts of a release, checked: reports in any of their containers, and the labels of their axes."""
 
+import math
 from typing import Any
 
 from countveil.privacy import _npy
@@ -18,11 +19,16 @@ def unwritable(names: tuple[str, ...]) -> int | None:
     return None
 
 
-def frozen(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
-    """The reports, read-only where their container allows it, and their shape; raises ReleaseError."""
+def frozen(reports: Any, truncated: bool, real: bool = False) -> tuple[Any, tuple[int, ...]]:
+    """The reports, read-only where their container allows it, and their shape; raises ReleaseError.
+
+    ``real`` says that they may be real numbers, and NaN where a count has none; such reports are float64.
+    """
     if isinstance(reports, list | tuple):
-        return _frozen_lists(reports, truncated)
+        return _frozen_lists(reports, truncated, real)
     numpy = _npy.optional("numpy")
+    if real and numpy is not None and isinstance(reports, numpy.ndarray) and reports.dtype.kind == "f":
+        return _frozen_real(reports, truncated, numpy)
     if numpy is not None and isinstance(reports, numpy.ndarray):
         if reports.dtype.kind not in "iu" or reports.ndim < 1 or reports.size == 0:
             raise ReleaseError(
@@ -38,7 +44,19 @@ def frozen(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
     raise ReleaseError(f"reports must be an array, a csr_array or nested lists, got {type(reports).__name__}")
 
 
-def _frozen_lists(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
+def _frozen_real(reports: Any, truncated: bool, numpy: Any) -> tuple[Any, tuple[int, ...]]:
+    if reports.ndim < 1 or reports.size == 0:
+        raise ReleaseError(f"reports must have at least one row and column, got shape {reports.shape}")
+    if numpy.isinf(reports).any():
+        raise ReleaseError("reports must be finite, or NaN where a count has none, got infinity")
+    frozen = reports.astype(numpy.float64, order="C") + 0.0  # no negative zero
+    if truncated and (frozen < 0).any():
+        _check_sign(-1, truncated)
+    frozen.flags.writeable = False
+    return frozen, frozen.shape
+
+
+def _frozen_lists(reports: Any, truncated: bool, real: bool) -> tuple[Any, tuple[int, ...]]:
     shape: tuple[int, ...] = ()
     flat: Any = [reports]
     while flat and all(isinstance(part, list | tuple) for part in flat):
@@ -46,9 +64,14 @@ def _frozen_lists(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
             raise ReleaseError("reports must be rectangular and not empty, got rows of other lengths")
         shape += (len(flat[0]),)
         flat = [value for part in flat for value in part]
-    if not all(type(value) is int and -(2**63) <= value < 2**63 for value in flat):
-        raise ReleaseError("reports must be 64-bit whole numbers, got something else")
-    _check_sign(min(flat), truncated)
+    if not all(
+        (type(value) is int and -(2**63) <= value < 2**63)
+        or (real and type(value) is float and abs(value) != math.inf)
+        for value in flat
+    ):
+        wanted = "numbers, or NaN where a count has none" if real else "64-bit whole numbers"
+        raise ReleaseError(f"reports must be {wanted}, got something else")
+    _check_sign(-1 if any(value < 0 for value in flat) else 0, truncated)
     return reports, shape
 
 

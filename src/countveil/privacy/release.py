@@ -7,14 +7,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _format, _npy
+from countveil.privacy import _archive, _format, _imported, _npy
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.mechanisms import Mechanism
+from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
 _NETWORKS = {
     None: "",
@@ -41,6 +41,11 @@ class Release:
     for networks, whose rows and columns are the same actors: True where the two directions of a pair are counts of
     their own, False where each pair is reported once, above the diagonal.
 
+    ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
+    (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
+    ``countveil.mechanisms``, and whoever imported them vouches for it. Where they are real numbers, or some counts have
+    no report (NaN), ``reports`` is float64.
+
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
     through the fact that it is not positive. Source: Schein et al. (2019), Theorem 1.
@@ -52,6 +57,7 @@ class Release:
     labels: Labels
     simulated: bool
     directed: bool | None
+    source: str | None
 
     def __init__(
         self,
@@ -62,17 +68,21 @@ class Release:
         simulated: bool = False,
         *,
         directed: bool | None = None,
+        source: str | None = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
                 raise ReleaseError(f"{name} must be True or False, got {value!r}")
             object.__setattr__(self, name, value)
-        kept, shape = frozen(reports, truncated)
+        object.__setattr__(self, "source", _imported.checked_source(source))
+        kept, shape = frozen(reports, truncated, real=source is not None)
         object.__setattr__(self, "reports", kept)
         object.__setattr__(self, "labels", labels or (None,) * len(shape))
         object.__setattr__(self, "_shape", shape)
-        object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0]))
-        if truncated and (cut := [each for each in self._known if each.signed_only]):
+        object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0], source is not None))
+        if source is not None:
+            _imported.check_kinds(kept, self.mechanism)
+        if truncated and source is None and (cut := [each for each in self._known if each.signed_only]):
             raise ReleaseError(f"truncated must be False with {cut[0].title}, got True")
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
@@ -162,7 +172,8 @@ class Release:
         warning = "SIMULATED research noise from a seeded generator: this release protects nobody. "
         return (
             (warning if self.simulated else "")
-            + f"{size} counts with {self._title}, {self._describe_kind()}. "
+            + f"{size} counts with {self._title}{self._describe_kind()}. "
+            + _imported.in_words(self.source)
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
@@ -194,7 +205,12 @@ class Release:
         return " or ".join(dict.fromkeys(f"{each.title} (version {each.version})" for each in self._known))
 
     def _describe_kind(self) -> str:
-        """Whether reports are cut at zero, and what that means where it is known."""
+        """Whether reports are cut at zero, and what that means where it is known; empty where nothing is known."""
+        if self.source is not None and not all(isinstance(each, TwoSidedGeometric) for each in self._known):
+            return ""
+        return f", {self._describe_cut()}"
+
+    def _describe_cut(self) -> str:
         if self.truncated:
             lossless = all(each.lossless_at_zero for each in self._known)
             return "truncated at zero" + (", which loses nothing for the models here" if lossless else "")
@@ -243,7 +259,9 @@ class Release:
 
     def __repr__(self) -> str:
         size = " x ".join(str(length) for length in self.shape)
-        kind = ("truncated" if self.truncated else "signed") + (", simulated" if self.simulated else "")
+        cut = ("truncated" if self.truncated else "signed") if self._describe_kind() else ""
+        kinds = (cut, "simulated" if self.simulated else "", "" if self.source is None else "imported")
+        kind = ", ".join(filter(None, kinds))
         if self._known_levels is None:
             noise = repr(self.mechanism) if isinstance(self.mechanism, Mechanism) else "one mechanism per row"
         elif isinstance(self.levels, Level):
@@ -256,8 +274,13 @@ class Release:
         """Sizes and noise only, never a report or a label."""
         rows = [
             ("reports", " × ".join(f"{length:,}" for length in self.shape)),
-            ("kind", "truncated at zero" if self.truncated else "signed"),
+            *(
+                [("kind", "truncated at zero" if self.truncated else "signed")]
+                if self._describe_kind()
+                else []
+            ),
             ("noise", self._strength() + (", SIMULATED" if self.simulated else "")),
+            *([] if self.source is None else [("imported from", self.source)]),
             ("labels", ", ".join("no" if names is None else f"{len(names):,}" for names in self.labels)),
         ]
         return card("Release", rows, self.describe())
@@ -274,14 +297,14 @@ class Release:
         return f"{names}, {kind} {strengths[0]:.4g} to {strengths[-1]:.4g}, by row"
 
 
-def _mechanisms(given: Any, rows: int) -> Mechanism | tuple[Mechanism, ...]:
+def _mechanisms(given: Any, rows: int, imported: bool) -> Mechanism | tuple[Mechanism, ...]:
     """The mechanism, or one per row, that a release may state; raises ReleaseError for others."""
     one = isinstance(given, Given)
     listed = (given,) if one else tuple(given) if isinstance(given, Iterable) else ()
     if len(listed) != (1 if one else rows) or not all(isinstance(each, Given) for each in listed):
         raise ReleaseError(f"mechanism must be one, or one for each of {rows} rows, got others")
     known = {each: each.mechanism if isinstance(each, Level) else each for each in set(listed)}
-    for each in known.values():
+    for each in known.values() if not imported else ():
         try:
             each.check_released()
         except ValueError as error:

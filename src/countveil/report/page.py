@@ -111,7 +111,7 @@ def gathered(
         "style": style,
         "promise": promise_of(fit, release),
         "shape": fit.data_in_words(),
-        "noise_table": noise_table(fit),
+        "noise_table": [*source_table(fit), *noise_table(fit)],
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
         "chain_weights": weights_in_words(fit),
@@ -128,6 +128,7 @@ def gathered(
         "bursts": bursts_of(fit),
         "facts": facts_table(fit),
         "parameters": parameters(fit),
+        "release_given": release is not None,
         "noise": None,
         "totals": None,
         "check": None,
@@ -171,6 +172,12 @@ def number_of_parts(kind: Kind) -> str:
     n = len(kind.cards)
     said = f"{n} {kind.part.one if n == 1 else kind.part.many}"
     return f"{said} that most chains found, {len(kind.others)} that only some did" if kind.others else said
+
+
+def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
+    """Where imported reports are from; nothing for others."""
+    facts = fit.posterior.attrs
+    return [("reports imported from", str(facts["source"]))] if "source" in facts else []
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:

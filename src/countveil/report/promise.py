@@ -32,6 +32,9 @@ PRIVATE = (
 FROM_REPORTS = (
     "This page was made from the reports alone, and nothing on it can reveal more about anybody than they do."
 )
+IMPORTED = (
+    "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
+)
 SIMULATED = (
     "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
     "hold if it had been real."
@@ -50,11 +53,14 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
         said = "This fit is of true counts, without noise. Nothing here protects anybody."
         return Promise("exact", "No protection.", [said], [])
     if noise is TWO_SIDED_GEOMETRIC:
-        found = _of_level(np.unique(level), release)
+        found = _of_level(np.unique(level), None if "source" in facts else release)
     elif isinstance(noise, AnyMechanismNoise):
         found = _of_mechanisms(noise, level, release)
     else:
         found = _of_mechanism(noise, level, release)
+    if "source" in facts:
+        imported = IMPORTED.format(source=facts["source"])
+        found = found._replace(headline=imported, paragraphs=[FROM_REPORTS, *found.paragraphs[1:]])
     if facts["simulated_noise"]:
         paragraphs = [SIMULATED, *found.paragraphs[1:]]
         return Promise("simulated", "Simulated noise: nobody is protected.", paragraphs, found.distances)

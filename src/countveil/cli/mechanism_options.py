@@ -1,0 +1,84 @@
+"""The mechanism that options of a command state."""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from countveil.privacy import mechanisms as m
+from countveil.privacy.exact import exact
+from countveil.privacy.mechanisms import Mechanism
+
+KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
+    "two-sided-geometric": (m.TwoSidedGeometric, ("alpha",)),
+    "discrete-gaussian": (m.DiscreteGaussian, ("sigma",)),
+    "gaussian": (m.Gaussian, ("sigma",)),
+    "laplace": (m.Laplace, ("scale",)),
+    "skellam": (m.Skellam, ("l1", "l2")),
+    "random-rounding": (m.RandomRounding, ("base",)),
+    "rounding": (m.Rounding, ("base",)),
+    "suppression": (m.Suppression, ("below",)),
+    "top-coding": (m.TopCoding, ("above",)),
+    "thresholded": (m.Thresholded, ("noise", "above")),
+    "table": (m.Table, ("probabilities",)),
+}
+"""Names of mechanisms in commands, their classes, and the options that state their parameters."""
+PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.ASCII)
+
+
+def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any]) -> Mechanism:
+    """The mechanism called ``kind``, of the options that were given (None where one was not).
+
+    ``alpha`` alone states two-sided geometric noise.
+
+    Raises:
+        ValueError: no or another kind, an option that is missing or that the kind does not have, and what the
+            mechanism says of its parameters.
+    """
+    there = {name: value for name, value in given.items() if value is not None}
+    if kind is None and set(there) == {"alpha"}:
+        kind = "two-sided-geometric"
+    if kind is None or kind not in KINDS:
+        raise ValueError(f"--mechanism must be one of {', '.join(KINDS)}, got {kind or 'none'}")
+    wanted = KINDS[kind][1]
+    noise: str = there.get("noise", "none")
+    if kind == "thresholded" and noise in KINDS:
+        wanted = (*wanted, *KINDS[noise][1])
+    if hides_zero and kind != "suppression":
+        raise ValueError(f"--hides-zero must come with --mechanism suppression, got {kind}")
+    if set(there) != set(wanted):
+        options, got = ([f"--{name}" for name in names] for names in (wanted, sorted(there)))
+        raise ValueError(
+            f"--mechanism {kind} must come with {' and '.join(options)}, got {', '.join(got) or 'none'}"
+        )
+    if kind == "thresholded":
+        below = {name: there[name] for name in KINDS[noise][1]} if noise in KINDS else {}
+        if not below or "above" in below:
+            raise ValueError(
+                f"--noise must be the noise below the threshold, such as gaussian, got {noise!r}"
+            )
+        return m.Thresholded(stated_mechanism(noise, False, below), exact("above", there["above"]))
+    if kind == "table":
+        return m.Table(read_probabilities(Path(there["probabilities"])))
+    if kind == "two-sided-geometric":
+        return m.TwoSidedGeometric(float(exact("alpha", there["alpha"])))
+    values: dict[str, Any] = {name: exact(name, value) for name, value in there.items()}
+    if kind == "suppression":
+        values["shows_zero"] = not hides_zero
+    return KINDS[kind][0](**values)
+
+
+def read_probabilities(path: Path) -> tuple[tuple[Any, ...], ...]:
+    """Rows of a .csv without a header: P(report r | count y) in row y, column r, both from 0."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no table of probabilities at {path}")
+    lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    return tuple(tuple(probability(cell.strip()) for cell in line.split(",")) for line in lines)
+
+
+def probability(text: str) -> Fraction:
+    """A decimal, or a fraction such as 1/3, exactly; raises ValueError for anything else."""
+    if not PROBABILITY.fullmatch(text):
+        raise ValueError(f"probabilities must be decimals, or fractions such as 1/3, got {text[:40]!r}")
+    return Fraction(text)

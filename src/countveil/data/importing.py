@@ -1,0 +1,185 @@
+"""Protected tables that somebody else published, as releases that say so."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from countveil.data.frames import texts_of
+from countveil.data.matrices import check_matrix, unwrap
+from countveil.data.tables import cells_of_frame
+from countveil.noise.laws import law_of
+from countveil.noise.reading import read_reports
+from countveil.privacy import Release
+from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, TwoSidedGeometric
+
+SIGNED = DiscreteGaussian, Gaussian, Laplace
+"""Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
+MOST_CELLS = 10**8
+"""Of a long table: all its cells, also those without a row, are in memory at once, with 8 bytes each."""
+MANY = 20.0
+"""Negative reports that are missed: by chance, there are none with probability e^-20."""
+
+
+def import_reports(
+    values: Any,
+    mechanism: Mechanism | Iterable[Mechanism],
+    source: str,
+    *,
+    row_labels: Sequence[str] | None = None,
+    column_labels: Sequence[str] | None = None,
+    labels: Sequence[Sequence[str] | None] | None = None,
+) -> Release:
+    """A table that somebody else protected, as a release that fits, files and pages take.
+
+    Args:
+        values: (D, V) reports, or more axes: array, DataFrame (its labels are kept), scipy.sparse array (cells that
+            are not stored are reports of 0), or ``CountTable``. NaN, None and pandas' NA mean that a count has no
+            report because of what it is, as under suppression; other mechanisms refuse them.
+        mechanism: what was done to the counts: one of ``countveil.mechanisms``, or one for each row.
+        source: one line, up to 200 characters, that says where the reports are from. Whoever imports them vouches
+            for the mechanism: nothing can check it, except that impossible reports are refused.
+        row_labels, column_labels: of two axes, instead of the values' own.
+        labels: a list or None for each of more axes.
+
+    Raises:
+        TypeError: something that is no mechanism, or values that are no numbers.
+        ValueError: reports that the mechanism cannot have made; noise that was cut at zero where that cannot be read;
+            masked values; labels or a source that do not fit.
+    """
+    values, mask, rows, columns = unwrap(values, None, row_labels, column_labels)
+    if mask is not None and mask.any():
+        raise ValueError(
+            f"values must not be masked, got {mask.sum()} masked: import all reports, and mask cells in Reports"
+        )
+    if values.ndim < 2:
+        raise ValueError(f"values must have two axes or more, got {values.ndim}")
+    if values.ndim == 2:
+        check_matrix(values)
+    stated = one_or_each(mechanism, values.shape[0])
+    named = (rows, columns)[: values.ndim] if labels is None else labels
+    if len(named) < values.ndim:
+        named = (*named, *(None,) * (values.ndim - len(named)))
+    names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
+    kept, cut = checked(values, stated)
+    return Release(kept, mechanism_of(stated), cut, names, source=source)
+
+
+def import_long(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    value: str,
+    mechanism: Mechanism,
+    source: str,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+) -> Release:
+    """The same from a long table, with a row for each cell; others are without a report where there is that, or 0.
+
+    Args:
+        frame: DataFrame with a column for each axis and one of reports; NaN as for ``import_reports``.
+        axes: names of two columns or more, the first one the rows of the release.
+        value: name of the column of reports.
+        mechanism, source: as for ``import_reports``; one mechanism for all cells.
+        categories: {axis: values} fixes an axis beforehand.
+
+    Raises:
+        TypeError: not a DataFrame.
+        ValueError: a column or category that is missing or unknown, a cell that has two rows, and as
+            ``import_reports``.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
+    if list(frame.columns).count(value) != 1:
+        raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
+    (one,) = one_or_each(mechanism, 1)
+    place = "place of the row"
+    numbered = frame.assign(**{place: np.arange(len(frame))})
+    try:
+        cells = cells_of_frame(numbered, axes, place, categories)
+    except ValueError as error:
+        if "each cell once" in str(error):
+            raise ValueError(
+                f"axes must name each cell once, got several rows of one cell of {' x '.join(axes)}: name all axes of "
+                "the table, and leave out rows of totals and what is published in several ways"
+            ) from error
+        raise
+    if (size := prod(cells.shape)) > MOST_CELLS:
+        raise ValueError(
+            f"axes must have at most {MOST_CELLS:,} cells, since every one has a report or none, got {size:,}"
+        )
+    found = np.full(cells.shape, np.nan if getattr(one, "absent", False) else 0.0)
+    found[tuple(cells.coordinates)] = read_reports(frame[value].to_numpy()[cells.values], one)
+    return import_reports(found, one, source, labels=cells.labels)
+
+
+def check_again(release: Release) -> None:
+    """Refuses reports of an imported release that its mechanism cannot have made; raises ValueError."""
+    if release.source is not None:
+        stated = release.mechanism
+        checked(release.reports, (stated,) if isinstance(stated, Mechanism) else stated)
+
+
+def one_or_each(mechanism: Any, rows: int) -> tuple[Mechanism, ...]:
+    """The mechanism, or those of all rows; raises TypeError or ValueError for anything else."""
+    if isinstance(mechanism, Mechanism):
+        return (mechanism,)
+    found = tuple(mechanism) if isinstance(mechanism, Iterable) and not isinstance(mechanism, str) else None
+    if found is None or not all(isinstance(each, Mechanism) for each in found):
+        raise TypeError(
+            f"mechanism must be one of countveil.mechanisms, or one for each row, got {type(mechanism).__name__}"
+        )
+    if len(found) != rows:
+        raise ValueError(f"mechanism must be one, or one for each of {rows} rows, got {len(found)}")
+    return found
+
+
+def mechanism_of(stated: tuple[Mechanism, ...]) -> Mechanism | tuple[Mechanism, ...]:
+    """One where all rows have the same."""
+    return stated[0] if len(set(stated)) == 1 else stated
+
+
+def checked(values: Any, stated: tuple[Mechanism, ...]) -> tuple[Any, bool]:
+    """(the reports as a release holds them, whether none is negative and nothing is lost by that)."""
+    if len(stated) == 1 and sp.issparse(values):
+        stored = sp.csr_array(values)
+        stored.sum_duplicates()
+        stored.data = read_reports(stored.data, stated[0])
+        read_reports(np.zeros(1), stated[0])  # of the cells that are not stored
+        stored.eliminate_zeros()
+        if (stored.data > 0).all() and (np.floor(stored.data) == stored.data).all():
+            check_sign(stored.data, int(np.prod(stored.shape)) - stored.nnz, stated[0])
+            return stored.astype(np.int64), True
+        values = stored
+    dense = values.toarray() if sp.issparse(values) else np.asarray(values)
+    groups: Mapping[Mechanism, Any] = {stated[0]: slice(None)}
+    if len(stated) > 1:
+        groups = {
+            each: np.array([own == each for own in stated]) for each in dict.fromkeys(stated)
+        }  # rows of each
+    found = np.empty(dense.shape)
+    for each, rows in groups.items():
+        found[rows] = read_reports(dense[rows], each)
+        check_sign(found[rows], int((found[rows] == 0).sum()), each)
+    geometric = all(isinstance(each, TwoSidedGeometric) for each in stated)
+    real = any(getattr(each, "real", False) for each in stated)
+    whole = not real and not np.isnan(found).any()
+    return found.astype(np.int64) if whole else found, bool(geometric and (found >= 0).all())
+
+
+def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
+    """Refuses reports of noise that were cut at zero; raises ValueError.
+
+    Of a count of zero, reports of -1 and of 0 are as likely as the noise says; half of the zeros are taken to be of
+    other counts.
+    """
+    if not isinstance(mechanism, SIGNED) or (reports < 0).any():
+        return
+    below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
+    if 0.5 * zeros * np.exp(below - at) > MANY:
+        raise ValueError(
+            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
+            "they were cut at zero, which only two-sided geometric noise survives. Get the reports before that"
+        )

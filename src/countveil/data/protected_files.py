@@ -1,0 +1,136 @@
+"""Protected tables from files, for the command line: reports, and words for counts that have none."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countveil.data.array_files import check_npy
+from countveil.data.io import UNREADABLE, CountTable, read_counts
+from countveil.privacy._counts import reads_as_number
+
+ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")
+"""Cells of a text file that always mean: no report."""
+TEXT = (".csv", ".tsv")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+def read_protected(
+    path: str | Path,
+    *,
+    header: bool = True,
+    row_labels: str | None = None,
+    absent: Sequence[str] = (),
+) -> CountTable:
+    """Read a table of reports with a row for each record.
+
+    .csv, .tsv and .parquet: cells are numbers, empty, or one of the words in ``absent``; row labels are in the
+    column ``row_labels``, or else in the first one if its header is empty or none of its cells is a number. Other files
+    are those of ``read_counts``.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: a file that cannot be read, a cell that is no number, no such column.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (*TEXT, ".parquet"):
+        if path.suffix.lower() == ".npy" and path.is_file():
+            return CountTable(read_array(path), None, None)
+        return read_counts(path)
+    frame = read_frame(path, header)
+    names = [str(name).strip() for name in frame.columns]
+    place = label_place(path, frame, names, row_labels, header)
+    kept = [column for column in range(frame.shape[1]) if column != place]
+    if not kept:
+        raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
+    values = np.column_stack([numbers(path, frame.iloc[:, c], names[c], absent) for c in kept])
+    labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
+    return CountTable(values, labels, [names[c] for c in kept] if header else None)
+
+
+def read_long(path: str | Path, axes: Sequence[str], value: str, absent: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table with a row for each cell: the columns of its axes as text, and its reports as numbers.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read_protected``.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (*TEXT, ".parquet"):
+        raise ValueError(f"{path} must be a .csv, .tsv or .parquet to have a row for each cell")
+    frame = read_frame(path, True)
+    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+    for name in (*axes, value):
+        if list(frame.columns).count(name) != 1:
+            raise ValueError(f"{path} must have one column {name!r}, got columns {list(frame.columns)}")
+    found = {name: frame[name].astype(str).str.strip() for name in axes}
+    return pd.DataFrame(found | {value: numbers(path, frame[value], value, absent)})
+
+
+def read_frame(path: Path, header: bool) -> pd.DataFrame:
+    """The cells of a file: as text, or typed as a .parquet file has them."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no table at {path}")
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pd.read_parquet(path)
+        separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        options: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
+        cells = pd.read_csv(path, sep=separator, encoding="utf-8-sig", **options)
+    except ImportError as error:
+        raise ValueError(
+            f"{path} must be read by pyarrow, which is not installed: save it as .csv"
+        ) from error
+    except UNREADABLE as error:
+        said = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {said}") from error
+    if not header:
+        return cells
+    body = cells.iloc[1:].reset_index(drop=True)
+    body.columns = pd.Index(list(cells.iloc[0]))
+    if body.empty:
+        raise ValueError(f"{path} must hold a header row and a row of reports or more, got {len(cells)} rows")
+    return body
+
+
+def read_array(path: Path) -> np.ndarray:
+    """An array saved by NumPy, of any number of axes."""
+    try:
+        check_npy(path)
+        return np.asarray(np.load(path, allow_pickle=False))
+    except UNREADABLE as error:
+        raise ValueError(f"{path} must hold an array written by numpy.save, got another file") from error
+
+
+def label_place(
+    path: Path, frame: pd.DataFrame, names: list[str], wanted: str | None, header: bool
+) -> int | None:
+    """Where the row labels are, if anywhere."""
+    if wanted is not None:
+        if not header or names.count(wanted.strip()) != 1:
+            raise ValueError(f"{path} must have one column {wanted!r}, got columns {names[:20]}")
+        return names.index(wanted.strip())
+    if header and names[0] == "":
+        return 0
+    cells = [str(cell).strip() for cell in frame.iloc[:, 0]]
+    return 0 if not any(reads_as_number(cell) for cell in cells) and any(cells) else None
+
+
+def numbers(path: Path, column: pd.Series, name: str, absent: Sequence[str]) -> np.ndarray:
+    """A column's reports, NaN where there is none; raises ValueError for a cell that is neither."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    none = {*ABSENT, *(word.strip() for word in absent)}
+    found = np.empty(len(column))
+    for row, cell in enumerate(column):
+        text = "" if cell is None or cell is pd.NA else str(cell).strip()
+        if text not in none and not NUMBER.fullmatch(text):
+            raise ValueError(
+                f"{path} must hold numbers, or words that --absent names where a count has no report, got "
+                f"{text[:40]!r} in row {row + 1}, column {name!r}; a file with a row for each cell is read with --long "
+                "and --value"
+            )
+        found[row] = np.nan if text in none else float(text)
+    return found

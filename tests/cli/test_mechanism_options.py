@@ -1,0 +1,79 @@
+import pytest
+
+import countveil as cv
+from countveil.cli.mechanism_options import KINDS, stated_mechanism
+
+m = cv.mechanisms
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wanted"),
+    [
+        (None, {"alpha": "0.37"}, m.TwoSidedGeometric(0.37)),
+        ("discrete-gaussian", {"sigma": "5"}, m.DiscreteGaussian(5)),
+        ("gaussian", {"sigma": "0.1"}, m.Gaussian("0.1")),
+        ("laplace", {"scale": "30"}, m.Laplace(30)),
+        ("skellam", {"l1": "2", "l2": "1"}, m.Skellam(2, 1)),
+        ("random-rounding", {"base": "3"}, m.RandomRounding(3)),
+        ("rounding", {"base": "10"}, m.Rounding(10)),
+        ("suppression", {"below": "10"}, m.Suppression(10)),
+        ("top-coding", {"above": "90"}, m.TopCoding(90)),
+        (
+            "thresholded",
+            {"noise": "gaussian", "sigma": "10", "above": "90"},
+            m.Thresholded(m.Gaussian(10), 90),
+        ),
+        (
+            "thresholded",
+            {"noise": "two-sided-geometric", "alpha": "0.5", "above": "9"},
+            m.Thresholded(m.TwoSidedGeometric(0.5), 9),
+        ),
+    ],
+)
+def test_options_state_a_mechanism(kind, given, wanted):
+    every = dict.fromkeys(
+        ("alpha", "sigma", "scale", "l1", "l2", "base", "below", "above", "noise", "probabilities")
+    )
+    assert stated_mechanism(kind, False, every | given) == wanted
+
+
+def test_every_mechanism_has_a_name_here():
+    assert {kind for kind, _ in KINDS.values()} == set(m.MECHANISMS.values())
+
+
+def test_suppression_may_hide_zeros_and_nothing_else_does():
+    assert stated_mechanism("suppression", True, {"below": "10"}) == m.Suppression(10, shows_zero=False)
+    with pytest.raises(ValueError, match="--hides-zero must come with"):
+        stated_mechanism("rounding", True, {"base": "3"})
+
+
+def test_a_table_is_read_from_a_file(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("1,0\n1/4,3/4\n")
+    given = {"probabilities": str(path)}
+    assert stated_mechanism("table", False, given) == m.Table([["1", "0"], ["0.25", "0.75"]])
+    path.write_text("1,0\n0.5,x\n")
+    with pytest.raises(ValueError, match="probabilities must be"):
+        stated_mechanism("table", False, given)
+    with pytest.raises(FileNotFoundError, match="no table of probabilities"):
+        stated_mechanism("table", False, {"probabilities": str(tmp_path / "q.csv")})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        (None, {}, "--mechanism must be one of"),
+        ("magic", {}, "got magic"),
+        (None, {"sigma": "3"}, "--mechanism must be one of"),
+        ("gaussian", {}, "must come with --sigma, got none"),
+        ("gaussian", {"sigma": "1", "base": "3"}, "must come with --sigma, got --base, --sigma"),
+        ("gaussian", {"sigma": "much"}, "sigma must be"),
+        ("suppression", {"below": "1"}, "below must be"),
+        ("thresholded", {"noise": "rounding", "base": "3", "above": "9"}, "mechanism must add noise"),
+        ("thresholded", {"noise": "magic", "above": "9"}, "--noise must be"),
+        ("thresholded", {"above": "9"}, "must come with --noise and --above"),
+    ],
+)
+def test_other_options_are_refused(kind, given, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        stated_mechanism(kind, False, given)

@@ -1,0 +1,94 @@
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from countveil.data.protected_files import read_long, read_protected
+
+WIDE = 'county,old,young\nAda,12,"<10"\nBo,-3,\nCy,0.5,NA\n'
+LONG = 'county,age,n\nAda,old,12\nAda, young,Suppressed\nBo,"old",30\n'
+
+
+def test_words_stand_for_counts_without_a_report(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(WIDE)
+    found = read_protected(path, absent=["<10"])
+    np.testing.assert_array_equal(found.values, [[12, np.nan], [-3, np.nan], [0.5, np.nan]])
+    assert (found.row_labels, found.column_labels) == (["Ada", "Bo", "Cy"], ["old", "young"])
+    with pytest.raises(ValueError, match=r"--absent names .*, got '<10' in row 1, column 'young'"):
+        read_protected(path)
+
+
+def test_tabs_numbered_rows_and_files_without_a_header(tmp_path):
+    (tmp_path / "t.tsv").write_text("id\tx\n7\t3\n8\t6\n")
+    found = read_protected(tmp_path / "t.tsv", row_labels="id")
+    assert found.row_labels == ["7", "8"]
+    np.testing.assert_array_equal(found.values, [[3], [6]])
+    (tmp_path / "t.csv").write_text("3,6\n0,9\n")
+    bare = read_protected(tmp_path / "t.csv", header=False)
+    np.testing.assert_array_equal(bare.values, [[3, 6], [0, 9]])
+    assert bare.row_labels is None
+    assert bare.column_labels is None
+
+
+def test_arrays_of_numpy_are_read(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([[[1.5, np.nan]]]))
+    assert read_protected(tmp_path / "t.npy").values.shape == (1, 1, 2)
+    (tmp_path / "u.npy").write_bytes(b"no array")
+    with pytest.raises(ValueError, match="must hold an array"):
+        read_protected(tmp_path / "u.npy")
+
+
+def test_long_tables_are_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(LONG)
+    found = read_long(path, ["county", "age"], "n", ["Suppressed"])
+    assert list(found["age"]) == ["old", "young", "old"]
+    np.testing.assert_array_equal(found["n"], [12, np.nan, 30])
+    with pytest.raises(ValueError, match="one column 'year'"):
+        read_long(path, ["county", "year"], "n")
+
+
+@pytest.mark.parametrize("row_labels", [None, "county"])
+def test_parquet_is_typed(tmp_path, monkeypatch, row_labels):
+    frame = pd.DataFrame({"county": ["Ada", "Bo"], "n": pd.array([12, None], dtype="Int64")})
+    (tmp_path / "t.parquet").write_bytes(b"columns")
+    monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
+    found = read_protected(tmp_path / "t.parquet", row_labels=row_labels)
+    np.testing.assert_array_equal(found.values, [[12], [np.nan]])
+    assert found.row_labels == ["Ada", "Bo"]
+    np.testing.assert_array_equal(read_long(tmp_path / "t.parquet", ["county"], "n")["n"], [12, np.nan])
+
+
+def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").write_bytes(b"columns")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "fastparquet", None)
+    with pytest.raises(ValueError, match="pyarrow, which is not installed: save it as"):
+        read_protected(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("", {}, "must hold a table"),
+        ("a,b\n", {}, "header row and a row"),
+        ("name\nx\ny\n", {}, "at least one column of reports"),
+        ("a,b\n1,2\n", {"row_labels": "c"}, "one column 'c'"),
+        ("a,b\n1,inf\n", {}, "must hold numbers"),
+        ("a,b\n1,1_0\n", {}, "must hold numbers"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, text, options, said):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_protected(path, **options)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no table at"):
+        read_protected(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"must be a .csv"):
+        read_long(tmp_path / "t.npz", ["a", "b"], "n")
