@@ -178,3 +178,27 @@ def test_the_log_likelihood_is_that_of_visits(likelihood, always, monkeypatch):
     assert found == pytest.approx(
         scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("likelihood", [POISSON, NegativeBinomial("row")])
+def test_counts_have_the_law_of_visits(likelihood, always, monkeypatch):
+    """Means of all sums, given factors and parameters: sharper than the joint law, where p moves slowly."""
+    rng, mask, n = np.random.default_rng(2), np.zeros((4, 5), dtype=bool), 600
+    mask[0, 1] = True
+    theta, phi = rng.gamma(1.5, 1 / 1.5, (4, 2)), rng.gamma(1.5, 1 / 1.5, (5, 2))
+    parameters = tuple(rng.beta(2.0, 1.0, each.shape) for each in likelihood.start((4, 5)))
+    data = by_row(ROWS["cut"])(rng.poisson(3.0 * theta @ phi.T), mask, rng)
+    model = small_model((4, 5), 2)._replace(likelihood=likelihood)
+    law = law_of(data.noise, likelihood, parameters)
+    assert report_tokens.split(data, law) is not None
+    found = []
+    for seed in (1, 2):
+        drawn = []
+        for i in range(n):
+            sums = gibbs.allocate(data, model, law, theta, phi, Streams.of_chain(seed, 0), i, SERIAL)
+            drawn.append(np.concatenate([sums.row_counts.ravel(), sums.counts.ravel(), sums.tally]))
+        found.append(np.array(drawn))
+        monkeypatch.setattr(report_tokens, "split", lambda *_: None)  # the second time
+    errors = np.sqrt(sum(each.var(axis=0) for each in found) / n)
+    gaps = np.abs(found[0].mean(axis=0) - found[1].mean(axis=0))[errors > 0]
+    assert (gaps < bound(gaps.size) * errors[errors > 0]).all()
