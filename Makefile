@@ -36,7 +36,8 @@ types: $(STAMPS)/test
 	$(BIN)/mypy
 
 docs: $(STAMPS)/docs  ## the documentation as a site in build/site; a warning is an error
-	$(BIN)/mkdocs build --strict
+	rm -rf docs/api
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs build/site
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -11,6 +11,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+FENCED = r"^```((?!\{).*)\n((?:.*\n)*?)```$"
+DIRECTIVES = r"^```\{.*\n(?:.*\n)*?```$"
 LANGUAGES = {"python", "sh", "", "text"}  # without a name it is Python; "text" is what something printed
 
 
@@ -145,9 +147,11 @@ GIVEN = {
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    text = page.read_text(encoding="utf-8")
-    found = re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)
+    """The fenced blocks of a page, in order, without directives of the site."""
+    text = re.sub(
+        DIRECTIVES, lambda found: "\n" * found[0].count("\n"), page.read_text(encoding="utf-8"), flags=re.M
+    )
+    found = re.finditer(FENCED, text, re.MULTILINE)
     return [Block(m[1], m[2], text[: m.start()].count("\n") + 1) for m in found]
 
 

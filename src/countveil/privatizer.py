@@ -32,9 +32,10 @@ class Privatizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wra
             counts are sparse.
         column_labels: names of the columns, in place of those of a DataFrame.
 
-    Attributes (after ``fit``):
+    Attributes:
         level_: the PrivacyLevel.
-        n_features_in_; feature_names_in_: only for data whose columns have names.
+        n_features_in_: columns of the data.
+        feature_names_in_: only for data whose columns have names.
     """
 
     def __init__(

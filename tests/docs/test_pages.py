@@ -1,8 +1,8 @@
 """The pages: their code blocks run, their links lead somewhere, the reference and the site are whole."""
 
 import re
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from pydoc import locate
 from urllib.parse import urlsplit
 
 import matplotlib as mpl
@@ -10,7 +10,7 @@ import pytest
 
 import countveil as cv
 from countveil.estimators.parameters import described_options
-from tests.pages import DOCS, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
+from tests.pages import DIRECTIVES, DOCS, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
 
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
@@ -89,8 +89,9 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_code_block_is_of_a_kind_that_is_not_run(page):
     assert {block.language for block in blocks_of(page)} <= LANGUAGES
-    fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(fences) == 2 * len(blocks_of(page))
+    text = page.read_text(encoding="utf-8")
+    fences = re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE)
+    assert len(fences) == 2 * (len(blocks_of(page)) + len(re.findall(DIRECTIVES, text, re.MULTILINE)))
 
 
 def test_what_is_not_run_as_written_is_on_its_page():
@@ -125,12 +126,13 @@ def test_links_lead_to_files_and_headings_that_there_are(page):
 
 
 def test_the_reference_names_everything_public_once():
-    named = re.findall(r"^::: (\S+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^ +~(countveil\S+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(named) == len(set(named))
     things = {}
     for path in named:
-        home, _, name = path.rpartition(".")
-        things[name] = getattr(import_module(home), name)
+        things[path.rpartition(".")[2]] = locate(path)
     for name in set(cv.__all__) - {"__version__", *cv._MODULES}:
         assert things[name] is getattr(cv, name), name
     from countveil import distributions, plotting
@@ -140,25 +142,33 @@ def test_the_reference_names_everything_public_once():
 
 
 def test_the_site_lists_every_option_of_every_model():
-    spec = spec_from_file_location("site_hook", DOCS / "hooks" / "site.py")
-    hook = module_from_spec(spec)
-    spec.loader.exec_module(hook)
-    written = (DOCS / "reference.md").read_text(encoding="utf-8")
-    page = hook.on_page_markdown(written)
+    spec = spec_from_file_location("options_directive", DOCS / "options.py")
+    directive = module_from_spec(spec)
+    spec.loader.exec_module(directive)
+    assert "```{options-of-models}" in (DOCS / "reference.md").read_text(encoding="utf-8")
+    listed = "\n".join(directive.options())
     for model in (cv.TopicModel, cv.BlockModel, cv.TensorModel, cv.PoissonFactorization):
         for name, said in described_options(model).items():
-            assert page.count(f"- `{name}` {said}") == 1
-    assert re.search(r"^- `draws` \(int, default 500\): .* has one\)\.$", page, re.MULTILINE)
-    assert re.search(r"^- `total_rows` .* Only `TopicModel`\.$", page, re.MULTILINE)
-    assert page.replace(hook.options(), hook.OPTIONS) == written
-    assert (
-        hook.on_page_markdown("[a](../src/countveil/privacy/study.schema.json)") == "[a](study.schema.json)"
-    )
+            assert listed.count(f"- `{name}` {said}") == 1
+    assert re.search(r"^- `draws` \(int, default 500\): .* has one\)\.$", listed, re.MULTILINE)
+    assert re.search(r"^- `total_rows` .* Only `TopicModel`\.$", listed, re.MULTILINE)
 
 
 def test_every_page_is_in_the_site():
-    listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    assert listed == {page.name for page in DOCS.glob("*.md")}
+    listed = ["index"]
+    for page in DOCS.glob("*.md"):
+        for tree in re.findall(
+            r"^:::\{toctree\}\n(.*?)^:::$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            listed += re.findall(r"^(?:.* <)?([\w-]+)>?$", tree, re.MULTILINE)
+    assert sorted(listed) == sorted(page.stem for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("example", sorted((DOCS / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_of_the_gallery_begin_with_a_title(example):
+    text = example.read_text(encoding="utf-8")
+    assert re.match(r'"""\n[A-Z].*\n=+\n\n.+\n"""\n', text)
+    assert "# %%\n" in text
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)

@@ -72,11 +72,17 @@ class Given(NamedTuple):
 class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
-    Attributes (after ``fit``):
+    Attributes are there after ``fit``.
+
+    Attributes:
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
-        n_topics_, n_communities_ or n_components_: the number of components, also where it was chosen ("auto");
-            selection_, then alone: the ``Comparison`` that chose it, in memory only.
-        seed_; interrupted_; fit_seconds_; n_features_in_; n_iter_ (sweeps of each chain, or iterations).
+        n_topics_: the number of components, also where it was chosen ("auto"); or n_communities_, or n_components_.
+        selection_: only where it was chosen: the ``Comparison`` that did so, in memory only.
+        seed_: the seed, also where it was None.
+        interrupted_: whether the fit was, and has fewer draws than were asked for.
+        fit_seconds_: how long it took.
+        n_iter_: sweeps of each chain, or iterations.
+        n_features_in_: columns of data of two axes.
         feature_names_in_: only for data of two axes whose columns have labels.
     """
 

@@ -49,9 +49,12 @@ class BlockModel(FactorizationEstimator):
 
     Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
     accepted as plain arrays are. Graphs, and releases that say of what network they are, must be directed if and only
-    if the model is. Attributes, besides those of every model:
+    if the model is.
+
+    Attributes:
         posterior: theta (actor, community), pi (community, community_to); rates have (sender, receiver).
-        memberships_: (actors, C) posterior means; blocks_: (C, C) posterior means of pi in messages.
+        memberships_: (actors, C) posterior means.
+        blocks_: (C, C) posterior means of pi in messages.
     """
 
     sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"

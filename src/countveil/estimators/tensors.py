@@ -29,7 +29,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         modes: names of the data's axes; mode0, mode1, ... by default.
         **options: what every model takes; the reference and ``help`` list it.
 
-    Attributes, besides those of every model:
+    Attributes:
         posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
     """
 

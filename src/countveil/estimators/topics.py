@@ -38,7 +38,7 @@ class TopicModel(RowProjection, RowStream, FactorizationEstimator):
             best what they do not see (``compare``).
         **options: what every model takes; the reference and ``help`` list it.
 
-    Attributes (after ``fit``), besides those of every model:
+    Attributes:
         posterior: dims (chain, draw, doc, topic, word).
         components_: (K, V) posterior mean topics, as shares of expected words.
     """

@@ -1,0 +1,95 @@
+"""The site: pages in Markdown, a page for each public object, and examples that run when it is built."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import countveil
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "countveil"
+author = copyright = "the countveil developers"
+version = release = countveil.__version__
+
+extensions = [
+    "myst_parser",
+    "options",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["examples/README.rst"]
+templates_path = ["templates"]
+suppress_warnings = ["myst.xref_missing"]  # anchors of equations, which the tests check
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+autosummary_ignore_module_all = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+napoleon_custom_sections = [("Options", "params_style")]
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "min_reported_time": 3600,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"countveil {release}"
+html_static_path = ["static", "figures"]
+html_css_files = ["site.css"]
+html_sidebars = {"index": []}
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "countveil"},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def to_restructured_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep bars and names that end in an underscore as they are: reStructuredText takes them for markup."""
+    for i, line in enumerate(lines):
+        plain = line.split("``")  # every second one is code
+        plain[::2] = [re.sub(r"_(?![\w:])", r"\_", part).replace("|", r"\|") for part in plain[::2]]
+        lines[i] = "``".join(plain)
+
+
+def keep_underscores(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep the last underscore of attributes' names, once sections are read."""
+    lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w+)_:", r"\1\_:", line) for line in lines]
+
+
+def is_inherited_from_elsewhere(
+    app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out what models inherit from scikit-learn."""
+    return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
+
+
+def setup(app: Any) -> None:
+    """Connect them, the first before sections are read."""
+    app.connect("autodoc-process-docstring", to_restructured_text, priority=400)
+    app.connect("autodoc-process-docstring", keep_underscores, priority=600)
+    app.connect("autodoc-skip-member", is_inherited_from_elsewhere)

@@ -1,0 +1,42 @@
+"""A directive that lists the options of all models, as the models declare them."""
+
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+from countveil import estimators
+from countveil.estimators.parameters import described_options
+
+
+def options() -> list[str]:
+    """A line of a list for each option, with the models that take it where some do not."""
+    takers: dict[str, list[str]] = {}
+    lines: dict[str, str] = {}
+    for name in estimators.__all__:
+        for option, line in described_options(getattr(estimators, name)).items():
+            lines[option] = line
+            takers.setdefault(option, []).append(f"`{name}`")
+    every = len(estimators.__all__)
+    return [
+        f"- `{option}` {line}"
+        + ("" if len(takers[option]) == every else f" Only {', '.join(takers[option])}.")
+        for option, line in lines.items()
+    ]
+
+
+class Options(Directive):
+    """The list, in place of the directive."""
+
+    def run(self) -> list[nodes.Node]:
+        """Parse the lines as the page is parsed."""
+        found = nodes.container()
+        self.state.nested_parse(StringList(options(), source=""), self.content_offset, found)
+        return found.children
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("options-of-models", Options)
+    return {"parallel_read_safe": True}
