@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from scipy.special import logsumexp
+from scipy.special import digamma, gammaln, logsumexp
 
 import countveil as cv
-import countveil.protected_counts
+from countveil import protected_counts
 from tests import reference
 from tests.noise.laws import CASES, log_mass
 
@@ -192,6 +192,40 @@ def test_simulated_reports_are_seeded_and_of_their_kind():
 
 
 def test_examples_run():
-    results = doctest.testmod(countveil.protected_counts)
+    results = doctest.testmod(protected_counts)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_and_their_slopes_are_sums_over_all_counts(name):
+    mechanism, kernel, reports = CASES[name]
+    reports = np.array([r for r in reports if not r > 100.0])
+    means, s, y = np.array([[1e-9], [0.3], [7.0], [60.0]]), 1.7, np.arange(3_000)
+    scores = protected_counts.scores_of(reports, mechanism)
+    for concentration in (None, s):
+        found = scores(means, None if concentration is None else np.full_like(means, s))
+        for j, mean in enumerate(means[:, 0]):
+            if concentration is None:
+                mass, slopes = log_mass(y, mean, None)
+                slopes = [slopes]
+            else:
+                mass = (
+                    gammaln(s + y)
+                    - gammaln(s)
+                    - gammaln(y + 1)
+                    + y * np.log(mean)
+                    - (s + y) * np.log(mean + s)
+                )
+                mass += s * np.log(s)
+                share = (y + s) / (mean + s)
+                slopes = [
+                    y / mean - share, digamma(s + y) - digamma(s) + np.log(s / (mean + s)) + 1.0 - share
+                ]  # fmt: skip
+            for i, report in enumerate(reports):
+                terms = mass + kernel(report, y)
+                total = logsumexp(terms)
+                assert found[0][j, i] == pytest.approx(total, rel=1e-9, abs=1e-12)
+                for slope, each in zip(slopes, found[1:], strict=True):
+                    exact = (np.exp(terms - total) * slope).sum()
+                    assert each[j, i] == pytest.approx(exact, rel=1e-7, abs=1e-7)

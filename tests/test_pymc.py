@@ -19,7 +19,12 @@ from scipy import stats
 
 import countveil as cv
 import countveil.pymc
-from countveil.pymc import PrivatizedNegativeBinomial, PrivatizedPoisson
+from countveil.pymc import (
+    PrivatizedNegativeBinomial,
+    PrivatizedPoisson,
+    negative_binomial_score,
+    poisson_score,
+)
 from tests import reference
 from tests.strangers import ROOT, open_folder, run
 
@@ -278,3 +283,45 @@ def test_a_regression_on_private_bursty_counts_covers_the_truth():
 
 def test_examples_run():
     assert doctest.testmod(countveil.pymc).failed == 0
+
+
+HIDES = cv.mechanisms.Suppression(10)
+HIDDEN = np.array([[np.nan, 0.0], [12.0, np.nan]])
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
+def test_scores_of_any_mechanism_and_their_slopes(mode):
+    rate, s = pt.dvector("rate"), pt.dscalar("s")
+    score = poisson_score(HIDDEN, rate, HIDES)
+    evaluate = pytensor.function([rate], [score, pytensor.grad(score.sum(), rate)], mode=mode)
+    rates = np.array([0.5, 8.0])
+    found, slopes = evaluate(rates)
+    np.testing.assert_allclose(found, cv.log_likelihood(HIDDEN, rates, mechanism=HIDES), rtol=1e-13)
+    expected = cv.expected_true_counts(HIDDEN, rates, mechanism=HIDES) / rates - 1.0
+    np.testing.assert_allclose(slopes, expected.sum(axis=0), rtol=1e-12)
+    bursty = negative_binomial_score(HIDDEN, rate, s, HIDES).sum()
+    evaluate = pytensor.function([rate, s], [bursty, pytensor.grad(bursty, s)], mode=mode)
+    (up, _), (down, _), (_, slope) = (evaluate(rates, at) for at in (0.70001, 0.69999, 0.7))
+    assert slope == pytest.approx((up - down) / 2e-5, rel=1e-6)
+
+
+def test_scores_of_any_mechanism_are_differentiable_once():
+    rate = pt.dscalar("rate")
+    slope = pytensor.grad(poisson_score(HIDDEN, rate, HIDES).sum(), rate)
+    with pytest.raises(pytensor.gradient.NullTypeGradError, match="differentiable once"):
+        pytensor.grad(slope, rate)
+
+
+def test_a_regression_on_hidden_counts_finds_its_slope():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1.0, 1.0, 300)
+    reports = cv.simulate_reports(rng.poisson(np.exp(1.5 + x)), HIDES, rng)
+    with pm.Model():
+        intercept, slope = pm.Normal("intercept", 0.0, 2.0), pm.Normal("slope", 0.0, 2.0)
+        pm.Potential("reports", poisson_score(reports, pm.math.exp(intercept + slope * x), HIDES))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few draws; Numba calls what it does not compile
+            chains = pm.sample(draws=100, tune=200, chains=1, random_seed=1, progressbar=False)
+    slope = chains.posterior["slope"].to_numpy()
+    assert abs(slope.mean() - 1.0) < 4 * slope.std()
+    assert slope.std() < 0.2

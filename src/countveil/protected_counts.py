@@ -27,6 +27,7 @@ from countveil.noise.reading import read_reports, refuse
 from countveil.privacy.mechanisms import Elsewhere, Mechanism, TwoSidedGeometric
 
 POISSON = PoissonCounts()
+LARGEST_P = 1.0 - 2.0**-52
 
 
 class Given(NamedTuple):
@@ -90,28 +91,74 @@ def expected(reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: Ar
     return Given(*(values.reshape(shape)[()] for values in found))
 
 
+class Scores:
+    """Scores of reports with their derivatives, for languages of models: reports are read once.
+
+    Attributes:
+        shape: of the reports.
+    """
+
+    def __init__(self, kernels: ReportKernels, code: NDArray[np.int64]) -> None:
+        self.kernels, self.code, self.shape = kernels, code, code.shape
+
+    def __call__(self, mean: FloatArray, concentration: FloatArray | None = None) -> tuple[FloatArray, ...]:
+        """(log P(report), its derivative in the mean), and that in the concentration of counts that have one.
+
+        Counts are Poisson, or negative binomial with variance mean + mean^2 / concentration (mathematics, 13.1). All is
+        of the shape to which the arguments and the reports broadcast, NaN where an argument is not allowed.
+        """
+        if concentration is None:
+            allowed, p, bursts = (mean >= 0.0) & (mean < np.inf), np.empty(0), mean
+        else:
+            allowed = (mean >= 0.0) & (mean < np.inf) & (concentration > 0.0) & (concentration < np.inf)
+            mean, s = np.where(allowed, mean, 1.0), np.where(allowed, concentration, 1.0)
+            p = np.clip(mean / (mean + s), SMALLEST, LARGEST_P)
+            bursts = -s * np.log1p(-p)
+        mean = np.maximum(np.where(allowed, mean, 1.0), SMALLEST)
+        shape = np.broadcast_shapes(self.shape, mean.shape)
+        arrays = (np.broadcast_to(a, shape).ravel() for a in (self.code, np.where(allowed, bursts, 1.0)))
+        found = np.empty((3, int(np.prod(shape))))
+        expect_each(self.kernels, *arrays, np.broadcast_to(p, shape).ravel() if p.size else p, found)
+        score, counts, parts = (np.where(allowed, values.reshape(shape), np.nan) for values in found)
+        if concentration is None:
+            return score, counts / mean - 1.0
+        share = (counts + s) / (mean + s)
+        return score, counts / mean - share, parts / s + np.log1p(-p) + 1.0 - share
+
+
+def scores_of(reports: Any, mechanism: Mechanism) -> Scores:
+    """The scores of these reports; errors as in ``countveil.log_likelihood``."""
+    return Scores(*told(reports, mechanism))
+
+
 def check_mechanism(mechanism: Any) -> None:
     """Raises TypeError for anything but a mechanism."""
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
 
 
+def told(reports: Any, mechanism: Mechanism) -> tuple[ReportKernels, NDArray[np.int64]]:
+    """What different reports say of their counts, and which of them each report is; errors likewise."""
+    check_mechanism(mechanism)
+    r = read_reports(reports, mechanism)
+    different, code = np.unique(r, return_inverse=True)
+    return kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None]), code.reshape(
+        r.shape
+    ) + 1
+
+
 def _read(
     reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None
 ) -> tuple[ReportKernels, Cells, tuple[int, ...]]:
     """What the reports say, the entries in row-major order, and the shape that all arguments broadcast to."""
-    check_mechanism(mechanism)
-    r = read_reports(reports, mechanism)
+    kernels, code = told(reports, mechanism)
     given: dict[str, NDArray[Any]] = {
-        "reports": r,
+        "reports": code,
         "rate": check_positive("rate", in_order_of("rate", rate, reports)),
     }
     if dispersion is not None:
         given["dispersion"] = check_dispersion(in_order_of("dispersion", dispersion, reports))
     shape = check_together(**given)
-    different, code = np.unique(r, return_inverse=True)
-    kernels = kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None])
-    given["reports"] = code.reshape(r.shape) + 1
     code, rates, *p = (np.broadcast_to(a, shape).ravel() for a in given.values())
     return kernels, Cells(code, rates, p[0] if p else np.empty(0)), shape
 

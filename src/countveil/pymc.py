@@ -18,13 +18,16 @@ from countveil.kernels.compiled import elementwise, kernel
 from countveil.noise.two_sided_geometric import negative_binomial_means as bursty_laws
 from countveil.noise.two_sided_geometric import poisson as laws
 from countveil.noise.two_sided_geometric.formulas import censored_log_probability, exposure
+from countveil.privacy.mechanisms import Mechanism
+from countveil.protected_counts import Scores, scores_of
 
 try:
     import pymc
     import pytensor.tensor as pt
     from pymc.distributions.dist_math import check_parameters
-    from pytensor.gradient import grad_undefined
-    from pytensor.graph.basic import Constant
+    from pytensor.gradient import DisconnectedType, grad_not_implemented, grad_undefined
+    from pytensor.graph.basic import Apply, Constant
+    from pytensor.graph.op import Op
     from pytensor.scalar.basic import ScalarOp, upgrade_to_float
     from pytensor.tensor.elemwise import Elemwise
 except ImportError as missing:
@@ -34,7 +37,7 @@ except (OSError, RuntimeError) as error:
         f"PyMC keeps files in the home directory: set HOME to a folder that you can write to ({error})"
     ) from error
 
-__all__ = ["PrivatizedNegativeBinomial", "PrivatizedPoisson"]
+__all__ = ["PrivatizedNegativeBinomial", "PrivatizedPoisson", "negative_binomial_score", "poisson_score"]
 
 KNOWN = "the reports and their noise level are known"
 
@@ -316,3 +319,65 @@ class PrivatizedNegativeBinomial:
         """The same without a name, for ``pymc.draw`` and ``pymc.logp``."""
         parameters, parts = _parts("PrivatizedNegativeBinomial", (mean, concentration, alpha), truncated)
         return pymc.CustomDist.dist(*parameters, **parts, **kwargs)
+
+
+class _ProtectedScore(Op):
+    """Scores of reports under any mechanism, and their derivatives: the outputs after the first."""
+
+    __props__ = ("scores",)
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+
+    def make_node(self, *values: Any) -> Any:
+        out = pt.tensor(dtype="float64", shape=values[0].type.shape)
+        return Apply(self, list(values), [out.type() for _ in range(1 + len(values))])
+
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        for storage, found in zip(output_storage, self.scores(*inputs), strict=True):
+            storage[0] = found
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+        if not all(isinstance(each.type, DisconnectedType) for each in cotangents[1:]):
+            return [grad_not_implemented(self, i, value, ONCE) for i, value in enumerate(inputs)]
+        return [cotangents[0] * slope for slope in self.make_node(*inputs).outputs[1:]]
+
+    def L_op(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:  # noqa: N802
+        return self.pullback(inputs, outputs, output_grads)  # the name before PyTensor 3
+
+
+ONCE = "scores are differentiable once"
+
+
+def _scored(scores: Scores, *values: Any) -> Any:
+    """In full shape."""
+    shape = pt.zeros(scores.shape, dtype="float64")
+    full = pt.broadcast_arrays(shape, *(pt.as_tensor_variable(value).astype("float64") for value in values))
+    return _ProtectedScore(scores).make_node(*full[1:]).outputs[0]
+
+
+def poisson_score(reports: Any, rate: Any, mechanism: Mechanism) -> Any:
+    """log P(report | rate), where a report is made of a Poisson count of this rate; add it by ``pymc.Potential``.
+
+    Args:
+        reports: what was published, NaN where the mechanism leaves a count without a report.
+        rate: non-negative; broadcasts against the reports. The score is differentiable in it, once.
+        mechanism: one of ``countveil.mechanisms``.
+
+    Raises:
+        TypeError: something else than a mechanism.
+        ValueError: reports that the mechanism cannot have made.
+
+    >>> import countveil as cv
+    >>> poisson_score([0.0, math.nan, 12.0], 5.0, cv.mechanisms.Suppression(10)).eval().round(4).tolist()
+    [-5.0, -0.0393, -5.674]
+    """
+    return _scored(scores_of(reports, mechanism), rate)
+
+
+def negative_binomial_score(reports: Any, mean: Any, concentration: Any, mechanism: Mechanism) -> Any:
+    """log P(report), where a report is made of a count of this mean with variance mean + mean^2 / concentration.
+
+    It is differentiable in both, once. Otherwise as ``poisson_score``.
+    """
+    return _scored(scores_of(reports, mechanism), mean, concentration)

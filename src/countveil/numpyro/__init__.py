@@ -9,5 +9,6 @@ except ImportError as missing:
 
 from countveil.numpyro.negative_binomial import PrivatizedNegativeBinomial
 from countveil.numpyro.poisson import PrivatizedPoisson
+from countveil.numpyro.protected import negative_binomial_score, poisson_score
 
-__all__ = ["PrivatizedNegativeBinomial", "PrivatizedPoisson"]
+__all__ = ["PrivatizedNegativeBinomial", "PrivatizedPoisson", "negative_binomial_score", "poisson_score"]
