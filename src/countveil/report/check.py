@@ -50,14 +50,19 @@ class Statistic(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Statistics, and how many cells had each report: values (n,), seen (n,), low (n,), high (n,)."""
+    """Statistics, and how many cells had each report, or one in each bin: labels (n,), seen, low and high (n,)."""
 
     releases: int
     statistics: list[Statistic]
-    values: np.ndarray
+    labels: list[str]
     seen: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    def without_first_bin(self) -> "Check":
+        """The same with a bin less."""
+        bins = (values[1:] for values in (self.labels, self.seen, self.low, self.high))
+        return Check(self.releases, self.statistics, *bins)  # type: ignore[arg-type]
 
 
 def noise_of(fit: FactorizationEstimator, data: Observations) -> Noise:
@@ -88,9 +93,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     """
     chosen = selected(data)
     reports, visible, level = dense(data.take(chosen))
-    n = int(np.clip(SIMULATED_CELLS // reports.size, MIN_RELEASES, MAX_RELEASES))
-    draws = fit.posterior["sample_stats"]["total_rate"].size
-    times = np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
+    n, times = releases_of(fit, reports.size, rng)
     top = int(reports.max()) if reports.size else 0
     edges = np.arange(min(top, 12) + 1)
     likelihood = fit.model_.likelihood
@@ -104,13 +107,35 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
             simulated *= visible
             rows.append(list(statistics(simulated, visible).values()))
             counts.append(histogram(simulated[visible], edges))
+    labels = ["0 or less", *map(str, edges[1:])]
+    if len(edges) > 12:
+        labels[-1] = f"{edges[-1]} or more"
+    seen = histogram(reports[visible], edges)
+    return judged(n, statistics(reports, visible), rows, labels, seen, counts)
+
+
+def releases_of(fit: FactorizationEstimator, cells: int, rng: np.random.Generator) -> tuple[int, np.ndarray]:
+    """(how many releases of this many cells to simulate, how many at each draw of the posterior)."""
+    n = int(np.clip(SIMULATED_CELLS // cells, MIN_RELEASES, MAX_RELEASES))
+    draws = fit.posterior["sample_stats"]["total_rate"].size
+    return n, np.bincount(rng.choice(draws, size=n, replace=n > draws), minlength=draws)
+
+
+def judged(
+    releases: int,
+    values: dict[str, float],
+    rows: list[list[float]],
+    labels: list[str],
+    seen: np.ndarray,
+    counts: list[np.ndarray],
+) -> Check:
+    """Statistics and bins of a release against those of simulated ones, a row for each."""
     low, high = np.quantile(np.array(rows), [0.025, 0.975], axis=0)
     found = [
         Statistic(name, value, low[i], high[i], verdict(value, low[i], high[i]))
-        for i, (name, value) in enumerate(statistics(reports, visible).items())
+        for i, (name, value) in enumerate(values.items())
     ]
-    lowest, highest = np.quantile(np.array(counts), [0.025, 0.975], axis=0)
-    return Check(n, found, edges, histogram(reports[visible], edges), lowest, highest)
+    return Check(releases, found, labels, seen, *np.quantile(np.array(counts), [0.025, 0.975], axis=0))
 
 
 def total_in_doubt(found: Check) -> str:

@@ -23,6 +23,7 @@ from countveil.noise import AnyMechanismNoise
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
+from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
@@ -132,15 +133,18 @@ def gathered(
         "noise": None,
         "totals": None,
         "check": None,
+        "why_unchecked": "",
         "naive": None,
     }
-    if data is not None and not isinstance(data.noise, AnyMechanismNoise):
+    if data is not None:
         context |= compared(fit, data)
     return context
 
 
 def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     """What the template shows of a release beside its fit; no check where the fit's draws are not calibrated."""
+    if isinstance(data.noise, AnyMechanismNoise):
+        return compared_with_protected(fit, data)
     noise, totals = checks.noise_of(fit, data), totals_of(fit, data)
     n_rows = data.shape[0]
     found: dict[str, Any] = {
@@ -156,6 +160,19 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
         "check": done,
         "check_picture": check_picture(done),
         "doubt": checks.total_in_doubt(done),
+        "outside": [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)],
+    }
+
+
+def compared_with_protected(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
+    """The same for counts that others protected."""
+    why = protected_checks.why_unchecked(data)
+    if why or fit.why_no_intervals:
+        return {"why_unchecked": why}
+    done = protected_checks.check_protected(fit, data, np.random.default_rng(fit.seed_))
+    return {
+        "check": done,
+        "check_picture": check_picture(done),
         "outside": [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)],
     }
 

@@ -68,17 +68,14 @@ def check_picture(found: Check) -> Picture:
     """How many cells had each report, against simulated releases."""
 
     def draw(ax: Any) -> None:
-        seen, places = found.seen, found.values
+        seen, places = found.seen, np.arange(len(found.labels))
         ax.vlines(
             places, np.maximum(found.low, 0.3), np.maximum(found.high, 0.3), color=style.SKY, linewidth=9,
             label="95% of simulated releases",
         )  # fmt: skip
         shown = seen > 0
         ax.plot(places[shown], seen[shown], "D", color=style.VERMILION, markersize=5, label="the release")
-        labels = [str(v) for v in places]
-        labels[0] = "0 or less"
-        labels[-1] = f"{places[-1]} or more" if len(places) > 12 else labels[-1]
-        ax.set_xticks(places, labels, fontsize=8)
+        ax.set_xticks(places, found.labels, fontsize=8)
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.5)
         ax.set_xlabel("report")
