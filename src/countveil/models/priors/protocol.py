@@ -107,6 +107,27 @@ class Prior(Protocol):
 
 
 @runtime_checkable
+class JointPrior(Prior, Protocol):
+    """A prior that is not ``independent``, and draws its hyperparameters along with the factor.
+
+    Samplers call ``draw_with_hypers`` in place of ``draw``, and ``draw_hypers`` leaves the hyperparameters as they are.
+    """
+
+    def draw_with_hypers(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(factor, hyperparameters), by a Markov step that leaves their joint conditional as it is."""
+        ...
+
+
+@runtime_checkable
 class RowPrior(Prior, Protocol):
     """A prior whose reported rates are enough to draw new rows, as ``transform`` does.
 
