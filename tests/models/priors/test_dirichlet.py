@@ -92,7 +92,14 @@ def test_the_law_of_whole_counts_is_dirichlet_multinomial():
 
 def test_components_sum_to_one_and_a_known_concentration_stays():
     prior, rng = DirichletPrior(0.3), np.random.default_rng(3)
-    given = factor_of(prior), prior.start(factor_of(prior)), 1.0, np.full(SHAPE, 0.2), np.zeros(SHAPE), EXPOSURE
+    given = (
+        factor_of(prior),
+        prior.start(factor_of(prior)),
+        1.0,
+        np.full(SHAPE, 0.2),
+        np.zeros(SHAPE),
+        EXPOSURE,
+    )
     value, hypers = prior.draw_with_hypers(*given, rng)
     np.testing.assert_allclose(value.sum(axis=0), 1.0)
     assert hypers.tolist() == [0.3]
@@ -102,7 +109,13 @@ def test_components_sum_to_one_and_a_known_concentration_stays():
 
 def test_offsets_of_its_axis_are_refused_in_words():
     prior = DirichletPrior(None)
-    given = factor_of(prior), prior.start(factor_of(prior)), np.full((5, 1), 2.0), np.ones(SHAPE), np.ones(SHAPE)
+    given = (
+        factor_of(prior),
+        prior.start(factor_of(prior)),
+        np.full((5, 1), 2.0),
+        np.ones(SHAPE),
+        np.ones(SHAPE),
+    )
     with pytest.raises(ValueError, match="offsets must be of an axis whose factor has a gamma prior"):
         prior.draw_with_hypers(*given, EXPOSURE, np.random.default_rng(1))
 

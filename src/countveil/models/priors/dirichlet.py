@@ -60,7 +60,9 @@ class DirichletPrior(NamedTuple):
             ValueError: known offsets of the factor's axis.
         """
         if not np.all(np.equal(scale, 1.0)):
-            raise ValueError("offsets must be of an axis whose factor has a gamma prior, got some of a Dirichlet's")
+            raise ValueError(
+                "offsets must be of an axis whose factor has a gamma prior, got some of a Dirichlet's"
+            )
         axes = summed_axes(factor)
         lack = exposure.max(axis=axes, keepdims=True) - exposure
         whole = count + rng.poisson(lack * value)

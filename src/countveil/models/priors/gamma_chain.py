@@ -111,7 +111,12 @@ class GammaChainPrior(NamedTuple):
         return np.maximum(x, SMALLEST), packed(chain)
 
     def draw_scale(
-        self, chain: Chain, theta: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
+        self,
+        chain: Chain,
+        theta: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
     ) -> Chain:
         """Scale, volumes and their steadiness given theta; exposures are those of scale times volume times theta."""
         counts, sums = count.sum(axis=1), (exposure * theta).sum(axis=1)
@@ -174,7 +179,13 @@ class GammaChainPrior(NamedTuple):
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k])
         stay, rate, scale, steadiness = (float(each) for each in rest[:4])
         return Chain(
-            np.ascontiguousarray(transition.reshape(k, k)), sizes.copy(), stay, rate, scale, rest[4:], steadiness
+            np.ascontiguousarray(transition.reshape(k, k)),
+            sizes.copy(),
+            stay,
+            rate,
+            scale,
+            rest[4:],
+            steadiness,
         )
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
