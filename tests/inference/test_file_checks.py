@@ -32,6 +32,8 @@ def fits(tmp_path_factory):
             "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
             "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
             "stacked": cv.TopicModel(2, **QUICK | {"weights": "stacked"}).fit(release),
+            "dynamic": cv.DynamicModel(2, **QUICK).fit(release),
+            "moving": cv.DynamicModel(2, steady=False, prior_shape=0.5, **QUICK).fit(tensor),
             "true": cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(COUNTS)),
         }
     for name, each in made.items():
@@ -66,6 +68,8 @@ LOADS = {
     "true": cv.TopicModel,
     "blocks": cv.BlockModel,
     "tensor": cv.TensorModel,
+    "dynamic": cv.DynamicModel,
+    "moving": cv.DynamicModel,
     "einsum": cv.PoissonFactorization,
 }
 

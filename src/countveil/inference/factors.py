@@ -206,7 +206,7 @@ def sample_gammas(
 class DrawRule:
     """Draws each factor given its counts and exposures: from gamma conditionals, or by its prior.
 
-    Before a factor, or along with it, it draws the hyperparameters that need counts; ``hypers`` are those after all draws.
+    Hyperparameters that need counts are drawn before a factor, or with it; ``hypers`` are those after all draws.
     """
 
     def __init__(
@@ -238,11 +238,11 @@ class DrawRule:
         if not factor.prior.independent:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
             exposure = np.maximum(exposure, 0.0)
-            given = factor, self.hypers[f], self.scales[f], value, count, exposure, rng
+            all_given = factor, self.hypers[f], self.scales[f], value, count, exposure, rng
             if isinstance(factor.prior, JointPrior):
-                drawn, self.hypers[f] = factor.prior.draw_with_hypers(*given)
+                drawn, self.hypers[f] = factor.prior.draw_with_hypers(*all_given)
             else:
-                drawn = factor.prior.draw(*given)
+                drawn = factor.prior.draw(*all_given)
             return np.maximum(drawn, SMALLEST)
         if isinstance(factor.prior, LearnedShapePrior):
             rng = self.streams.generator(self.sweep, HYPERS, f + 1)

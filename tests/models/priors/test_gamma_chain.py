@@ -75,7 +75,7 @@ def next_tables_left_out(monkeypatch):
 
     def wrong(chain, given, rng):
         tables = right(chain, given, rng)
-        return tables._replace(totals=given.count)
+        return tables._replace(totals=given.counts)
 
     monkeypatch.setattr(gamma_chain, "draw_tables", wrong)
 
@@ -182,6 +182,22 @@ def test_misses_of_beta_variables_keep_their_digits():
     tiny = gamma_chain.minus_log_one_minus_beta(a, np.full(4000, 1e-6), rng)
     assert np.isfinite(tiny).all()
     assert np.median(tiny) > 1e4  # -log(1 - q) of a q that is one in floating point
+
+
+def test_hyperparameters_are_reported_by_name_and_axis():
+    rng = np.random.default_rng(6)
+    for prior in PRIORS.values():
+        chains = [draw_chain(prior, SHAPE, rng) for _ in range(3)]
+        found = prior.reported(factor_of(prior), np.array([[packed(chain) for chain in chains]]))
+        axes = {name: each for name, (each, _) in found.items()}
+        wanted = {"transition": (1, 1), "importance": (1,), "volume": () if prior.steady else (0,)}
+        assert axes == wanted | ({} if prior.steady else {"usual_volume": (), "steadiness": ()})
+        for s, chain in enumerate(chains):
+            np.testing.assert_array_equal(found["transition"][1][0, s], chain.transition)
+            np.testing.assert_array_equal(found["importance"][1][0, s], chain.sizes)
+            np.testing.assert_allclose(found["volume"][1][0, s], np.squeeze(chain.scale * chain.volume))
+            if not prior.steady:
+                assert found["steadiness"][1][0, s] == chain.steadiness
 
 
 def test_facts_come_back():

@@ -6,12 +6,21 @@ from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
-from countveil.models.priors.protocol import Grid, JointPrior, Prior, RowPrior, Scale, VariationalPrior
+from countveil.models.priors.protocol import (
+    Grid,
+    JointPrior,
+    Prior,
+    ReportingPrior,
+    RowPrior,
+    Scale,
+    VariationalPrior,
+)
 from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
     "LEARNED", "PRIORS", "USUAL_SHAPE", "DirichletPrior", "GammaChainPrior", "GammaPrior", "Grid", "JointPrior",
-    "LearnedShapePrior", "Prior", "RowPrior", "Scale", "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
+    "LearnedShapePrior", "Prior", "ReportingPrior", "RowPrior", "Scale", "VariationalPrior", "prior_of",
+    "typical_prior", "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {

@@ -19,9 +19,10 @@ class DirichletPrior(NamedTuple):
 
     If ``concentration`` is None, it is learned. It is the only hyperparameter.
 
-    Cells that are unseen, or whose reports are not positive, have exposures below one, so that the conditional of phi_k
-    is no Dirichlet distribution. Counts m_vk ~ Poisson((E_k - e_vk) phi_vk), drawn first, make up for what exposures e_vk
-    lack to the largest, E_k. With them it is (mathematics, equation 17.6): the density exp(-E_k sum_v phi_vk) is constant.
+    Cells that are unseen, or whose reports are not positive, have exposures below one, so that the conditional of
+    phi_k is no Dirichlet distribution. Counts m_vk ~ Poisson((E_k - e_vk) phi_vk), drawn first, make up for what
+    exposures e_vk lack to the largest, E_k. With them it is, since exp(-E_k sum_v phi_vk) is constant (mathematics,
+    equation 17.6).
     """
 
     concentration: float | None

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from countveil.kernels.dynamics import pass_backwards, pass_forwards, seat
 from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.slices import draw_on_slices
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.protocol import Grid, Reported, Scale
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
@@ -34,7 +34,7 @@ class Unscaled(NamedTuple):
     """What the update of a chain is about, with the chain's scale taken out."""
 
     theta: np.ndarray  # (T, K)
-    count: np.ndarray  # (T, K)
+    counts: np.ndarray  # (T, K)
     exposure: np.ndarray  # (T, K) of theta
 
 
@@ -175,7 +175,7 @@ class GammaChainPrior(NamedTuple):
 
     def chain_of(self, hypers: np.ndarray, shape: tuple[int, ...]) -> Chain:
         """Hyperparameters by name."""
-        n_steps, k = shape
+        k = shape[1]
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k])
         stay, rate, scale, steadiness = (float(each) for each in rest[:4])
         return Chain(
@@ -199,6 +199,20 @@ class GammaChainPrior(NamedTuple):
     def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
         """None: a chain has no prior shape."""
         return None
+
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s."""
+        k, lead = factor.shape[1], hypers.shape[:2]
+        transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
+        volume = rest[:, :, 2:3] * rest[:, :, 4:]
+        found: Reported = {
+            "transition": ((1, 1), transition.reshape(*lead, k, k)),
+            "importance": ((1,), sizes),
+        }
+        if self.steady:
+            return found | {"volume": ((), volume[:, :, 0])}
+        own = {"usual_volume": ((), rest[:, :, 2]), "steadiness": ((), rest[:, :, 3])}
+        return found | {"volume": ((0,), volume)} | own
 
     def facts(self) -> dict[str, Any]:
         """The mean, and whether it is steady."""
@@ -231,7 +245,7 @@ def draw_tables(chain: Chain, given: Unscaled, rng: np.random.Generator) -> Tabl
     n_steps, k = given.theta.shape
     whole_exposure = given.exposure.max(axis=1)
     lack = whole_exposure[:, None] - given.exposure
-    whole = given.count + rng.poisson(lack * given.theta)
+    whole = given.counts + rng.poisson(lack * given.theta)
     zeta, rate = 0.0, np.empty(n_steps)
     for t in range(n_steps - 1, -1, -1):
         rate[t] = 1.0 + whole_exposure[t] + zeta
@@ -250,9 +264,8 @@ def draw_transitions(chain: Chain, tables: Tables, rng: np.random.Generator) -> 
     seen = arrived > 0
     if seen.any():
         miss[seen] = minus_log_one_minus_beta(arrived[seen], prior.sum(axis=0)[seen], rng)
-    origins = np.empty(n * n)
-    seat(tables.between.ravel(), prior.ravel(), rng, origins)
-    origins = origins.reshape(n, n)
+    origins = np.empty((n, n))
+    seat(tables.between.ravel(), prior.ravel(), rng, origins.ravel())
     own = np.diagonal(origins)
     rate = max(rng.standard_gamma(EPSILON + TOTAL) / (EPSILON + chain.sizes.sum()), SMALLEST)
     stay = rng.standard_gamma(EPSILON + own.sum()) / (EPSILON + chain.sizes @ miss)

@@ -10,6 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 Scale = float | np.ndarray
+Reported = dict[
+    str, tuple[tuple[int, ...], np.ndarray]
+]  # by name: axes, as numbers of the factor's, and (C, S, ...)
 
 
 class Grid(Protocol):
@@ -124,6 +127,23 @@ class JointPrior(Prior, Protocol):
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(factor, hyperparameters), by a Markov step that leaves their joint conditional as it is."""
+        ...
+
+
+@runtime_checkable
+class ReportingPrior(Prior, Protocol):
+    """A prior whose hyperparameters are results: the posterior has them by name.
+
+    Where it ``holds_size``, draws keep the sizes of components in its factor, and all others sum to one.
+    """
+
+    @property
+    def holds_size(self) -> bool:
+        """Whether hyperparameters are about the factor's own size."""
+        ...
+
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """The hyperparameters (C, S, ...) by name."""
         ...
 
 
