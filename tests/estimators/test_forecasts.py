@@ -182,3 +182,23 @@ def test_draws_that_do_not_fit_in_memory_are_refused(fit, monkeypatch):
     monkeypatch.setattr(forecasts, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="draws of all cells must fit in memory"):
         fit.forecast(2)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_counts_that_came_have_the_probability_of_the_draws(reports, likelihood):
+    fit = cv.DynamicModel(2, likelihood=likelihood, **BRIEF).fit(cv.PrivatizedCounts(reports, 0.3))
+    found = fit.forecast(2)
+    came = np.random.default_rng(5).poisson(2.0, (2, 4))
+    rates, chances = found.rates.to_numpy(), []
+    for s in range(12):
+        if likelihood == "poisson":
+            chances.append(stats.poisson.pmf(came, rates[s]))
+        else:
+            p = fit.posterior["posterior"]["p"].to_numpy().ravel()[s]
+            size = rates[s] * (1.0 - p) / p
+            chances.append(stats.nbinom.pmf(came, size, 1.0 - p))
+    np.testing.assert_allclose(found.log_predictive(came), np.log(np.mean(chances, axis=0)), rtol=1e-9)
+    with pytest.raises(ValueError, match="counts must have the shape"):
+        found.log_predictive(came[:1])
+    with pytest.raises(ValueError, match="whole numbers from 0 on"):
+        found.log_predictive(came - 5)

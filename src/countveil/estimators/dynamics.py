@@ -50,7 +50,6 @@ class DynamicModel(FactorizationEstimator):
             time where the model is not steady, beside "usual_volume" and "steadiness".
     """
 
-    usual_likelihood: ClassVar[str | None] = "poisson"
     sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
     def __init__(

@@ -12,7 +12,7 @@ from countveil.estimators.component_tables import tails
 from countveil.estimators.intervals import ENDS
 from countveil.estimators.time_labels import continued
 from countveil.inference import posterior as posteriors
-from countveil.likelihoods import Parameters
+from countveil.likelihoods import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 
@@ -26,11 +26,16 @@ class Forecast(NamedTuple):
         rates: expected counts, (draw, and the data's axes with the new time steps).
         counts: true counts that may come, drawn from the rates, likewise.
         time: the name of the axis of time.
+        likelihood: the law of a count given its rate.
+        parameters: the likelihood's own parameters in each draw, which broadcast against the axes of the data.
+        time: the name of the axis of time.
         why_no_intervals: why the table has no intervals; empty where it has.
     """
 
     rates: xr.DataArray
     counts: xr.DataArray
+    likelihood: Likelihood
+    parameters: list[Parameters]
     time: str
     why_no_intervals: str
 
@@ -55,6 +60,24 @@ class Forecast(NamedTuple):
             return table
         return table.rename(columns=ENDS) if uncalibrated else table.drop(columns=list(ENDS))
 
+    def log_predictive(self, counts: Any) -> xr.DataArray:
+        """log P(count) of each count that came, averaged over draws, over the data's axes: the score of a forecast.
+
+        Raises:
+            ValueError: counts of another shape than the forecast, or that are no whole numbers from 0 on.
+        """
+        came, shape = np.asarray(counts), self.rates.shape[1:]
+        if came.shape != shape:
+            raise ValueError(f"counts must have the shape of the forecast {shape}, got {came.shape}")
+        if came.dtype.kind not in "iuf" or not ((came >= 0) & (came == np.floor(came))).all():
+            raise ValueError("counts must be whole numbers from 0 on, got others")
+        total = np.full(shape, -np.inf)
+        for rates, own in zip(self.rates.to_numpy(), self.parameters, strict=True):
+            parts = rates / self.likelihood.mean(1.0, own)
+            np.logaddexp(total, self.likelihood.log_mass(came, parts, own), out=total)
+        found = self.rates.isel(draw=0, drop=True).copy(data=total - np.log(len(self.parameters)))
+        return found.rename("log_predictive")
+
 
 def simulated(
     fitted: tuple[xr.DataTree, Factorization, Layout],
@@ -62,8 +85,8 @@ def simulated(
     steps: int,
     most: int,
     rng: np.random.Generator,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """(rates, counts) of new steps of the factor over time, each (draw, and the data's axes)."""
+) -> tuple[xr.DataArray, xr.DataArray, Likelihood, list[Parameters]]:
+    """The first fields of a ``Forecast``: new steps of the factor over time."""
     tree, model, layout = fitted
     f = model.spec.names.index(factor)
     time = model.factors[f].axes[0]
@@ -80,7 +103,7 @@ def simulated(
     draws = zip(
         posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
     )
-    place = 0
+    spreads: list[Parameters] = []
     for s, (factors, parameters) in enumerate(draws):
         if s not in chosen:
             continue
@@ -88,14 +111,16 @@ def simulated(
         factors[f] = run_on(factors[f][-1], own, steps, rng)
         parts = np.einsum(model.spec.text, *factors, optimize="greedy")
         spread = over_cells(model, parameters)
-        rates[place] = model.likelihood.mean(parts, spread)
-        counts[place] = model.likelihood.sample(parts, rng, spread)
-        place += 1
+        rates[len(spreads)] = model.likelihood.mean(parts, spread)
+        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
+        spreads.append(spread)
     dims = ("draw", *names)
     coords: dict[str, Any] = {"draw": kept} | names
     return (
         xr.DataArray(rates, dims=dims, coords=coords, name="rates"),
         xr.DataArray(counts, dims=dims, coords=coords, name="counts"),
+        model.likelihood,
+        spreads,
     )
 
 
