@@ -142,7 +142,10 @@ def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims)
         ({"modes": ["time"]}, "modes must name each of the 2 axes of the data once"),
         ({"modes": ["time", "activity"]}, r"modes must not be called \['activity'\]"),
         ({"prior_rate": 1.0}, "prior_rate must be None"),
-        ({"method": "cavi"}, "priors must be of independent gammas for method 'cavi'"),
+        (
+            {"method": "em"},
+            r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'",
+        ),
         ({"steady": "yes"}, "steady must be"),
     ],
 )

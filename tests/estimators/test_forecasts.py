@@ -16,7 +16,15 @@ from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_theta, moderate
 from tests.joint import FALSE_ALARM, SERIAL, draw_reports
 
-BRIEF = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+BRIEF = {
+    "likelihood": "poisson",
+    "draws": 6,
+    "tune": 4,
+    "chains": 2,
+    "seed": 1,
+    "threads": 1,
+    "progress": False,
+}
 STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 60
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -186,7 +194,7 @@ def test_draws_that_do_not_fit_in_memory_are_refused(fit, monkeypatch):
 
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
 def test_counts_that_came_have_the_probability_of_the_draws(reports, likelihood):
-    fit = cv.DynamicModel(2, likelihood=likelihood, **BRIEF).fit(cv.PrivatizedCounts(reports, 0.3))
+    fit = cv.DynamicModel(2, **BRIEF | {"likelihood": likelihood}).fit(cv.PrivatizedCounts(reports, 0.3))
     found = fit.forecast(2)
     came = np.random.default_rng(5).poisson(2.0, (2, 4))
     rates, chances = found.rates.to_numpy(), []

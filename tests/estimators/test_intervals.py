@@ -33,7 +33,7 @@ CASES = [
     for kind in ("private", "exact", "naive")
     if build().rows_are_new_data or not record.batches
     if build().likelihood in (None, *record.likelihoods)
-    if model != "dynamic" or record.any_prior
+    if model != "dynamic" or record.samples
 ]
 
 

@@ -15,6 +15,7 @@ from countveil.estimators.forecasts import Forecast, simulated
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag
+from countveil.inference.methods import METHODS
 from countveil.inference.mixture import places, unweighted
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
@@ -65,6 +66,9 @@ class DynamicModel(FactorizationEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        samplers = tuple(name for name, method in METHODS.items() if method.samples)
+        if self.method not in samplers:
+            raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
         if self.prior_rate is not None:
             raise ValueError(
                 f"prior_rate must be None, since components sum to one and time has a chain, got {self.prior_rate}"
