@@ -44,7 +44,7 @@ class DynamicModel(FactorizationEstimator):
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
             the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 
-    Attributes, besides those of every model:
+    Attributes:
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
             "importance" (component), which is small for components that the data do not need; "volume", which is over
