@@ -5,14 +5,22 @@ import pytest
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference import gibbs
+from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet
 from countveil.models.priors.gamma_chain import packed
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
-from tests.joint import FALSE_ALARM, SERIAL, assert_same_bits, draw_reports, rank_p_values, run_chain
+from tests.joint import (
+    FALSE_ALARM,
+    SERIAL,
+    assert_same_bits,
+    draw_noise_rates,
+    draw_reports,
+    rank_p_values,
+    run_chain,
+)
 
 T, K = 5, 2
 MATRIX = parse_spec("tk,vk->tv", names=("activity", "items"))
@@ -56,15 +64,15 @@ def rates_of(model, state):
 
 
 def observe(model, mu, noise, rng):
-    """Reports with one level per step; one step and one cell are masked."""
+    """(data, reports) with one level per step; one step and one cell are masked."""
     time = 0 if model.spec is MATRIX else 2
     shape = [T if axis == time else 1 for axis in range(mu.ndim)]
     alpha = np.broadcast_to(LEVELS.reshape(shape), mu.shape) if noise else np.zeros(mu.shape)
     mask = np.zeros(mu.shape, dtype=bool)
     np.moveaxis(mask, time, 0)[2] = True
     mask[tuple(np.array(mu.shape) - 1)] = True
-    given = PrivatizedCounts(draw_reports(mu, alpha, rng), alpha, mask)
-    return given.matricized(*model.matrix_axes)
+    reports = draw_reports(mu, alpha, rng)
+    return PrivatizedCounts(reports, alpha, mask).matricized(*model.matrix_axes), reports
 
 
 def statistics(model, state):
@@ -79,15 +87,18 @@ def statistics(model, state):
     return [*found, *(float(np.log(h[0])) for g, h in enumerate(state.hypers) if g != f)]
 
 
-def joint_z(model, noise, restarts, seed=1, sweeps=2):
+def joint_z(model, noise, restarts, seed=1, sweeps=2, algorithm=gibbs):
     """As in ``test_joint_law``: (largest |z|, its bound)."""
     rng, streams, found, sweep = np.random.default_rng(seed), Streams.of_chain(seed, 0), [], 0
     for _ in range(restarts):
         state = draw_state(model, rng)._replace(sweep=sweep)
         before = statistics(model, state)
         for _ in range(sweeps):
-            observations = observe(model, rates_of(model, state), noise, rng)
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            observations, reports = observe(model, rates_of(model, state), noise, rng)
+            if algorithm is augmented_gibbs:
+                drawn = draw_noise_rates(reports, rates_of(model, state), LEVELS[:, None], rng)
+                state = augmented_gibbs.State(state.factors, state.hypers, state.sweep, drawn)
+            state, _ = algorithm.step(state, observations, model, streams, SERIAL)
         sweep = state.sweep
         found.append(np.array(statistics(model, state)) - before)
     d = np.array(found)
@@ -103,6 +114,11 @@ def joint_z(model, noise, restarts, seed=1, sweeps=2):
 )
 def test_a_step_leaves_the_joint_law_as_it_is(spec, noise, steady):
     z, most = joint_z(model_of(spec, steady), noise, 300)
+    assert z < most
+
+
+def test_a_step_with_noise_rates_leaves_it_too():
+    z, most = joint_z(model_of(MATRIX), True, 150, algorithm=augmented_gibbs)
     assert z < most
 
 
@@ -122,7 +138,8 @@ def test_true_values_rank_uniformly_among_posterior_draws():
     model, rng, found = model_of(MATRIX), np.random.default_rng(7), []
     for run in range(RUNS):
         truth = draw_state(model, rng)
-        observations, streams = observe(model, rates_of(model, truth), True, rng), Streams.of_chain(run, 0)
+        observations, _ = observe(model, rates_of(model, truth), True, rng)
+        streams = Streams.of_chain(run, 0)
         state, kept = draw_state(model, rng), []
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
             state, _ = gibbs.step(state, observations, model, streams, SERIAL)
@@ -143,7 +160,7 @@ def quantities(model, state):
 
 def test_a_seed_gives_the_same_chain():
     model, rng = model_of(MATRIX), np.random.default_rng(3)
-    observations = observe(model, rates_of(model, draw_state(model, rng)), True, rng)
+    observations, _ = observe(model, rates_of(model, draw_state(model, rng)), True, rng)
     one, other = (list(run_chain(observations, model, 4, seed=5)) for _ in range(2))
     assert_same_bits(tuple(one[-1].factors), tuple(other[-1].factors))
     assert_same_bits(tuple(one[-1].hypers), tuple(other[-1].hypers))
