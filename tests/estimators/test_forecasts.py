@@ -9,6 +9,7 @@ import countveil as cv
 from countveil.estimators import forecasts
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
+from countveil.likelihoods import NegativeBinomial
 from countveil.models.factorization import Factor, factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed
@@ -33,7 +34,7 @@ SPEC = parse_spec("tk,vk->tv", names=("activity", "items"))
 CHAINS = {steady: GammaChainPrior(3.0, steady) for steady in (True, False)}
 
 
-def places_of_what_came(steady, seed=1, tune=24, draws=24):
+def places_of_what_came(steady, seed=1, tune=20, draws=20):
     """Randomised places (runs, LATER + 1) of simulated counts among those that forecasts have drawn."""
     rng, prior, found = np.random.default_rng(seed), CHAINS[steady], []
     sizes = axis_sizes(SPEC, (STEPS, ITEMS), {"k": K})
@@ -144,25 +145,28 @@ def test_activity_runs_on_by_its_transitions():
     assert stats.kstest(stats.gamma(shapes[0], scale=2.0).cdf(draws[:, 0, 0]), "uniform").pvalue > FALSE_ALARM
 
 
-def test_bursty_counts_are_forecast_with_their_dispersion(reports):
-    options = BRIEF | {"likelihood": "negative-binomial", "dispersion": "column"}
-    fit = cv.DynamicModel(2, **options).fit(cv.PrivatizedCounts(reports, 0.3))
-    found = fit.forecast(2)
-    p = fit.posterior["posterior"]["p"].to_numpy().reshape(12, 1, 4)
-    plain = np.random.default_rng(1).poisson(found.rates)
-    assert found.rates.shape == (12, 2, 4)
-    assert found.counts.to_numpy().var() > 0.5 * plain.var() > 0.0
-    own = forecasts.over_cells(fit.model_, next(fit.parameter_draws()))
-    np.testing.assert_array_equal(own[list(fit.model_.likelihood.parameter_axes).index("p")], p[0])
+def of_bursts(dispersion):
+    """A model of 6 steps by 3 items."""
+    sizes = axis_sizes(SPEC, (STEPS, ITEMS), {"k": K})
+    priors = {"activity": CHAINS[True], "items": DirichletPrior(1.0)}
+    return factorization(SPEC, sizes, priors, likelihood=NegativeBinomial(dispersion))
 
 
-def test_parameters_of_time_steps_cannot_be_forecast(reports):
-    options = BRIEF | {"likelihood": "negative-binomial", "dispersion": "row"}
-    fit = cv.DynamicModel(2, **options).fit(cv.PrivatizedCounts(reports, 0.3))
+def test_dispersions_of_items_are_those_of_later_steps():
+    model, p = of_bursts("column"), np.array([0.2, 0.5, 0.7])
+    names = list(model.likelihood.parameter_axes)
+    given = tuple(p if name == "p" else np.zeros(1) for name in names)
+    found = forecasts.over_cells(model, given)
+    np.testing.assert_array_equal(found[names.index("p")], p[None])
+    forecasts.check_parameters(model, "t")
+
+
+def test_parameters_of_time_steps_cannot_be_forecast():
     with pytest.raises(
         ValueError, match="forecasts need a p that does not vary along time, got one for each row"
     ):
-        fit.forecast(1)
+        forecasts.check_parameters(of_bursts("row"), "t")
+    forecasts.check_parameters(of_bursts("row"), "v")
 
 
 def test_a_tensor_is_forecast_along_its_own_axis(reports):

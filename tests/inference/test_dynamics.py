@@ -26,7 +26,7 @@ T, K = 5, 2
 MATRIX = parse_spec("tk,vk->tv", names=("activity", "items"))
 TENSOR = parse_spec("ik,jk,tk->ijt", names=("from", "to", "activity"))
 LEVELS = np.array([0.2, 0.6, 0.4, 0.5, 0.3])  # one per time step
-RUNS, TUNE, DRAWS, THIN = 48, 25, 11, 3
+RUNS, TUNE, DRAWS, THIN = 40, 24, 11, 3
 
 
 @pytest.fixture(autouse=True)
@@ -113,12 +113,12 @@ def joint_z(model, noise, restarts, seed=1, sweeps=2, algorithm=gibbs):
     ids=["noise", "no noise", "tensor, not steady"],
 )
 def test_a_step_leaves_the_joint_law_as_it_is(spec, noise, steady):
-    z, most = joint_z(model_of(spec, steady), noise, 300)
+    z, most = joint_z(model_of(spec, steady), noise, 200)
     assert z < most
 
 
 def test_a_step_with_noise_rates_leaves_it_too():
-    z, most = joint_z(model_of(MATRIX), True, 150, algorithm=augmented_gibbs)
+    z, most = joint_z(model_of(MATRIX), True, 100, algorithm=augmented_gibbs)
     assert z < most
 
 
@@ -130,7 +130,7 @@ def test_exposures_of_true_counts_turn_it_red(monkeypatch):
         right(model, law, found, rows, columns, exact, rule, engine)
 
     monkeypatch.setattr(gibbs, "update_after_allocation", wrong)
-    z, most = joint_z(model_of(MATRIX), True, 300)
+    z, most = joint_z(model_of(MATRIX), True, 200)
     assert z > most
 
 
