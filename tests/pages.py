@@ -74,6 +74,9 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
+    "time.md": [
+        Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20", SMALL),
+    ],
     "choosing.md": [
         Instead("--topics 5,10,20,50", "--topics 1,2 --folds 2 --draws 5 --tune 5", SMALL),
     ],

@@ -31,6 +31,7 @@ _HOME_OF = {
     "TopicModel": "countveil.estimators",
     "BlockModel": "countveil.estimators",
     "TensorModel": "countveil.estimators",
+    "DynamicModel": "countveil.estimators",
     "PoissonFactorization": "countveil.estimators",
     "compare": "countveil.selection",
     "hold_out": "countveil.selection",

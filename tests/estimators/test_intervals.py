@@ -20,6 +20,7 @@ MODELS = {
     "topics": lambda **more: cv.TopicModel(2, **more),
     "blocks": lambda **more: cv.BlockModel(2, **more),
     "tensor": lambda **more: cv.TensorModel(2, **more),
+    "dynamic": lambda **more: cv.DynamicModel(2, **more),
     "einsum": lambda **more: cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **more),
     "chronicle": lambda **more: Chronicle(2, **more),
     "bursty": lambda **more: cv.TopicModel(2, likelihood="negative-binomial", dispersion="column", **more),
@@ -32,6 +33,7 @@ CASES = [
     for kind in ("private", "exact", "naive")
     if build().rows_are_new_data or not record.batches
     if build().likelihood in (None, *record.likelihoods)
+    if model != "dynamic" or record.samples
 ]
 
 

@@ -71,6 +71,10 @@ class Blocks(WholeNumbers, cv.BlockModel):
     pass
 
 
+class Dynamic(WholeNumbers, cv.DynamicModel):
+    pass
+
+
 class AnyModel(WholeNumbers, cv.PoissonFactorization):
     pass
 
@@ -88,9 +92,10 @@ VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
         (Topics(2, **BRIEF | {"method": "em"}), OF_TRANSFORMERS, 46),
         (Tensor(2, **BRIEF), OF_TRANSFORMERS, 46),
         (Blocks(2, **BRIEF), OF_NETWORKS, 41),
+        (Dynamic(2, **BRIEF), {}, 40),
         (AnyModel("dk,vk->dv", {"k": 2}, **BRIEF), {}, 40),
     ],
-    ids=["topics", "topics of true counts", "topics by em", "tensor", "blocks", "any"],
+    ids=["topics", "topics of true counts", "topics by em", "tensor", "blocks", "dynamic", "any"],
 )
 def test_scikit_learns_own_checks(estimator, expected, number):
     with warnings.catch_warnings():

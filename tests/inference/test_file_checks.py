@@ -32,6 +32,8 @@ def fits(tmp_path_factory):
             "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
             "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
             "stacked": cv.TopicModel(2, **QUICK | {"weights": "stacked"}).fit(release),
+            "dynamic": cv.DynamicModel(2, **QUICK).fit(release),
+            "moving": cv.DynamicModel(2, steady=False, prior_shape=0.5, **QUICK).fit(tensor),
             "true": cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(COUNTS)),
         }
     for name, each in made.items():
@@ -66,6 +68,8 @@ LOADS = {
     "true": cv.TopicModel,
     "blocks": cv.BlockModel,
     "tensor": cv.TensorModel,
+    "dynamic": cv.DynamicModel,
+    "moving": cv.DynamicModel,
     "einsum": cv.PoissonFactorization,
 }
 
@@ -194,3 +198,22 @@ def test_parameters_that_make_no_sense_are_refused(refusal):
         "topics", parameter(tolerance=float("nan"))
     )
     assert "must not say where to compute" in refusal("topics", parameter(engine="tcp://192.0.2.1:8786"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("dynamic", hostile.value_at("posterior/transition", 7.0), "transition with columns that sum to one"),
+        ("dynamic", hostile.value_at("posterior/importance", -1.0), "importance of finite numbers from 0 on"),
+        ("dynamic", hostile.value_at("posterior/volume", 0.0), "positive volume"),
+        ("dynamic", hostile.without("posterior/transition"), "must hold transition"),
+        ("moving", hostile.without("posterior/steadiness"), "must hold steadiness"),
+        ("dynamic", array("posterior/steadiness"), "the arrays of its model alone"),
+        ("dynamic", hostile.stated("parameters", lambda p: p.update(steady=False)), "with steady=False, got another"),
+        ("dynamic", of_model(lambda m: m["factors"][0]["prior"].update(mean=-1.0)), "with a positive mean, got -1.0"),
+        ("moving", of_model(lambda m: m["factors"][1]["prior"].update(concentration=2.0)), "another concentration"),
+        ("dynamic", hostile.value_at("posterior/factor_item_shape", 1e-9), "shapes between"),
+    ],
+)  # fmt: skip
+def test_a_chain_in_time_that_makes_no_sense_is_refused(kind, change, said, refusal):
+    assert said in refusal(kind, change)

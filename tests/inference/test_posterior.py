@@ -42,7 +42,7 @@ def identified():
     """(theta (C, S, D, K), phi (C, S, K, V), rates by name, draws, true theta, true phi)."""
     draws, theta, phi = jumbled_draws()
     before = copy.deepcopy(draws)
-    factors, prior_rates = identify(draws, MODEL)
+    factors, prior_rates, _ = identify(draws, MODEL)
     return factors["theta"], factors["phi"].transpose(0, 1, 3, 2), prior_rates, before, theta, phi
 
 
@@ -61,7 +61,7 @@ def test_identified_draws_have_the_same_rates_and_one_order():
 
 def test_identifying_takes_no_memory_for_a_copy():
     draws, _, _ = jumbled_draws()
-    factors, _ = identify(draws, MODEL)
+    factors, *_ = identify(draws, MODEL)
     for name, values in zip(MODEL.spec.names, draws.factors, strict=True):
         assert np.shares_memory(factors[name], values)
 
@@ -74,7 +74,7 @@ def test_draws_that_are_matched_are_only_ordered_by_size():
         draws.of_chain(0).keep(s, Point(factors, MODEL.initial_hypers()), np.nan, np.nan)
     phi = draws.factors[1] / draws.factors[1].sum(axis=2, keepdims=True)
     order = np.argsort(-(draws.factors[0].sum(axis=2) * draws.factors[1].sum(axis=2)).mean(axis=(0, 1)))
-    found, _ = identify(copy.deepcopy(draws), MODEL, matched=True)
+    found, *_ = identify(copy.deepcopy(draws), MODEL, matched=True)
     np.testing.assert_allclose(found["phi"], phi[..., order], rtol=1e-5)
     assert not np.allclose(identify(draws, MODEL)[0]["phi"], phi[..., order], rtol=1e-5)
 
@@ -91,7 +91,7 @@ def test_prior_rates_move_with_the_scale_of_their_factor():
 def test_factors_that_vanish_in_single_precision_stay_usable(what):
     draws, _, _ = jumbled_draws()
     draws.factors[MODEL.spec.names.index(what)][0, 1] = 1e-150
-    factors, prior_rates = identify(draws, MODEL)
+    factors, prior_rates, _ = identify(draws, MODEL)
     found = [*factors.values(), *prior_rates.values()]
     assert all(np.isfinite(values).all() for values in found)
     np.testing.assert_allclose(factors["phi"].sum(axis=2), 1.0, rtol=1e-5)

@@ -14,6 +14,8 @@ from countveil.cli.collect import collect_reports
 from countveil.cli.compare import compare_models
 from countveil.cli.demo import demo_app
 from countveil.cli.fit import fit_app
+from countveil.cli.fit_dynamic import fit_dynamic
+from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
 from countveil.cli.plan import plan_study
 from countveil.cli.privatize import privatize_counts
@@ -39,6 +41,8 @@ app.command("report")(report)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)
 app.command("import")(import_table)
+fit_app.command("dynamic")(fit_dynamic)
+app.command("forecast")(forecast)
 app.add_typer(fit_app, name="fit")
 app.add_typer(study_app, name="study")
 app.add_typer(demo_app, name="demo")

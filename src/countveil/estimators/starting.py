@@ -66,7 +66,7 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
 def sets_of(fit: Any) -> list[Mapping[str, xr.DataArray]]:
     """Sets of factors that a fit's chains begin at; parameters of its likelihood are left out."""
     tree = fit.posterior
-    draws = tree["posterior"].dataset.drop_vars(list(fit.model_.likelihood.parameter_axes))
+    draws = tree["posterior"].dataset[[factor.name for factor in fit.model_.factors]]
     if "optimisation" in tree.children:
         means = draws.mean(("chain", "draw"))
         return [{str(name): means[name] for name in means.data_vars}]

@@ -22,7 +22,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import LearnedShapePrior
+from countveil.models.priors import JointPrior, LearnedShapePrior
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -206,7 +206,7 @@ def sample_gammas(
 class DrawRule:
     """Draws each factor given its counts and exposures: from gamma conditionals, or by its prior.
 
-    Before a factor, it draws the shape that its prior learns; ``hypers`` are those after all draws.
+    Hyperparameters that need counts are drawn before a factor, or with it; ``hypers`` are those after all draws.
     """
 
     def __init__(
@@ -238,7 +238,11 @@ class DrawRule:
         if not factor.prior.independent:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
             exposure = np.maximum(exposure, 0.0)
-            drawn = factor.prior.draw(factor, self.hypers[f], self.scales[f], value, count, exposure, rng)
+            all_given = factor, self.hypers[f], self.scales[f], value, count, exposure, rng
+            if isinstance(factor.prior, JointPrior):
+                drawn, self.hypers[f] = factor.prior.draw_with_hypers(*all_given)
+            else:
+                drawn = factor.prior.draw(*all_given)
             return np.maximum(drawn, SMALLEST)
         if isinstance(factor.prior, LearnedShapePrior):
             rng = self.streams.generator(self.sweep, HYPERS, f + 1)

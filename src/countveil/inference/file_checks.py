@@ -12,7 +12,14 @@ from countveil.inference.methods import METHODS
 from countveil.inference.posterior import noise_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
+from countveil.models.priors import (
+    DirichletPrior,
+    GammaChainPrior,
+    GammaPrior,
+    LearnedShapePrior,
+    Prior,
+    ReportingPrior,
+)
 from countveil.models.priors.learned_shape import BOUNDS
 
 SUM_TOLERANCE = 1e-6
@@ -50,6 +57,10 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
             raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
         if prior.mean is not None and not 0.0 < prior.mean < np.inf:
             raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
+    if isinstance(prior, DirichletPrior) and prior != wanted:
+        raise ValueError(f"{rule}, got another concentration")
+    if isinstance(prior, GammaChainPrior):
+        check_chain(rule, prior, wanted)
     if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
         return
     if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
@@ -59,6 +70,15 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
         raise ValueError(f"{rule}, with a positive rate, got {rate.flat[0]}")
     if not prior.learned and not same(prior.rate, wanted.rate):
         raise ValueError(f"{rule}, got another rate")
+
+
+def check_chain(rule: str, prior: GammaChainPrior, wanted: Prior) -> None:
+    """Refuse a chain with a mean that is no positive number, or that is steady where the wanted one is not."""
+    assert isinstance(wanted, GammaChainPrior)
+    if prior.steady is not wanted.steady:
+        raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
+    if not 0.0 < prior.mean < np.inf:
+        raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
 
 
 def same(one: Any, other: Any) -> bool:
@@ -92,6 +112,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     for axis in model.spec.output:
         check_array(draws, layout.dims[axis], {layout.dims[axis]: sizes[axis]})
     check_parameters(draws, model, layout, lead)
+    check_reported(draws, model, layout, lead)
     for name in learned_shapes(model):
         check_array(draws, f"{name}_shape", lead)
         check_shapes(f"{name}_shape", draws[f"{name}_shape"].to_numpy())
@@ -117,6 +138,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     """Refuse groups and arrays that no fit of the model has."""
     names = [factor.name for factor in model.factors]
     shapes = [f"{name}_shape" for name in learned_shapes(model)]
+    shapes += [name for f in model.free for name in reported_axes(model, f)]
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
     wanted = {
@@ -142,7 +164,38 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
 def learned_shapes(model: Factorization) -> list[str]:
     """Names of the factors whose priors learn a shape."""
     free = (model.factors[f] for f in model.free)
-    return [factor.name for factor in free if isinstance(factor.prior, LearnedShapePrior)]
+    return [
+        factor.name
+        for factor in free
+        if isinstance(factor.prior, LearnedShapePrior)
+        or (isinstance(factor.prior, DirichletPrior) and factor.prior.concentration is None)
+    ]
+
+
+def reported_axes(model: Factorization, f: int) -> dict[str, str]:
+    """Hyperparameters that the prior of a factor reports, with their axes."""
+    factor = model.factors[f]
+    if not isinstance(factor.prior, ReportingPrior):
+        return {}
+    start = factor.prior.start(factor)[None, None]
+    found = factor.prior.reported(factor, start)
+    return {name: "".join(factor.axes[i] for i in axes) for name, (axes, _) in found.items()}
+
+
+def check_reported(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
+    """Refuse hyperparameters over other axes, that are no positive numbers, or whose transitions do not sum to one."""
+    sizes = model.rows.sizes | model.columns.sizes
+    for f in model.free:
+        for name, axes in reported_axes(model, f).items():
+            dims = layout.dims_reported(axes)
+            check_array(draws, name, lead | {dim: sizes[a] for dim, a in zip(dims, axes, strict=True)})
+            values = draws[name].to_numpy()
+            if not ((values >= 0.0) & (values < np.inf)).all():
+                raise ValueError(f"must hold {name} of finite numbers from 0 on, got another")
+            if len(set(axes)) < len(axes) and np.abs(values.sum(axis=2) - 1.0).max() > SUM_TOLERANCE:
+                raise ValueError(f"must hold {name} with columns that sum to one, got others")
+            if not axes and not (values > 0.0).all():
+                raise ValueError(f"must hold positive {name}, got another")
 
 
 def check_weights(tree: xr.DataTree) -> None:

@@ -10,14 +10,17 @@ from countveil.fit_files import LEAST_RATE
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, normalised, pinned
+from countveil.models.priors import ReportingPrior
 
 SMALLEST = np.finfo(np.float32).tiny
 
 
 def identify(
     draws: Draws, model: Factorization, matched: bool = False
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(factors, prior rates) by name, each (C, S, ...); the rates belong to the rescaled factors, where there are any.
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, tuple[str, np.ndarray]]]:
+    """(factors, prior rates, other hyperparameters with their axes) by name, each (C, S, ...).
+
+    The rates belong to the rescaled factors, where there are any.
 
     Factors keep their own order of axes; a rate has its factor's latent axes. The draws' factors are replaced in place,
     since a copy of them may be too large for the memory. Draws whose components are ``matched`` already, such as draws
@@ -32,10 +35,12 @@ def identify(
     for f in normalised(model):
         assert taker is not None
         move_size(model, factors, rates, f, taker)
+    reported = reported_draws(draws, model)
     for group in set(latent_groups(model).values()):
         order = order_of(model, factors, group, matched)
         if order is not None:
             reorder(model, factors, rates, group, order)
+            reorder_reported(model, reported, group, order)
     names = model.spec.names
     return (
         dict(zip(names, factors, strict=True)),
@@ -44,7 +49,30 @@ def identify(
             for name, rate in zip(names, rates, strict=True)
             if rate is not None
         },
+        reported,
     )
+
+
+def reported_draws(draws: Draws, model: Factorization) -> dict[str, tuple[str, np.ndarray]]:
+    """Hyperparameters that priors report: by name, axes and a copy of their draws (C, S, ...)."""
+    found = {}
+    for f in model.free:
+        factor = model.factors[f]
+        if isinstance(factor.prior, ReportingPrior):
+            for name, (axes, values) in factor.prior.reported(factor, draws.hypers[f]).items():
+                found[name] = "".join(factor.axes[i] for i in axes), np.array(values)
+    return found
+
+
+def reorder_reported(
+    model: Factorization, reported: dict[str, tuple[str, np.ndarray]], group: str, order: np.ndarray
+) -> None:
+    """Put all axes of a group into the given order, in place."""
+    groups = latent_groups(model)
+    for axes, values in reported.values():
+        for i, a in enumerate(axes):
+            if groups.get(a) == group:
+                take(values, order, 2 + i)
 
 
 def latent_rates(model: Factorization, f: int, hypers: np.ndarray) -> np.ndarray | None:

@@ -51,7 +51,7 @@ def data_tree(
             coordinates[layout.aliases[layout.dims[axis]]] = coordinates[layout.dims[axis]]
     for axis in spec.latent:
         coordinates[layout.dims[axis]] = np.arange(sizes[axis])
-    factors, rates = identify(draws, model, matched=found.means is not None)
+    factors, rates, reported = identify(draws, model, matched=found.means is not None)
     variables: dict[str, Any] = {}
     for factor in model.factors:
         wanted = layout.axes[factor.name]
@@ -63,6 +63,8 @@ def data_tree(
             latent = [a for a in factor.axes if a in spec.latent]
             kept = latent if rates[factor.name].ndim == 2 + len(latent) else []
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
+    for name, (axes, values) in reported.items():
+        variables[name] = ((*lead, *layout.dims_reported(axes)), values)
     variables |= shape_variables(draws, model)
     variables |= parameter_variables(draws, model, layout)
     posterior = xr.Dataset(variables, coords=coordinates)

@@ -5,10 +5,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from countveil.models.factorization import Factor, Factorization
+from countveil.models.priors import ReportingPrior
 from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
 RESERVED = ("chain", "draw", "cell", "release", "iteration")
+PREVIOUS = "previous_"  # before a dimension of the step before
 HYPERS = "_rate", "_shape"  # ends of the names of a factor's hyperparameters
 
 PLURALS = MappingProxyType(
@@ -41,6 +43,11 @@ class Layout(NamedTuple):
     def dims_of(self, axes: str) -> tuple[str, ...]:
         """Dimensions of some axes."""
         return tuple(self.dims[a] for a in axes)
+
+    def dims_reported(self, axes: str) -> tuple[str, ...]:
+        """Dimensions of a hyperparameter; an axis that it has twice is that of the step before, the second time."""
+        dims = self.dims_of(axes)
+        return tuple(f"{PREVIOUS}{dim}" if dim in dims[:i] else dim for i, dim in enumerate(dims))
 
     def dims_of_factor(self, name: str, axes: str, shared: bool) -> tuple[str, ...]:
         """Dimensions of a factor; a shared one has a neutral word for its observed axis."""
@@ -85,8 +92,15 @@ def pinned(model: Factorization, group: str) -> bool:
 
 
 def absorber(model: Factorization) -> int | None:
-    """The factor that takes the sizes of all others: a free one of latent axes only, else the one of the first axis."""
+    """The factor that takes the sizes of all others.
+
+    It is one whose prior holds sizes, else a free one of latent axes only, else the one of the first axis.
+    """
     uses = model.spec.factor_of_term
+    for f in model.free:
+        prior = model.factors[f].prior
+        if isinstance(prior, ReportingPrior) and prior.holds_size:
+            return f
     for f in model.free:
         if uses.count(f) == 1 and all(a in model.spec.latent for a in model.factors[f].axes):
             return f

@@ -2,11 +2,13 @@
 
 from countveil.plotting.comparisons import differences
 from countveil.plotting.curves import privacy_utility
+from countveil.plotting.dynamics import activity
 from countveil.plotting.factors import prevalence, topics
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.posterior import trace, true_counts
 
 __all__ = [
+    "activity",
     "block_matrix",
     "differences",
     "network",

@@ -5,12 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from countveil.models.priors import PRIORS, GammaPrior, LearnedShapePrior, prior_of
+from countveil.models.priors import (
+    PRIORS,
+    DirichletPrior,
+    GammaChainPrior,
+    GammaPrior,
+    LearnedShapePrior,
+    prior_of,
+)
 
 
 def test_every_prior_goes_by_its_kind():
     assert PRIORS["gamma"] is GammaPrior
     facts = GammaPrior(0.3, 2.0, True).facts() | LearnedShapePrior(0.8, None).facts()
+    facts |= DirichletPrior(None).facts() | GammaChainPrior(0.8, steady=True).facts()
     for kind in PRIORS:
         assert prior_of(facts | {"kind": kind}).kind == kind
 
@@ -23,6 +31,9 @@ def test_every_prior_goes_by_its_kind():
         GammaPrior(np.array([[0.7], [2.0]]), np.array([0.5, 1.0, 2.0]), learned=False),
         LearnedShapePrior(0.8, None),
         LearnedShapePrior(None, np.array([0.5, 1.0, 2.0])),
+        DirichletPrior(None),
+        DirichletPrior(0.3),
+        GammaChainPrior(0.8, steady=False),
     ],
 )
 def test_a_prior_comes_back_from_its_facts(prior):
@@ -34,5 +45,7 @@ def test_a_prior_comes_back_from_its_facts(prior):
 
 
 def test_a_prior_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match=r"prior must be of a kind among \['gamma', .*\], got 'lognormal'$"):
+    with pytest.raises(
+        ValueError, match=r"must be of a kind among \['dirichlet', 'gamma', .*\], got 'lognormal'$"
+    ):
         prior_of({"kind": "lognormal"})

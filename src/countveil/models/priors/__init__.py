@@ -2,17 +2,33 @@
 
 from typing import Any
 
+from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
+from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
-from countveil.models.priors.protocol import Grid, Prior, RowPrior, Scale, VariationalPrior
+from countveil.models.priors.protocol import (
+    Grid,
+    JointPrior,
+    Prior,
+    ReportingPrior,
+    RowPrior,
+    Scale,
+    VariationalPrior,
+)
 from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
-    "LEARNED", "PRIORS", "USUAL_SHAPE", "GammaPrior", "Grid", "LearnedShapePrior", "Prior", "RowPrior", "Scale",
-    "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
+    "LEARNED", "PRIORS", "USUAL_SHAPE", "DirichletPrior", "GammaChainPrior", "GammaPrior", "Grid", "JointPrior",
+    "LearnedShapePrior", "Prior", "ReportingPrior", "RowPrior", "Scale", "VariationalPrior", "prior_of",
+    "typical_prior", "typical_scale",
 ]  # fmt: skip
 
-PRIORS: dict[str, Any] = {"gamma": GammaPrior, "gamma-of-learned-shape": LearnedShapePrior}
+PRIORS: dict[str, Any] = {
+    "dirichlet": DirichletPrior,
+    "gamma": GammaPrior,
+    "gamma-chain": GammaChainPrior,
+    "gamma-of-learned-shape": LearnedShapePrior,
+}
 """By kind: classes with ``from_facts``."""
 
 

@@ -10,6 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 Scale = float | np.ndarray
+Reported = dict[
+    str, tuple[tuple[int, ...], np.ndarray]
+]  # by name: axes, as numbers of the factor's, and (C, S, ...)
 
 
 class Grid(Protocol):
@@ -103,6 +106,44 @@ class Prior(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """Plain values for a file, which ``priors.prior_of`` reads back."""
+        ...
+
+
+@runtime_checkable
+class JointPrior(Prior, Protocol):
+    """A prior that is not ``independent``, and draws its hyperparameters along with the factor.
+
+    Samplers call ``draw_with_hypers`` in place of ``draw``, and ``draw_hypers`` leaves the hyperparameters as they are.
+    """
+
+    def draw_with_hypers(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(factor, hyperparameters), by a Markov step that leaves their joint conditional as it is."""
+        ...
+
+
+@runtime_checkable
+class ReportingPrior(Prior, Protocol):
+    """A prior whose hyperparameters are results: the posterior has them by name.
+
+    Where it ``holds_size``, draws keep the sizes of components in its factor, and all others sum to one.
+    """
+
+    @property
+    def holds_size(self) -> bool:
+        """Whether hyperparameters are about the factor's own size."""
+        ...
+
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """The hyperparameters (C, S, ...) by name."""
         ...
 
 

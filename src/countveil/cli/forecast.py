@@ -1,0 +1,49 @@
+"""``countveil forecast``: the time steps after those of a fit, as a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force, Seed
+from countveil.cli.outputs import check_free
+from countveil.cli.say import say
+
+
+@plain_errors
+def forecast(
+    fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit dynamic` (.nc).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.csv).")],
+    steps: Annotated[int, typer.Option(min=1, help="How many time steps.")] = 1,
+    interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of the posterior to go on from.")] = 500,
+    seed: Seed = None,
+    force: Force = False,
+) -> None:
+    """Write what a fit over time expects of the steps to come: mean, median and interval of each cell's true count.
+
+    Time steps that are numbers or dates at equal distances go on; others are called +1, +2 and so on. Without a seed
+    the forecast is that of the fit's own.
+
+    Example: `countveil forecast months.nc -o next.csv --steps 3`
+    """
+    if output.suffix.lower() != ".csv":
+        raise ValueError(f"output must end in .csv, got {output.name}")
+    check_free(output, force, fit)
+    from countveil import fit_files
+
+    fit_files.check(fit)  # before the models are imported
+    import numpy as np
+
+    from countveil.estimators import DynamicModel
+    from countveil.files import write_csv
+
+    model = DynamicModel.load(fit)
+    rng = None if seed is None else np.random.default_rng(seed)
+    found = model.forecast(steps, rng, draws=draws)
+    table = found.table(interval)
+    write_csv(table, output)
+    if model.why_no_intervals:
+        say(f"No intervals: {model.why_no_intervals}.")
+    say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")

@@ -1,0 +1,70 @@
+"""Labels of time steps that come after those of the data."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MIN_STEPS = 3  # that show a rhythm
+
+
+def continued(names: Sequence[Any], steps: int) -> list[Any]:
+    """The labels of ``steps`` more time steps, as the labels so far go on.
+
+    Whole numbers at equal distances go on as such, and so do dates and months with a frequency that pandas
+    infers; each as text where they are text. All other labels are followed by "+1", "+2", ...
+    """
+    found = whole_numbers(names, steps)
+    if found is None:
+        found = dates(names, steps)
+    return [f"+{step}" for step in range(1, steps + 1)] if found is None else found
+
+
+def whole_numbers(names: Sequence[Any], steps: int) -> list[Any] | None:
+    """Whole numbers at equal distances go on; None for other labels."""
+    texts = [str(name) for name in names]
+    if not all(text.removeprefix("-").isdecimal() and len(text) < 18 for text in texts):
+        return None
+    numbers = [int(text) for text in texts]
+    gaps = np.unique(np.diff(numbers))
+    if len(numbers) > 1 and (len(gaps) > 1 or gaps[0] == 0):
+        return None
+    gap = int(gaps[0]) if len(gaps) else 1
+    later = [numbers[-1] + gap * step for step in range(1, steps + 1)]
+    return [str(each) for each in later] if isinstance(names[0], str) else later
+
+
+def dates(names: Sequence[Any], steps: int) -> list[Any] | None:
+    """Dates at a frequency that pandas infers go on, in the same form; None for other labels."""
+    texts = [str(name) for name in names]
+    if len(texts) < MIN_STEPS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            found = pd.DatetimeIndex(pd.to_datetime(texts, format=None))
+            frequency = pd.infer_freq(found)
+        except (ValueError, TypeError, OverflowError):
+            return None
+    if frequency is None:
+        return None
+    later = pd.date_range(found[-1], periods=steps + 1, freq=frequency)[1:]
+    form = form_of(texts, found)
+    return None if form is None else [each.strftime(form) for each in later]
+
+
+def form_of(texts: Sequence[str], found: pd.DatetimeIndex) -> str | None:
+    """The form in which all these dates are written; None if it is not known."""
+    forms = (
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%d",
+        "%Y-%m",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y/%m/%d",
+        "%d.%m.%Y",
+        "%b %Y",
+        "%B %Y",
+    )
+    return next((form for form in forms if list(found.strftime(form)) == list(texts)), None)

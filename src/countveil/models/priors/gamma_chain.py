@@ -1,0 +1,316 @@
+"""Gamma chains: a factor over time whose steps depend on the step before (Schein, Zhou and Wallach 2016)."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from countveil.kernels.dynamics import pass_backwards, pass_forwards, seat
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.slices import draw_on_slices
+from countveil.models.priors.protocol import Grid, Reported, Scale
+
+EPSILON = 0.1  # shape and rate of broad gamma priors, as published
+TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
+STEADINESS = 2.0  # standard deviation of log s, around zero
+RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
+BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
+WIDTH = 0.5  # of the first slices
+
+
+class Chain(NamedTuple):
+    """A chain's hyperparameters (mathematics, section 17)."""
+
+    transition: np.ndarray  # (K, K) Pi: to a component, from a component; columns sum to one
+    sizes: np.ndarray  # (K,) nu
+    stay: float  # xi
+    rate: float  # beta
+    scale: float  # m
+    volume: np.ndarray  # (T,) g_t, or (1,) one if steady
+    steadiness: float  # s
+
+
+class Unscaled(NamedTuple):
+    """What the update of a chain is about, with the chain's scale taken out."""
+
+    theta: np.ndarray  # (T, K)
+    counts: np.ndarray  # (T, K)
+    exposure: np.ndarray  # (T, K) of theta
+
+
+class Tables(NamedTuple):
+    """What the pass backwards leaves."""
+
+    between: np.ndarray  # (K, K) tables of each component (row) that came from each (column)
+    first: np.ndarray  # (K,) of the first step
+    totals: np.ndarray  # (T, K) counts and the next step's tables
+    rate: np.ndarray  # (T,) of the conditional gammas of theta
+    zeta: float  # of the first step
+
+
+class GammaChainPrior(NamedTuple):
+    """x_tk = m g_t theta_tk, with theta_t ~ Gamma(Pi theta_(t-1), 1) and theta_0 ~ Gamma(nu, 1), for a factor (T, K).
+
+    Columns of Pi have Dirichlet priors that shrink the model to as few components as it needs: nu_j nu_k off the
+    diagonal and xi nu_k on it, with nu_k ~ Gamma(10 / K, beta). The scale m, whose prior is about ``mean``, says how
+    smooth a chain is: steps of theta have variance theta. If not ``steady``, each step has a volume of its own,
+    g_t ~ Gamma(s, s) (mathematics, section 17).
+    """
+
+    mean: float
+    steady: bool
+
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return "gamma-chain"
+
+    @property
+    def independent(self) -> bool:
+        """A step depends on the step before."""
+        return False
+
+    @property
+    def holds_size(self) -> bool:
+        """Draws keep the sizes of components in this factor: transitions are between expected counts."""
+        return True
+
+    def start(self, factor: Grid) -> np.ndarray:
+        """Components that mostly stay as they are, at the scale ``mean``."""
+        n_steps, n_components = factor.shape
+        transition = np.full((n_components, n_components), 0.2 / n_components)
+        transition[np.diag_indices(n_components)] += 0.8
+        volume = np.ones(1 if self.steady else n_steps)
+        return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0))
+
+    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """Entries are no independent gamma variables; raises TypeError."""
+        raise TypeError("a gamma chain must not be asked for independent gammas")
+
+    def draw_with_hypers(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The factor and all hyperparameters: tables with theta integrated out, Pi and sizes, theta, then the scale."""
+        chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
+        unit = (chain.scale * chain.volume * offset)[:, None]
+        given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
+        tables = draw_tables(chain, given, rng)
+        chain = draw_transitions(chain, tables, rng)
+        theta = np.empty(factor.shape)
+        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, theta, rng)
+        chain = self.draw_scale(chain, theta, count, exposure * offset[:, None], rng)
+        x = theta * (chain.scale * chain.volume * offset)[:, None]
+        chain = self.draw_scale_given_value(chain, np.maximum(x, SMALLEST), offset, rng)
+        return np.maximum(x, SMALLEST), packed(chain)
+
+    def draw_scale(
+        self,
+        chain: Chain,
+        theta: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> Chain:
+        """Scale, volumes and their steadiness given theta; exposures are those of scale times volume times theta."""
+        counts, sums = count.sum(axis=1), (exposure * theta).sum(axis=1)
+        rate = EPSILON / self.mean + (chain.volume * sums).sum()
+        scale = max(rng.standard_gamma(EPSILON + counts.sum()) / rate, SMALLEST)
+        if self.steady:
+            return chain._replace(scale=scale)
+        s = chain.steadiness
+        volume = np.maximum(rng.standard_gamma(s + counts) / (s + scale * sums), SMALLEST)
+        log_s = draw_on_slices(lambda x: log_steadiness(x, volume), np.array([np.log(s)]), BOUNDS, rng, WIDTH)
+        return chain._replace(scale=scale, volume=volume, steadiness=float(np.exp(log_s[0])))
+
+    def draw_scale_given_value(
+        self, chain: Chain, value: np.ndarray, offset: np.ndarray, rng: np.random.Generator
+    ) -> Chain:
+        """The scale given x = m g theta, on a slice: it moves where the chain is as smooth as x is.
+
+        Given theta it hardly moves, since x would have to.
+        """
+        x = value / (chain.volume * offset)[:, None]
+        shapes = x[:-1] @ chain.transition.T
+        middle = np.log(self.mean)
+
+        def log_density(log_m: np.ndarray) -> np.ndarray:
+            prior = EPSILON * log_m - EPSILON / self.mean * np.exp(log_m)
+            chains = [log_chain(x, shapes, chain.sizes, float(each)) for each in np.exp(log_m)]
+            return np.asarray(prior + chains)
+
+        bounds = middle - RANGE, middle + RANGE
+        now = np.clip([np.log(chain.scale)], *bounds)
+        return chain._replace(scale=float(np.exp(draw_on_slices(log_density, now, bounds, rng, WIDTH)[0])))
+
+    def draw(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """The factor alone, given the hyperparameters."""
+        chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
+        unit = (chain.scale * chain.volume * offset)[:, None]
+        given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
+        tables, theta = draw_tables(chain, given, rng), np.empty(factor.shape)
+        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, theta, rng)
+        return np.maximum(theta * unit, SMALLEST)
+
+    def draw_hypers(
+        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The hyperparameters as they are: they were drawn along with the factor."""
+        return hypers
+
+    def chain_of(self, hypers: np.ndarray, shape: tuple[int, ...]) -> Chain:
+        """Hyperparameters by name."""
+        k = shape[1]
+        transition, sizes, rest = np.split(hypers, [k * k, k * k + k])
+        stay, rate, scale, steadiness = (float(each) for each in rest[:4])
+        return Chain(
+            np.ascontiguousarray(transition.reshape(k, k)),
+            sizes.copy(),
+            stay,
+            rate,
+            scale,
+            rest[4:],
+            steadiness,
+        )
+
+    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+        """The start."""
+        return self.start(factor)
+
+    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
+        """None: a chain has no prior rates."""
+        return None
+
+    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
+        """None: a chain has no prior shape."""
+        return None
+
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s."""
+        k, lead = factor.shape[1], hypers.shape[:2]
+        transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
+        volume = rest[:, :, 2:3] * rest[:, :, 4:]
+        found: Reported = {
+            "transition": ((1, 1), transition.reshape(*lead, k, k)),
+            "importance": ((1,), sizes),
+        }
+        if self.steady:
+            return found | {"volume": ((), volume[:, :, 0])}
+        own = {"usual_volume": ((), rest[:, :, 2]), "steadiness": ((), rest[:, :, 3])}
+        return found | {"volume": ((0,), volume)} | own
+
+    def facts(self) -> dict[str, Any]:
+        """The mean, and whether it is steady."""
+        return {"kind": self.kind, "mean": self.mean, "steady": self.steady}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Self:
+        """The prior that ``facts`` described."""
+        return cls(facts["mean"], facts["steady"])
+
+
+def packed(chain: Chain) -> np.ndarray:
+    """Hyperparameters as one vector."""
+    numbers = [chain.stay, chain.rate, chain.scale, chain.steadiness]
+    return np.concatenate([chain.transition.ravel(), chain.sizes, numbers, chain.volume])
+
+
+def offsets(scale: Scale, n_steps: int) -> np.ndarray:
+    """(T,) known offsets of the steps, from what prior rates are multiplied by."""
+    found: np.ndarray = np.broadcast_to(1.0 / np.asarray(scale, dtype=float), (n_steps, 1))[:, 0]
+    return found
+
+
+def draw_tables(chain: Chain, given: Unscaled, rng: np.random.Generator) -> Tables:
+    """Counts made whole to one exposure E_t per step, and the pass backwards over them (mathematics, equation 17.3).
+
+    Exposures differ from component to component, by the cells whose reports are not positive. Counts
+    n'_tk ~ Poisson((E_t - e_tk) theta_tk) make up for what they lack to the largest (mathematics, equation 17.2).
+    """
+    n_steps, k = given.theta.shape
+    whole_exposure = given.exposure.max(axis=1)
+    lack = whole_exposure[:, None] - given.exposure
+    whole = given.counts + rng.poisson(lack * given.theta)
+    zeta, rate = 0.0, np.empty(n_steps)
+    for t in range(n_steps - 1, -1, -1):
+        rate[t] = 1.0 + whole_exposure[t] + zeta
+        zeta = float(np.log1p(whole_exposure[t] + zeta))
+    between, first, totals = np.zeros((k, k)), np.zeros(k), np.zeros((n_steps, k))
+    pass_backwards(whole, given.theta, chain.transition, chain.sizes, between, first, totals, rng)
+    return Tables(between, first, totals, rate, zeta)
+
+
+def draw_transitions(chain: Chain, tables: Tables, rng: np.random.Generator) -> Chain:
+    """Pi, nu, xi and beta given the tables, with theta integrated out (mathematics, equations 17.4 and 17.5)."""
+    n = len(chain.sizes)
+    prior = dirichlet_of(chain.sizes, chain.stay)
+    arrived = tables.between.sum(axis=0)
+    miss = np.zeros(n)  # -log(1 - q_k)
+    seen = arrived > 0
+    if seen.any():
+        miss[seen] = minus_log_one_minus_beta(arrived[seen], prior.sum(axis=0)[seen], rng)
+    origins = np.empty((n, n))
+    seat(tables.between.ravel(), prior.ravel(), rng, origins.ravel())
+    own = np.diagonal(origins)
+    rate = max(rng.standard_gamma(EPSILON + TOTAL) / (EPSILON + chain.sizes.sum()), SMALLEST)
+    stay = rng.standard_gamma(EPSILON + own.sum()) / (EPSILON + chain.sizes @ miss)
+    stay = max(stay, SMALLEST)
+    sizes = chain.sizes.copy()
+    counted = origins.sum(axis=0) + origins.sum(axis=1) - own + tables.first
+    for k in range(n):
+        others = sizes.sum() - sizes[k]
+        exposure = miss[k] * (stay + others) + (miss @ sizes - miss[k] * sizes[k]) + tables.zeta
+        sizes[k] = max(rng.standard_gamma(TOTAL / n + counted[k]) / (rate + exposure), SMALLEST)
+    shares = np.maximum(rng.standard_gamma(dirichlet_of(sizes, stay) + tables.between), SMALLEST)
+    return chain._replace(transition=shares / shares.sum(axis=0), sizes=sizes, stay=stay, rate=rate)
+
+
+def dirichlet_of(sizes: np.ndarray, stay: float) -> np.ndarray:
+    """(K, K) parameters of the columns of Pi: nu_j nu_k, and xi nu_k where j = k (mathematics, equation 17.4)."""
+    found = np.outer(sizes, sizes)
+    found[np.diag_indices(len(sizes))] = stay * sizes
+    return np.maximum(found, SMALLEST)
+
+
+def minus_log_one_minus_beta(a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """-log(1 - q) for q ~ Beta(a, b), without the loss of digits where b is small: 1 - q may be tiny.
+
+    1 - q ~ Beta(b, a) = G_b / (G_b + G_a), and log G_b = log G_(b+1) + log(U) / b.
+    """
+    log_b = np.log(rng.standard_gamma(b + 1.0)) + np.log1p(-rng.random(b.shape)) / b
+    log_a = np.log(rng.standard_gamma(a + 1.0)) + np.log1p(-rng.random(a.shape)) / a
+    found: np.ndarray = np.logaddexp(log_a - log_b, 0.0)
+    return found
+
+
+def log_steadiness(log_s: np.ndarray, volume: np.ndarray) -> np.ndarray:
+    """(n,) log-densities of log s given volumes g_t ~ Gamma(s, s), up to a constant."""
+    s, logs, total = np.exp(log_s), np.log(volume).sum(), volume.sum()
+    found: np.ndarray = -0.5 * (log_s / STEADINESS) ** 2
+    return found + len(volume) * (s * log_s - gammaln(s)) + (s - 1.0) * logs - s * total
+
+
+def log_chain(x: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
+    """log p(x) of theta = x / scale in a chain, up to a constant; shapes (T - 1, K) are those of steps, times scale.
+
+    This is (17.8). An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
+    """
+    a = np.maximum(np.concatenate([sizes[None], shapes / scale]), SMALLEST)
+    log_theta, cut = np.log(x) - np.log(scale), x <= 2.0 * SMALLEST
+    found = a * log_theta - gammaln(a) - np.where(cut, np.log(a), x / scale)
+    return float(found.sum())

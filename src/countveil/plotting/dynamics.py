@@ -1,0 +1,54 @@
+"""Components over time, and the steps to come."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from countveil.plotting import style
+from countveil.plotting.factors import said_of_intervals
+from countveil.plotting.fits import Fit
+
+MAX_TICKS = 12
+
+
+def activity(fit: Fit, which: Iterable[int] | None = None, interval: float = 0.9, *, ax: Any = None) -> Any:
+    """Expected counts of components in each time step, with bands; returns the axes.
+
+    A fit whose intervals are not calibrated is drawn without bands, and the label of the axis says why.
+
+    Args:
+        fit: a fitted ``DynamicModel``.
+        which: numbers of the components; by default the five largest.
+        interval: probability of the bands.
+        ax: axes to draw on; new ones by default.
+
+    Raises:
+        TypeError: a fit without a time axis.
+        ValueError: an unknown component, or an interval out of range.
+    """
+    if not hasattr(fit, "activity"):
+        raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
+    table = fit.activity(interval)
+    known = table["component"].unique().tolist()
+    wanted = known[:5] if which is None else [int(k) for k in which]
+    unknown = [k for k in wanted if k not in known]
+    if unknown or not wanted:
+        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
+    ax = style.axes_for(ax, 6.4, 3.4)
+    for i, k in enumerate(wanted):
+        rows, color = table[table["component"] == k], style.CYCLE[i % len(style.CYCLE)]
+        x = np.arange(len(rows))
+        line = style.LINES[i // len(style.CYCLE) % len(style.LINES)]
+        ax.plot(x, rows["rate"], color=color, linestyle=line, linewidth=1.6, label=f"component {k}")
+        if "lower" in rows:
+            ax.fill_between(x, rows["lower"], rows["upper"], color=color, alpha=0.2, linewidth=0)
+    names = table.loc[table["component"] == wanted[0], fit.time_axis].tolist()
+    places = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_TICKS)).astype(int))
+    ax.set_xticks(places, [style.plain(names[p]) for p in places], fontsize=8, rotation=45, ha="right")
+    ax.set_xlim(0, max(len(names) - 1, 1))
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel(f"expected counts{said_of_intervals(fit, interval)}", wrap=True)
+    ax.legend(frameon=False, fontsize=8)
+    style.tidy(ax)
+    return ax

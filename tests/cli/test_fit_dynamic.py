@@ -1,0 +1,77 @@
+"""``countveil fit dynamic``: from a release of months, or of a tensor, to a fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from tests.commands import fails, run
+
+QUICK = [
+    "--components",
+    "2",
+    "--draws",
+    "10",
+    "--tune",
+    "10",
+    "--chains",
+    "2",
+    "--seed",
+    "1",
+    "--threads",
+    "1",
+]
+LEVEL = cv.PrivacyLevel(1, 2)
+MONTHS = [str(month) for month in pd.period_range("2001-11", periods=12, freq="M")]
+
+
+@pytest.fixture
+def months(tmp_path, monkeypatch):
+    """A working directory with a release of months by items."""
+    monkeypatch.chdir(tmp_path)
+    counts = np.random.default_rng(1).poisson(4.0, (12, 4))
+    cv.privatize(pd.DataFrame(counts, index=MONTHS, columns=list("abcd")), LEVEL).save("months.npz")
+    return tmp_path
+
+
+def test_components_over_time(months):
+    said = run("fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK).stdout
+    fit = cv.DynamicModel.load("fit.nc")
+    assert fit.time_axis == "time"
+    assert fit.steady
+    assert list(fit.axes["time"]) == MONTHS
+    assert "Components by share of all expected counts: item" in said
+    assert "Activity that stays in its component from one step to the next: 0: " in " ".join(said.split())
+    assert "Sum of the true counts" in said
+    run(
+        "fit",
+        "dynamic",
+        "months.npz",
+        "-o",
+        "fit.nc",
+        *QUICK,
+        "--volumes",
+        "--modes",
+        "month,thing",
+        "--force",
+    )
+    fit = cv.DynamicModel.load("fit.nc")
+    assert not fit.steady
+    assert (list(fit.axes), fit.time_axis) == (["month", "thing"], "month")
+
+
+def test_a_tensor_with_time_last(months):
+    counts = pd.DataFrame(np.random.default_rng(2).poisson(4.0, (3, 8)))
+    cv.privatize(counts, LEVEL).save("tensor.npz")
+    asked = ["fit", "dynamic", "tensor.npz", "-o", "fit.nc", *QUICK, "--shape", "3,2,4"]
+    run(*asked, "--modes", "who,what,year", "--time", "year")
+    assert cv.DynamicModel.load("fit.nc").time_axis == "year"
+    run(*asked, "--time", "2", "--force")
+    assert cv.DynamicModel.load("fit.nc").posterior["posterior"]["activity"].sizes["time"] == 4
+
+
+def test_what_makes_no_sense_is_refused_in_a_line(months):
+    asked = ["fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK]
+    assert "time must be a name among modes" in fails(*asked, "--time", "year")
+    assert "for a chain in time, got 'em'" in fails(*asked, "--method", "em")
+    assert not (months / "fit.nc").exists()

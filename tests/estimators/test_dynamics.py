@@ -1,0 +1,177 @@
+"""DynamicModel: components over time, from reports of matrices and tensors, to a file and back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from tests.joint import draw_reports
+
+QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+BRIEF = QUICK | {"draws": 4, "tune": 4}
+MONTHS = [str(month) for month in pd.period_range("2001-11", periods=30, freq="M")]
+ITEMS = list("abcdefgh")
+TRANSITION = np.array([[0.97, 0.05], [0.03, 0.95]])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """(activity (30, 2), components (2, 8), rates, reports with a month masked, mask)."""
+    rng = np.random.default_rng(3)
+    theta = np.empty((30, 2))
+    theta[0] = 30.0, 12.0
+    for t in range(1, 30):
+        theta[t] = rng.gamma(TRANSITION @ theta[t - 1])
+    phi = np.array([[0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0], [0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4]])
+    rates = 4.0 * theta @ phi
+    mask = np.zeros(rates.shape, dtype=bool)
+    mask[14] = True
+    return 4.0 * theta, phi, rates, draw_reports(rates, np.asarray(0.3), rng), mask
+
+
+@pytest.fixture(scope="module")
+def fit(planted):
+    reports, mask = planted[3:]
+    data = cv.PrivatizedCounts(pd.DataFrame(reports, index=MONTHS, columns=ITEMS), 0.3, mask=mask)
+    return cv.DynamicModel(3, **QUICK).fit(data)
+
+
+def test_rates_and_activity_are_found(fit, planted):
+    activity, _, rates, _, mask = planted
+    found = fit.rate().to_numpy()
+    assert np.abs(found - rates)[~mask].sum() < 0.25 * rates[~mask].sum()
+    assert np.abs(found[14] - rates[14]).sum() < 0.5 * rates[14].sum()  # a masked month is smoothed over
+    table = fit.activity()
+    assert list(table.columns) == ["component", "time", "rate", "lower", "upper"]
+    assert list(table["time"][:30]) == MONTHS
+    np.testing.assert_allclose(table.groupby("time")["rate"].sum().sum(), activity.sum(), rtol=0.1)
+    assert ((table["lower"] <= table["rate"]) & (table["rate"] <= table["upper"])).all()
+
+
+def test_components_sum_to_one_and_transitions_too(fit):
+    draws = fit.posterior["posterior"]
+    np.testing.assert_allclose(draws["factor_item"].sum("item"), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(draws["transition"].sum("component"), 1.0)
+    assert draws["transition"].dims == ("chain", "draw", "component", "previous_component")
+    assert draws["activity"].dims == ("chain", "draw", "time", "component")
+    assert fit.time_axis == "time"
+
+
+def test_transitions_are_between_the_components_of_other_tables(fit):
+    table = fit.transitions()
+    assert list(table.columns) == ["previous_component", "component", "share", "lower", "upper"]
+    totals = table.groupby("previous_component")["share"].sum()
+    assert (totals < 1.05).all()
+    kept = table[(table["previous_component"] == 0) & (table["component"] == 0)]["share"].item()
+    assert kept > 0.5  # the largest component mostly stays what it is
+    top = fit.members("item", 2)
+    assert set(top[top["component"] == 0]["member"]) <= set("abc")
+
+
+def test_hyperparameters_move_with_their_components(fit):
+    """The order of components is the same in all variables of a draw: activity goes on by its own transitions."""
+    draws = fit.posterior["posterior"].isel(draw=-1)
+    for chain in draws["chain"].to_numpy():
+        x = draws["activity"].sel(chain=chain).to_numpy().astype(float)
+        expected = x[:-1] @ draws["transition"].sel(chain=chain).to_numpy().T
+        own = np.abs(expected - x[1:]).sum()
+        turned = np.abs(expected[:, [1, 2, 0]] - x[1:]).sum()
+        assert own < turned
+
+
+def test_a_fit_comes_back_from_its_file(fit, tmp_path):
+    fit.save(tmp_path / "fit.nc")
+    found = cv.DynamicModel.load(tmp_path / "fit.nc")
+    pd.testing.assert_frame_equal(found.activity(), fit.activity())
+    pd.testing.assert_frame_equal(found.transitions(), fit.transitions())
+    pd.testing.assert_frame_equal(found.forecast(2).table(), fit.forecast(2).table())
+
+
+def test_a_fit_goes_on_from_its_checkpoint(planted, tmp_path):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    whole = cv.DynamicModel(2, **BRIEF).fit(data)
+    model = cv.DynamicModel(2, **BRIEF)
+    path = tmp_path / "chains.npz"
+    model.fit(data, checkpoint=path)
+    again = cv.DynamicModel(2, **BRIEF).fit(data, checkpoint=path, resume=True)
+    np.testing.assert_array_equal(whole.rate(), again.rate())
+    with_threads = cv.DynamicModel(2, **BRIEF | {"threads": 2}).fit(data)
+    np.testing.assert_array_equal(whole.rate(), with_threads.rate())
+
+
+def test_a_fit_starts_at_another_one_and_chains_are_stacked(fit, planted):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    found = cv.DynamicModel(3, start=fit, weights="stacked", **BRIEF).fit(data)
+    assert found.weights_.sum() == pytest.approx(1.0)
+    assert len(found.activity()) == 90
+    assert len(found.forecast(1).table()) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "dims"),
+    [
+        ({}, ["time", "mode1", "mode2"]),
+        ({"time": 2}, ["mode0", "mode1", "time"]),
+        ({"modes": ["source", "target", "time"]}, ["source", "target", "time"]),
+        ({"modes": ["source", "target", "year"], "time": "year"}, ["source", "target", "year"]),
+        ({"modes": ["source", "target", "year"], "time": 2}, ["source", "target", "year"]),
+        ({"modes": ["year", "source", "target"]}, ["year", "source", "target"]),
+    ],
+)
+def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims):
+    reports = planted[3].reshape(30, 2, 4)
+    place = 0 if not options or dims[0] == "year" else 2
+    data = cv.PrivatizedCounts(np.moveaxis(reports, 0, place), 0.3)
+    found = cv.DynamicModel(2, **options, **BRIEF).fit(data)
+    assert list(found.axes) == dims
+    assert found.time_axis == dims[place]
+    assert found.posterior["posterior"]["activity"].sizes[dims[place]] == 30
+    assert len(found.activity()) == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"time": "year"}, "time must be a name among modes, or a number, got 'year' without modes"),
+        (
+            {"time": "year", "modes": ["day", "item"]},
+            r"time must be one of \['day', 'item'\], or a number, got 'year'",
+        ),
+        ({"time": 2}, "time must be an axis of the data from 0 to 1, got 2"),
+        ({"modes": ["time"]}, "modes must name each of the 2 axes of the data once"),
+        ({"modes": ["time", "activity"]}, r"modes must not be called \['activity'\]"),
+        ({"prior_rate": 1.0}, "prior_rate must be None"),
+        (
+            {"method": "em"},
+            r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'",
+        ),
+        ({"steady": "yes"}, "steady must be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(planted, options, said):
+    with pytest.raises(ValueError, match=said):
+        cv.DynamicModel(2, **BRIEF | options).fit(cv.PrivatizedCounts(planted[3], 0.3))
+
+
+def test_offsets_are_refused_in_words(planted):
+    data = cv.PrivatizedCounts(planted[3], 0.3, row_offset=np.full(30, 2.0))
+    with pytest.raises(ValueError, match="offsets must not be given for DynamicModel"):
+        cv.DynamicModel(2, **BRIEF).fit(data)
+
+
+def test_volumes_of_steps_of_their_own(planted):
+    rates = planted[2] * np.where(np.arange(30) % 3 == 0, 4.0, 1.0)[:, None]
+    data = cv.ExactCounts(np.random.default_rng(1).poisson(rates))
+    found = cv.DynamicModel(2, steady=False, **QUICK).fit(data)
+    volume = found.posterior["posterior"]["volume"].mean(("chain", "draw")).to_numpy()
+    assert volume.shape == (30,)
+    assert volume[::3].mean() > 2.0 * np.delete(volume, np.s_[::3]).mean()
+
+
+def test_naive_fits_have_no_intervals(planted):
+    naive = cv.DynamicModel(2, **BRIEF).fit(cv.NaiveCounts(planted[3]))
+    assert list(naive.activity().columns) == ["component", "time", "rate"]
+    assert list(naive.transitions().columns) == ["previous_component", "component", "share"]
+    assert "uncalibrated_lower" in naive.activity(uncalibrated=True)
+    assert "lower" not in naive.forecast(1).table()

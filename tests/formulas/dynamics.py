@@ -1,0 +1,145 @@
+"""Checks of section 17: gamma chains over time."""
+
+import math
+
+import numpy as np
+from numpy.polynomial import polynomial
+from scipy import integrate, special, stats
+from scipy.special import gammaln
+
+from countveil.models.priors import DirichletPrior, gamma_chain
+from countveil.models.priors.gamma_chain import Unscaled
+from tests.dynamics import draw_chain
+from tests.formulas.brute import formula, same
+
+PI, NU = np.array([[0.7, 0.4], [0.3, 0.6]]), np.array([0.8, 1.7])
+X = np.array([[2.0, 0.3], [1.1, 0.7], [3.0, 0.1]])
+M = np.array([0.5, 1.3])
+
+
+@formula("17.1")
+def a_chain():
+    """x_tk = m g_t theta_tk,   theta_tk ~ Gamma(sum_j Pi_kj theta_(t-1)j, 1)"""
+    rng, (m, g) = np.random.default_rng(1), (1.5, np.array([1.0, 2.0, 0.5]))
+    prior = gamma_chain.GammaChainPrior(1.0, False)
+    chain = draw_chain(prior, (3, 2), rng)._replace(transition=PI, sizes=NU, scale=m, volume=g)
+    hypers, nothing = gamma_chain.packed(chain), np.zeros((3, 2))
+    factor = type("Shape", (), {"shape": (3, 2)})
+    draws, value = [], X
+    for _ in range(4000):  # without data, sweeps draw from the prior
+        value = prior.draw(factor, hypers, 1.0, value, nothing, nothing, rng)
+        draws.append(value / (m * g)[:, None])
+    theta = np.array(draws)
+    shapes = np.concatenate([np.broadcast_to(NU, (4000, 1, 2)), theta[:, :-1] @ PI.T], axis=1)
+    assert stats.kstest(stats.gamma(shapes).cdf(theta).ravel(), "uniform").pvalue > 1e-4
+
+
+@formula("17.2")
+def counts_made_whole():
+    """P(m | x) x^n exp(-e x) = C x^(n + m) exp(-E x),   m | x ~ Poisson((E - e) x)"""
+    x, (n, e, most) = np.linspace(0.1, 5.0, 20), (3, 0.4, 1.7)
+    for m in range(6):
+        left = stats.poisson.logpmf(m, (most - e) * x) + n * np.log(x) - e * x
+        same(np.diff(left), np.diff((n + m) * np.log(x) - most * x))
+
+
+@formula("17.3")
+def a_step_with_theta_integrated_out():
+    """P(n_t | r) = Gamma(n_t + r) / (n_t! Gamma(r)) (1 - exp(-zeta_t))^n_t exp(-r zeta_t),
+    zeta_t = log(1 + E_t + zeta_(t+1)),   r = sum_j Pi_kj theta_(t-1)j"""
+    exposure, later = np.array([[0.7, 0.7], [1.5, 1.5], [0.4, 0.4]]), 0.0
+    chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (3, 2), np.random.default_rng(1))
+    tables = gamma_chain.draw_tables(chain, Unscaled(X, np.zeros((3, 2)), exposure), np.random.default_rng(1))
+    for t in (2, 1, 0):
+        r, w = float(PI[0] @ X[t]), exposure[t, 0] + later
+        zeta = np.log(1.0 + w)
+        same(tables.rate[t], 1.0 + w)
+        for n in range(6):
+            printed = gammaln(n + r) - gammaln(n + 1) - gammaln(r) + n * np.log(-np.expm1(-zeta)) - r * zeta
+            brute = integrate.quad(lambda x: stats.gamma.pdf(x, r) * stats.poisson.pmf(n, w * x), 0, 60)[0]  # noqa: B023
+            same(np.exp(printed), brute, 1e-6)
+            same(np.exp(printed), by_tables(n, r, zeta), 1e-9)
+        later = zeta
+    same(tables.zeta, later)
+
+
+def by_tables(n, r, zeta):
+    """The same, as a Poisson number of tables with logarithmic sizes each."""
+    p, found = -np.expm1(-zeta), float(n == 0) * np.exp(-r * zeta)
+    for tables in range(1, n + 1):
+        sizes = p**n / zeta**tables * math.factorial(tables) / math.factorial(n) * stirling(n)[tables]
+        found += stats.poisson.pmf(tables, r * zeta) * sizes
+    return found
+
+
+def stirling(n):
+    """Unsigned Stirling numbers of the first kind: coefficients of a (a + 1) ... (a + n - 1)."""
+    return polynomial.polyfromroots(-np.arange(n)) if n else np.ones(1)
+
+
+@formula("17.4")
+def columns_of_a_transition_matrix():
+    """Pi_kj ~ Dirichlet over k of nu_k nu_j, and of xi nu_j where k = j,   nu_k ~ Gamma(gamma_0 / K, beta)"""
+    sizes, stay = np.array([0.5, 1.0, 3.0]), 7.0
+    brute = [[(stay if k == j else sizes[k]) * sizes[j] for j in range(3)] for k in range(3)]
+    same(gamma_chain.dirichlet_of(sizes, stay), np.array(brute))
+    rng, drawn = np.random.default_rng(2), []
+    none = gamma_chain.Tables(np.zeros((3, 3)), np.zeros(3), np.zeros((1, 3)), np.ones(1), 0.0)
+    chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (1, 3), rng)
+    for _ in range(500):  # without tables, from the prior
+        chain = gamma_chain.draw_transitions(chain, none, rng)
+        drawn.append(chain.sizes * chain.rate)
+    law = stats.gamma(gamma_chain.TOTAL / 3)
+    assert stats.kstest(law.cdf(np.array(drawn)).ravel(), "uniform").pvalue > 1e-4
+
+
+@formula("17.5")
+def a_dirichlet_multinomial_taken_apart():
+    """Gamma(A) / Gamma(A + L) = integral of q^(L - 1) (1 - q)^(A - 1) / Gamma(L) dq over 0 to 1,
+    Gamma(a + l) / Gamma(a) = l! [z^l] (1 - z)^(-a) = sum over h of |s(l, h)| a^h"""
+    for a, n in ((1.5, 1), (2.3, 4), (4.0, 7)):
+        brute = integrate.quad(lambda q: q ** (n - 1) * (1 - q) ** (a - 1), 0, 1)[0] / special.gamma(n)  # noqa: B023
+        same(special.gamma(a) / special.gamma(a + n), brute, 1e-7)
+        rising = special.gamma(a + n) / special.gamma(a)
+        same(rising, math.factorial(n) * special.binom(a + n - 1, n), 1e-9)
+        same(rising, polynomial.polyval(a, stirling(n)), 1e-9)
+
+
+@formula("17.6")
+def distributions_given_whole_counts():
+    """phi_k | n ~ Dirichlet(a + n_1k, ..., a + n_Vk)"""
+    rng, count = np.random.default_rng(3), np.array([[3.0], [0.0], [7.0]])
+    factor = type("Shape", (), {"shape": (3, 1), "component_shape": (1, 1)})
+    given = factor, np.array([0.5]), 1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0)
+    draws = np.array([DirichletPrior(0.5).draw(*given, rng)[:, 0] for _ in range(2000)])
+    for v in range(3):
+        law = stats.beta(0.5 + count[v, 0], 1.5 + 10.0 - 0.5 - count[v, 0])
+        assert stats.kstest(draws[:, v], law.cdf).pvalue > 1e-4
+
+
+@formula("17.7")
+def concentration_given_whole_counts():
+    """log p(log a | n) = log p(log a)
+    + sum_k [lgamma(V a) - lgamma(V a + n_.k) + sum_v lgamma(a + n_vk) - lgamma(a)]"""
+    n, a = np.array([[3.0, 0.0], [0.0, 1.0], [7.0, 2.0]]), np.array([0.05, 0.3, 1.7])
+    printed, brute = (stats.norm.logpdf(np.log(a), np.log(0.1), 1.0) for _ in range(2))
+    for k in range(2):
+        printed += gammaln(3 * a) - gammaln(3 * a + n[:, k].sum())
+        printed += sum(gammaln(a + n[v, k]) - gammaln(a) for v in range(3))
+        whole = n[:, k].astype(int)
+        brute += [stats.dirichlet_multinomial.logpmf(whole, np.full(3, each), whole.sum()) for each in a]
+    same(np.diff(printed), np.diff(brute))
+    same(np.diff(DirichletPrior(None).log_mass(np.log(a), n, (0,))), np.diff(printed))
+
+
+@formula("17.8")
+def a_scale_given_the_factor():
+    """log p(x | m) = sum_tk [a_tk log(x_tk / m) - x_tk / m - lgamma(a_tk)],   a_tk = sum_j Pi_kj x_(t-1)j / m"""
+    printed, brute, own = [], [], []
+    for m in M:
+        a = np.vstack([NU, X[:-1] @ PI.T / m])
+        printed.append((a * np.log(X / m) - X / m - gammaln(a)).sum())
+        brute.append(stats.gamma.logpdf(X, a, scale=m).sum())
+        own.append(gamma_chain.log_chain(X, X[:-1] @ PI.T, NU, m))
+    same(np.diff(printed), np.diff(brute))
+    same(np.diff(own), np.diff(printed))

@@ -1,0 +1,131 @@
+"""Dirichlet priors: the joint law of concentration, factor and counts, with exposures that differ."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from countveil.models.factorization import Factor
+from countveil.models.priors import DirichletPrior, dirichlet
+from tests.joint import FALSE_ALARM
+
+SHAPE = 5, 2
+EXPOSURE = np.array([[1.0, 0.2], [2.0, 9.0], [7.0, 0.3], [0.0, 0.0], [12.0, 2.0]])
+RESTARTS, SWEEPS = 1500, 3
+
+
+def factor_of(prior):
+    """(5, 2), of members and components."""
+    return Factor("phi", "vk", SHAPE, (1, SHAPE[1]), prior)
+
+
+def statistics(hypers, value, count):
+    """Functions of everything with moderate moments."""
+    log_phi, seen = np.log(np.maximum(value, 1e-3)), np.log1p(count)
+    log_a = np.log(hypers[0])
+    found = [*log_phi.mean(axis=1), *(value[:, 0] ** 2), (log_phi**2).mean(), (seen * log_phi).mean()]
+    return [*found, *seen[:3].mean(axis=1), log_a, log_a**2, log_a * log_phi.mean()]
+
+
+def z_scores(prior, restarts=RESTARTS, seed=1):
+    """As for gamma chains."""
+    rng, differences = np.random.default_rng(seed), []
+    for _ in range(restarts):
+        hypers = prior.start(factor_of(prior))
+        if prior.concentration is None:
+            hypers = np.array([dirichlet.MEDIAN * np.exp(dirichlet.SPREAD * rng.standard_normal())])
+        value = rng.dirichlet(np.full(SHAPE[0], hypers[0]), SHAPE[1]).T
+        count = rng.poisson(EXPOSURE * value).astype(float)
+        before = statistics(hypers, value, count)
+        for _ in range(SWEEPS):
+            given = factor_of(prior), hypers, 1.0, value, count, EXPOSURE, rng
+            value, hypers = prior.draw_with_hypers(*given)
+            count = rng.poisson(EXPOSURE * value).astype(float)
+        differences.append(np.array(statistics(hypers, value, count)) - before)
+    d = np.array(differences)
+    d = d[:, d.std(axis=0) > 1e-12]
+    z = d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts))
+    return np.abs(z).max(), stats.norm.isf(FALSE_ALARM / 2 / z.size)
+
+
+@pytest.fixture(autouse=True)
+def moderate(monkeypatch):
+    monkeypatch.setattr(dirichlet, "MEDIAN", 1.0)
+    monkeypatch.setattr(dirichlet, "SPREAD", 0.5)
+
+
+@pytest.mark.parametrize("concentration", [None, 0.8])
+def test_a_sweep_leaves_the_joint_law_as_it_is(concentration):
+    z, most = z_scores(DirichletPrior(concentration))
+    assert z < most
+
+
+def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
+    right = DirichletPrior.draw_with_hypers
+
+    def wrong(self, factor, hypers, scale, value, count, exposure, rng):
+        return right(self, factor, hypers, scale, value, count, np.full(SHAPE, exposure.max()), rng)
+
+    monkeypatch.setattr(DirichletPrior, "draw_with_hypers", wrong)
+    z, most = z_scores(DirichletPrior(0.8), 500)
+    assert z > most
+
+
+def test_totals_left_out_of_the_concentration_turn_it_red(monkeypatch):
+    right = DirichletPrior.log_mass
+    monkeypatch.setattr(
+        DirichletPrior, "log_mass", lambda self, log_a, count, axes: right(self, log_a, 0.5 * count, axes)
+    )
+    z, most = z_scores(DirichletPrior(None), 500)
+    assert z > most
+
+
+def test_the_law_of_whole_counts_is_dirichlet_multinomial():
+    prior, rng = DirichletPrior(None), np.random.default_rng(2)
+    count, log_a = rng.poisson(3.0, SHAPE).astype(float), np.log([0.2, 1.0, 4.0])
+    found = prior.log_mass(log_a, count, (0,))
+    expected = stats.norm.logpdf(log_a, np.log(dirichlet.MEDIAN), dirichlet.SPREAD)
+    for k in range(SHAPE[1]):
+        n = count[:, k].astype(int)
+        expected += [stats.dirichlet_multinomial.logpmf(n, np.full(5, a), n.sum()) for a in np.exp(log_a)]
+    np.testing.assert_allclose(np.diff(found), np.diff(expected))
+
+
+def test_components_sum_to_one_and_a_known_concentration_stays():
+    prior, rng = DirichletPrior(0.3), np.random.default_rng(3)
+    given = (
+        factor_of(prior),
+        prior.start(factor_of(prior)),
+        1.0,
+        np.full(SHAPE, 0.2),
+        np.zeros(SHAPE),
+        EXPOSURE,
+    )
+    value, hypers = prior.draw_with_hypers(*given, rng)
+    np.testing.assert_allclose(value.sum(axis=0), 1.0)
+    assert hypers.tolist() == [0.3]
+    assert prior.draw(*given, rng).shape == SHAPE
+    assert prior.draw_hypers(*given[:3], value, rng) is given[1]
+
+
+def test_offsets_of_its_axis_are_refused_in_words():
+    prior = DirichletPrior(None)
+    given = (
+        factor_of(prior),
+        prior.start(factor_of(prior)),
+        np.full((5, 1), 2.0),
+        np.ones(SHAPE),
+        np.ones(SHAPE),
+    )
+    with pytest.raises(ValueError, match="offsets must be of an axis whose factor has a gamma prior"):
+        prior.draw_with_hypers(*given, EXPOSURE, np.random.default_rng(1))
+
+
+def test_facts_come_back():
+    for prior in (DirichletPrior(None), DirichletPrior(0.2)):
+        assert DirichletPrior.from_facts(prior.facts()) == prior
+    hypers = np.arange(6.0).reshape(2, 3, 1)
+    assert DirichletPrior(None).reported_shapes(hypers).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert DirichletPrior(0.2).reported_shapes(hypers) is None
+    assert DirichletPrior(0.2).reported_rates(hypers) is None
+    with pytest.raises(TypeError, match="gammas"):
+        DirichletPrior(0.2).gamma(hypers, 1.0)

@@ -1,0 +1,210 @@
+"""Gamma chains: the joint law of hyperparameters, factor and counts, against the chain run forwards."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from countveil.models.factorization import Factor
+from countveil.models.priors import GammaChainPrior, gamma_chain
+from countveil.models.priors.gamma_chain import packed
+from tests.dynamics import draw_chain, draw_value, moderate
+from tests.joint import FALSE_ALARM
+
+SHAPE = 4, 3
+PRIORS = {"steady": GammaChainPrior(1.5, True), "not steady": GammaChainPrior(1.5, False)}
+EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
+SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
+OFFSET = 1.0 / SCALE[:, 0]
+RESTARTS, SWEEPS = 1000, 4
+
+
+def factor_of(prior):
+    """(4, 3), of time and component."""
+    return Factor("activity", "tk", SHAPE, (1, SHAPE[1]), prior)
+
+
+def statistics(prior, hypers, value, count):
+    """Functions of everything with moderate moments, each entry on its own scale."""
+    chain, log_x, seen = prior.chain_of(hypers, SHAPE), np.log(np.maximum(value, 1e-3)), np.log1p(count)
+    total = np.log(value.sum(axis=1) + 0.1)
+    found = [*log_x.mean(axis=1), (log_x**2).mean(), *total, *seen.mean(axis=1), (seen * log_x).mean()]
+    found += [(log_x[1:] * log_x[:-1]).mean(), (total[1:] * total[:-1]).mean()]
+    found += [np.log(chain.scale), np.log(chain.scale) ** 2, np.log(chain.stay), np.log(chain.rate)]
+    found += [np.log(np.maximum(chain.sizes, 1e-3)).mean(), chain.sizes.sum(), chain.sizes[0]]
+    found += [np.diagonal(chain.transition).mean(), chain.transition[0, 1], (chain.transition**2).sum()]
+    found += [(chain.transition[:, 0] * log_x[:-1].mean()).max(), chain.transition[0, 0] * seen[-1, 0]]
+    if not prior.steady:
+        volume = np.log(np.maximum(chain.volume, 1e-3))
+        found += [*volume, (volume**2).mean(), np.log(chain.steadiness), np.log(chain.steadiness) ** 2]
+        found += [volume @ total, np.log(chain.steadiness) * (volume**2).mean()]
+    return found
+
+
+def z_scores(prior, restarts=RESTARTS, seed=1, scale=SCALE):
+    """Differences of statistics after some sweeps with new counts from those at draws of the prior."""
+    rng, factor, differences = np.random.default_rng(seed), factor_of(prior), []
+    offset = gamma_chain.offsets(scale, SHAPE[0])
+    for _ in range(restarts):
+        chain = draw_chain(prior, SHAPE, rng)
+        hypers, value = packed(chain), draw_value(chain, SHAPE, offset, rng)
+        count = rng.poisson(EXPOSURE * value).astype(float)
+        before = statistics(prior, hypers, value, count)
+        for _ in range(SWEEPS):
+            value, hypers = prior.draw_with_hypers(factor, hypers, scale, value, count, EXPOSURE, rng)
+            count = rng.poisson(EXPOSURE * value).astype(float)
+        differences.append(np.array(statistics(prior, hypers, value, count)) - before)
+    d = np.array(differences)
+    d = d[:, d.std(axis=0) > 0.0]  # counts that are always zero
+    return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts))
+
+
+def most(z):
+    """How large |z| may be."""
+    return stats.norm.isf(FALSE_ALARM / 2 / z.size)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_a_sweep_leaves_the_joint_law_as_it_is(name, monkeypatch):
+    moderate(monkeypatch)
+    z = z_scores(PRIORS[name])
+    assert np.abs(z).max() < most(z)
+
+
+def next_tables_left_out(monkeypatch):
+    right = gamma_chain.draw_tables
+
+    def wrong(chain, given, rng):
+        tables = right(chain, given, rng)
+        return tables._replace(totals=given.counts)
+
+    monkeypatch.setattr(gamma_chain, "draw_tables", wrong)
+
+
+def exposures_as_if_equal(monkeypatch):
+    right = gamma_chain.draw_tables
+
+    def wrong(chain, given, rng):
+        most = given.exposure.max(axis=1, keepdims=True)
+        return right(chain, given._replace(exposure=np.broadcast_to(most, SHAPE)), rng)
+
+    monkeypatch.setattr(gamma_chain, "draw_tables", wrong)
+
+
+def later_steps_out_of_the_rate(monkeypatch):
+    right = gamma_chain.draw_tables
+
+    def wrong(chain, given, rng):
+        return right(chain, given, rng)._replace(rate=1.0 + given.exposure.max(axis=1))
+
+    monkeypatch.setattr(gamma_chain, "draw_tables", wrong)
+
+
+def first_tables_left_out(monkeypatch):
+    right = gamma_chain.draw_transitions
+
+    def wrong(chain, tables, rng):
+        return right(chain, tables._replace(first=np.zeros_like(tables.first)), rng)
+
+    monkeypatch.setattr(gamma_chain, "draw_transitions", wrong)
+
+
+def sizes_off_the_diagonal_alone(monkeypatch):
+    right = gamma_chain.dirichlet_of
+    monkeypatch.setattr(gamma_chain, "dirichlet_of", lambda sizes, stay: right(sizes, sizes[0]))
+
+
+def slices_without_a_jacobian(monkeypatch):
+    right = gamma_chain.log_chain
+    monkeypatch.setattr(
+        gamma_chain, "log_chain", lambda x, a, sizes, m: right(x, a, sizes, m) + x.size * np.log(m) / 3
+    )
+
+
+FAULTS = [
+    next_tables_left_out, exposures_as_if_equal, later_steps_out_of_the_rate, first_tables_left_out,
+    sizes_off_the_diagonal_alone, slices_without_a_jacobian,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", FAULTS)
+def test_the_joint_law_shows_a_planted_fault(plant, monkeypatch):
+    moderate(monkeypatch)
+    plant(monkeypatch)
+    z = z_scores(PRIORS["steady"], restarts=400)
+    assert np.abs(z).max() > most(z)
+
+
+def test_volumes_with_the_wrong_steadiness_turn_the_joint_law_red(monkeypatch):
+    moderate(monkeypatch)
+    right = gamma_chain.log_steadiness
+    monkeypatch.setattr(gamma_chain, "log_steadiness", lambda s, g: right(s, g) + 2.0 * s)
+    z = z_scores(PRIORS["not steady"], restarts=400)
+    assert np.abs(z).max() > most(z)
+
+
+def test_a_draw_alone_leaves_hyperparameters_as_they_are(monkeypatch):
+    moderate(monkeypatch)
+    prior, rng, ranks = PRIORS["steady"], np.random.default_rng(3), []
+    hypers = packed(draw_chain(prior, SHAPE, rng))
+    chain = prior.chain_of(hypers, SHAPE)
+    for _ in range(300):  # of values with one law, before and after
+        value = draw_value(chain, SHAPE, OFFSET, rng)
+        count = rng.poisson(EXPOSURE * value).astype(float)
+        new = prior.draw(factor_of(prior), hypers, SCALE, value, count, EXPOSURE, rng)
+        ranks.append([value.sum(axis=1), new.sum(axis=1)])
+    before, after = np.array(ranks).transpose(1, 2, 0)
+    for one, other in zip(before, after, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > FALSE_ALARM / 4
+    assert prior.draw_hypers(factor_of(prior), hypers, SCALE, value, rng) is hypers
+
+
+def test_hyperparameters_by_name_are_those_that_were_packed():
+    rng = np.random.default_rng(4)
+    for prior in PRIORS.values():
+        chain = draw_chain(prior, SHAPE, rng)
+        for one, other in zip(chain, prior.chain_of(packed(chain), SHAPE), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_chain_starts_at_its_scale_with_components_that_stay():
+    for prior in PRIORS.values():
+        chain = prior.chain_of(prior.start(factor_of(prior)), SHAPE)
+        np.testing.assert_allclose(chain.transition.sum(axis=0), 1.0)
+        assert (np.diagonal(chain.transition) > 0.8).all()
+        assert (chain.scale, chain.volume.size) == (1.5, 1 if prior.steady else SHAPE[0])
+
+
+def test_misses_of_beta_variables_keep_their_digits():
+    rng = np.random.default_rng(5)
+    a, b = np.full(4000, 3.0), np.full(4000, 0.7)
+    found = gamma_chain.minus_log_one_minus_beta(a, b, rng)
+    assert stats.kstest(-np.expm1(-found), stats.beta(3.0, 0.7).cdf).pvalue > FALSE_ALARM
+    tiny = gamma_chain.minus_log_one_minus_beta(a, np.full(4000, 1e-6), rng)
+    assert np.isfinite(tiny).all()
+    assert np.median(tiny) > 1e4  # -log(1 - q) of a q that is one in floating point
+
+
+def test_hyperparameters_are_reported_by_name_and_axis():
+    rng = np.random.default_rng(6)
+    for prior in PRIORS.values():
+        chains = [draw_chain(prior, SHAPE, rng) for _ in range(3)]
+        found = prior.reported(factor_of(prior), np.array([[packed(chain) for chain in chains]]))
+        axes = {name: each for name, (each, _) in found.items()}
+        wanted = {"transition": (1, 1), "importance": (1,), "volume": () if prior.steady else (0,)}
+        assert axes == wanted | ({} if prior.steady else {"usual_volume": (), "steadiness": ()})
+        for s, chain in enumerate(chains):
+            np.testing.assert_array_equal(found["transition"][1][0, s], chain.transition)
+            np.testing.assert_array_equal(found["importance"][1][0, s], chain.sizes)
+            np.testing.assert_allclose(found["volume"][1][0, s], np.squeeze(chain.scale * chain.volume))
+            if not prior.steady:
+                assert found["steadiness"][1][0, s] == chain.steadiness
+
+
+def test_facts_come_back():
+    for prior in PRIORS.values():
+        assert GammaChainPrior.from_facts(prior.facts()) == prior
+    with pytest.raises(TypeError, match="independent"):
+        prior.gamma(np.ones(3), 1.0)
+    assert prior.reported_rates(np.ones((1, 1, 3))) is prior.reported_shapes(np.ones((1, 1, 3))) is None
+    assert not prior.independent
+    assert prior.holds_size
