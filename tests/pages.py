@@ -61,6 +61,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil report", ": ", "the same command is run on README.md"),
     ],
     "reports.md": [
+        Instead("countveil browse", ": ", "the same command is run on README.md"),
         Instead("countveil fit topics", ": ", "the same command is run on README.md"),
         Instead("countveil report", ": ", "the same command is run on README.md"),
     ],

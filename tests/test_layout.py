@@ -33,6 +33,7 @@ CROSS_CUTTING = {
     "privacy/test_alone.py": "the owner's wing on a device with nothing installed",
     "recipes/test_bursts.py": "the recipe of a likelihood that has a parameter of its own",
     "recipes/test_recipes.py": "the recipes of CONTRIBUTING: a toy mechanism, likelihood, prior and algorithm",
+    "report/browse/test_browser.py": "the page on which a fit is browsed, in Chromium",
     "report/test_browser.py": "the page about a fit, in Chromium",
 }
 """Test files that mirror no single file, and what each is about."""

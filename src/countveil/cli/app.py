@@ -10,6 +10,7 @@ import typer
 
 from countveil import __version__
 from countveil.cli.audit import audit_noise
+from countveil.cli.browse import browse
 from countveil.cli.collect import collect_reports
 from countveil.cli.compare import compare_models
 from countveil.cli.demo import demo_app
@@ -38,6 +39,7 @@ app.command("receive")(receive_reports)
 app.command("plan")(plan_study)
 app.command("compare")(compare_models)
 app.command("report")(report)
+app.command("browse")(browse)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)
 app.command("import")(import_table)

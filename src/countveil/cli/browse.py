@@ -1,0 +1,59 @@
+"""``countveil browse``: a page on which a fit, or two, are looked through."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_free
+from countveil.cli.say import say
+
+
+@plain_errors
+def browse(
+    fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
+    other: Annotated[
+        Path | None, typer.Argument(help="A second fit of the same kind, to compare with the first.")
+    ] = None,
+    members: Annotated[
+        int, typer.Option("--members", min=1, help="Words (actors, entries) to list of each topic.")
+    ] = 20,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help='What to say of single documents (rows): "hidden" for nothing, "numbers" for what each is made of '
+            'under its number, "labels" under its name. Rows are often people.'
+        ),
+    ] = "hidden",
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a page on which a fit is looked through: topics, words, bursts, documents if asked for, and a second fit.
+
+    One HTML file for a browser or a phone, with its script inside, that loads nothing. Topics are ordered by support
+    and size, words can be searched for, everything has its interval and can be saved as CSV. It holds labels and what
+    the fit says about everybody together, so share it as you would share the fit; with --rows it also says what it
+    expects of every single row.
+
+    Example: `countveil browse survey.nc -o topics.html`
+    """
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"output must end in .html, got {output.name}")
+    check_free(output, force, fit, other)
+    from countveil import fit_files
+
+    for path in filter(None, (fit, other)):
+        fit_files.check(path)  # before the models are imported
+    from countveil.report import load_fit
+    from countveil.report.browse import write_browser
+
+    found = load_fit(fit)
+    second = None if other is None else load_fit(other)
+    names = fit.stem, "" if other is None else other.stem
+    if names[0] == names[1]:
+        names = str(fit), str(other)
+    write_browser(found, output, second, members=members, rows=rows, title=title, names=names)
+    say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

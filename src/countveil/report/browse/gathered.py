@@ -1,0 +1,119 @@
+"""Everything that the page shows of a fit, as it is put into the page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.dispersions import COLUMNS
+from countveil.estimators.weighting import weights_in_words
+from countveil.inference.matching import STABLE
+from countveil.privacy._text import cell, plain
+from countveil.report.browse.comparing import compared
+from countveil.report.browse.listings import Kind, kinds_of, listed, short
+from countveil.report.browse.rows import rows_of
+from countveil.report.bursts import bursts_of
+from countveil.report.page import facts_table, noise_table, parameters, source_table, trust
+from countveil.report.promise import promise_of
+
+INTERVAL = 0.9
+
+
+def gathered(fits: list[FactorizationEstimator], names: list[str], members: int, rows: str) -> dict[str, Any]:
+    """The fits, one or two, and how their components go together.
+
+    Raises:
+        ValueError: two fits that cannot be compared, or none of whose components can be listed.
+    """
+    kinds = [kinds_of(fit) for fit in fits]
+    if not kinds[0]:
+        raise ValueError("fit must have components whose members can be listed, got one without")
+    pairs: list[Any] = []
+    also: list[Any] = [None]
+    if len(fits) > 1:
+        pairs, *also = compared(*kinds)
+    found = [
+        of_fit(fit, name, own, members, rows, keep)
+        for fit, name, own, keep in zip(fits, names, kinds, also, strict=True)
+    ]
+    return {"fits": found, "pairs": pairs, "cells": cells_of(found)}
+
+
+def of_fit(
+    fit: FactorizationEstimator, name: str, kinds: list[Kind], members: int, rows: str, also: Any
+) -> dict[str, Any]:
+    """One fit; of its components along each axis ``also`` says what to keep besides the first members."""
+    diagnostics, promise = fit.diagnostics(), promise_of(fit, None)
+    facts = [*source_table(fit), *noise_table(fit), *facts_table(fit), ("parameters", parameters(fit))]
+    return {
+        "name": plain(name),
+        "shape": fit.data_in_words(),
+        "promise": [promise.headline, *promise.paragraphs],
+        "verdict": diagnostics.verdict,
+        "trust": trust(diagnostics),
+        "noIntervals": fit.why_no_intervals,
+        "chains": fit.posterior["posterior"].sizes["chain"],
+        "weights": weights_in_words(fit),
+        "facts": [[plain(each), plain(value)] for each, value in facts],
+        "kinds": [of_kind(kind, plurals(fit), members, also and also[i]) for i, kind in enumerate(kinds)],
+        "rows": rows_of(fit, rows, plurals(fit)),
+        "bursts": of_bursts(fit),
+    }
+
+
+def plurals(fit: FactorizationEstimator) -> Mapping[str, str]:
+    """What many entries of an axis are called."""
+    return fit._layout(fit.model_.spec).plurals
+
+
+def of_kind(kind: Kind, many: Mapping[str, str], members: int, also: Any) -> dict[str, Any]:
+    """The components of one kind with their members along each axis."""
+    part, table = kind.part, kind.table
+    prevalence = table["prevalence"].to_numpy()
+    columns = ["prevalence", *(["lower", "upper"] if "lower" in table else [])]
+    components = [
+        {
+            "number": int(row["component"]),
+            "title": f"{part.one.capitalize()} {int(row['component'])}",
+            "support": None if np.isnan(row["support"]) else short(row["support"])[0],
+            "stable": not row["support"] <= STABLE,
+            "share": short([row[column] for column in columns]),
+        }
+        for _, row in table.iterrows()
+    ]
+    lists = [listed(each, prevalence, members, also and also[i]) for i, each in enumerate(kind.along)]
+    for found in lists:
+        found["plural"] = many.get(found["axis"], f"{found['axis']}s" if len(lists) == 1 else "labels")
+    words = {name: getattr(part, name) for name in ("one", "many", "whole", "measure")}
+    return words | {"components": components, "lists": lists}
+
+
+def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:
+    """The dispersions of a fit in words, and those of all rows or columns if each has its own."""
+    said = bursts_of(fit)
+    if said is None:
+        return None
+    table = fit.dispersions(INTERVAL)
+    axes = [name for name in table.columns if name not in COLUMNS]
+    numbers = [name for name in COLUMNS if name in table]
+    rows = [
+        [plain(", ".join(str(row[axis]) for axis in axes)), *short([row[name] for name in numbers])]
+        for _, row in table.iterrows()
+    ]
+    return {
+        "said": said.said.removesuffix(" The burstiest are listed."),
+        "axis": said.axis,
+        "rows": rows if axes else [],
+    }
+
+
+def cells_of(found: list[dict[str, Any]]) -> dict[str, str]:
+    """Texts that a spreadsheet would compute, each with what stands for it in a CSV file."""
+    texts = {
+        label for fit in found for kind in fit["kinds"] for each in kind["lists"] for label in each["labels"]
+    }
+    texts |= {label for fit in found if fit["rows"] for label in fit["rows"]["labels"]}
+    texts |= {row[0] for fit in found if fit["bursts"] for row in fit["bursts"]["rows"]}
+    texts |= {fit["name"] for fit in found}
+    return {text: cell(text) for text in sorted(texts) if cell(text) != text}

@@ -1,0 +1,100 @@
+"""What components hold along an axis, as arrays, and the part of it that the page keeps."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from countveil.estimators.base import FactorizationEstimator
+from countveil.models.layout import Part
+from countveil.privacy._text import plain
+from countveil.report.sections import is_numbered
+
+COMPONENTS_OF_A_MEMBER = 5  # kept of every member, so that each can be searched for
+MOST_MEMBERS = 20_000  # of an axis, the largest: with 50,000 words the page would take tens of megabytes
+DIGITS = 4
+
+
+class Along(NamedTuple):
+    """All components along one axis: values (K, n, 3) are mean, lower and upper, or (K, n, 1) without intervals."""
+
+    axis: str
+    names: list[str]
+    numbered: bool  # members have no names
+    values: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(K, n) each member's share of each component."""
+        return self.values[:, :, 0]
+
+
+class Kind(NamedTuple):
+    """Components of one kind in the order of ``support``, and what they hold along each axis that lists them."""
+
+    part: Part
+    table: pd.DataFrame
+    along: list[Along]
+
+
+def kinds_of(fit: FactorizationEstimator) -> list[Kind]:
+    """Every kind of component of a fit."""
+    return [
+        Kind(part, fit.support(axis=part.axes[0]), [along(fit, axis) for axis in part.axes])
+        for part in fit.parts
+    ]
+
+
+def along(fit: FactorizationEstimator, axis: str) -> Along:
+    """All components of a fit along an axis, those that only some chains have included."""
+    names = fit.posterior["posterior"][axis].to_numpy()
+    table = fit.supported(axis, names.size)
+    components = {number: i for i, number in enumerate(table["component"].unique().tolist())}
+    places = {name: v for v, name in enumerate(names.tolist())}
+    columns = ["probability", *(["lower", "upper"] if "lower" in table else [])]
+    values = np.zeros((len(components), names.size, len(columns)))
+    rows = table["component"].map(components).to_numpy(), table["member"].map(places).to_numpy()
+    values[rows] = table[columns].to_numpy()
+    numbered = is_numbered(fit, axis)
+    labels = [f"{axis} {name}" if numbered else plain(str(name)) for name in names.tolist()]
+    return Along(axis, labels, numbered, values)
+
+
+def kept(mean: np.ndarray, prevalence: np.ndarray, n: int, also: np.ndarray | None = None) -> np.ndarray:
+    """(K, V) which shares the page keeps: the n largest of each component, and of each member its largest ones.
+
+    also (K, V) are kept besides. Of more than ``MOST_MEMBERS`` members only the largest are kept whole.
+    """
+    found = np.zeros(mean.shape, dtype=bool) if also is None else also.copy()
+    np.put_along_axis(found, np.argsort(-mean, axis=1, kind="stable")[:, :n], True, axis=1)
+    members = np.argsort(-(prevalence @ mean), kind="stable")[:MOST_MEMBERS]
+    best = np.argsort(-mean[:, members], axis=0, kind="stable")[:COMPONENTS_OF_A_MEMBER]
+    found[best, members] = True
+    return found
+
+
+def listed(each: Along, prevalence: np.ndarray, n: int, also: np.ndarray | None = None) -> dict[str, Any]:
+    """An axis as the page has it: labels, the largest first, each with its entries, and the top members.
+
+    An entry is (component, mean, lower, upper); members and components are said by their places.
+    """
+    keep = kept(each.mean, prevalence, n, also)
+    largest = np.argsort(-(prevalence @ each.mean), kind="stable")
+    members = largest[keep[:, largest].any(axis=0)]
+    place = np.full(len(each.names), -1)
+    place[members] = np.arange(members.size)
+    top = np.argsort(-each.mean, axis=1, kind="stable")[:, :n]
+    return {
+        "axis": each.axis,
+        "labels": [each.names[v] for v in members],
+        "left": len(each.names) - int(members.size),
+        "entries": [
+            [[int(k), *short(each.values[k, v])] for k in np.flatnonzero(keep[:, v])] for v in members
+        ],
+        "top": place[top].tolist(),
+    }
+
+
+def short(values: Any) -> list[float]:
+    """Numbers with the digits that the page keeps."""
+    return [float(f"{value:.{DIGITS}g}") for value in np.ravel(values).tolist()]

@@ -1,0 +1,203 @@
+"""The page in Chromium, wide and narrow, light and dark: every view, every control, and nothing beside them."""
+
+import csv
+import io
+import json
+
+import axe_core_python
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from countveil.report.browse import render
+from tests.page import browser as b
+from tests.report.browse.conftest import FORMULA, PEOPLE, data_of
+from tests.report.conftest import LONG, NASTY
+
+VIEWS = ["components", "members", "rows", "bursts", "compare", "about"]
+AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
+CUT = """[...document.querySelectorAll("body *")].filter((each) => each.checkVisibility()
+  && !each.closest(".skip, option") && each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .map((each) => each.outerHTML.slice(0, 80))"""
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, fit, column_fit):
+    """Pages that were written, and what they hold."""
+    folder = tmp_path_factory.mktemp("pages")
+    page = render(fit, column_fit, rows="labels", names=("first", "second"), members=6)
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    changed = page.replace("const SHOWN = 40", "const SHOWN = 41")
+    (folder / "changed.html").write_text(changed, encoding="utf-8")
+    return folder, data_of(page)
+
+
+def found(driver, selector):
+    return [each.get_property("textContent") for each in driver.find_elements("css selector", selector)]
+
+
+def opened(driver, page):
+    driver.get(page.as_uri())
+    with open(next(iter(axe_core_python.__path__)) + "/axe.min.js", encoding="utf-8") as code:
+        b.evaluated(driver, code.read() + "; 0")
+
+
+def view(driver, name):
+    b.press(driver, f"tab-{name}")
+
+
+def chosen(driver, name, value):
+    Select(b.at(driver, name)).select_by_value(str(value))
+
+
+def saved(driver, folder, name):
+    """The rows of a CSV file that is downloaded."""
+    path = folder / "down" / f"{name}.csv"
+    b.press(driver, "download")
+    b.until(driver, lambda: path.is_file() and path.stat().st_size)
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def check_components(driver, data, folder):
+    kind = data["fits"][0]["kinds"][0]
+    titles = [each["title"] for each in kind["components"]]
+    assert found(driver, "#components strong") == titles
+    assert found(driver, "#detail h2") == titles[:1]
+    (words,) = kind["lists"]
+    top = [words["labels"][v] for v in words["top"][0]]
+    assert found(driver, "#detail .name") == top
+    lengths = [
+        float(each.get_attribute("x")) for each in driver.find_elements("css selector", "#detail .dot")
+    ]
+    most = max(e[3] for own in data["fits"] for es in own["kinds"][0]["lists"][0]["entries"] for e in es)
+    values = [next(e[1] for e in words["entries"][v] if e[0] == 0) for v in words["top"][0]]
+    assert lengths == pytest.approx([max(100 * value / most - 0.6, 0) for value in values], abs=1e-6)
+    chosen(driver, "order", "size")
+    sizes = [each["share"][0] for each in kind["components"]]
+    assert found(driver, "#components strong") == [
+        titles[k] for k in sorted(range(3), key=lambda k: -sizes[k])
+    ]
+    chosen(driver, "order", "number")
+    assert found(driver, "#components strong") == sorted(titles)
+    driver.find_elements("css selector", ".component")[0].send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    assert found(driver, "#detail h2") == ["Topic 1"]
+    assert found(driver, "[aria-current=true] strong") == ["Topic 1"]
+    b.at(driver, "filter").send_keys("topic 2")
+    assert found(driver, "#components strong") == ["Topic 2"]
+    b.at(driver, "filter").send_keys("?")
+    assert "No topic has" in found(driver, "#components")[0]
+    head, *rows = saved(driver, folder, "topics")
+    assert head == ["topic", "support", "prevalence", "lower", "upper"]
+    assert [float(x) for x in rows[0][2:]] == kind["components"][0]["share"]
+
+
+def check_members(driver, data, folder):
+    view(driver, "members")
+    (words,) = data["fits"][0]["kinds"][0]["lists"]
+    assert found(driver, "#results h2") == words["labels"]
+    b.at(driver, "search").send_keys("ALERT(1)")
+    assert found(driver, "#results h2") == [NASTY]
+    v = words["labels"].index(NASTY)
+    best = max(words["entries"][v], key=lambda entry: entry[1])
+    title = data["fits"][0]["kinds"][0]["components"][best[0]]["title"]
+    assert found(driver, "#results .link")[0] == title
+    head, *rows = saved(driver, folder, "words")
+    assert head == ["word", "topic", "probability of the word in the topic", "lower", "upper"]
+    assert ["'" + FORMULA] in [row[:1] for row in rows]
+    assert NASTY in [row[0] for row in rows]
+    driver.find_elements("css selector", "#results .link")[0].click()
+    assert found(driver, "#detail h2") == [title]
+    driver.find_elements("css selector", "#detail .link")[0].click()
+    assert found(driver, "[aria-selected=true]") == ["Words"]
+    assert found(driver, "#results h2")[0] == b.at(driver, "search").get_property("value")
+    b.entered(driver, "search", "nowhere")
+    assert b.said(driver) == "Nothing found for “nowhere”."
+
+
+def check_rows(driver, data, folder):
+    view(driver, "components")
+    b.press(driver, "most-of-it")
+    rows, place = data["fits"][0]["rows"], int(b.at(driver, "rows-by").get_property("value"))
+    assert found(driver, "#results h2") == [rows["labels"][d] for d in rows["top"][place]]
+    chosen(driver, "rows-by", "")
+    assert found(driver, "#results h2") == PEOPLE
+    b.at(driver, "row-search").send_keys("script")
+    assert found(driver, "#results h2") == [PEOPLE[2]]
+    head, *lines = saved(driver, folder, "documents")
+    assert head == ["doc", "topic", "share", "lower", "upper"]
+    assert ["'" + PEOPLE[1]] in [row[:1] for row in lines]
+
+
+def check_two_fits(driver, data, folder):
+    view(driver, "compare")
+    ours, theirs = (each["kinds"][0]["components"] for each in data["fits"])
+    pairs = [f"{ours[i]['title']} and {theirs[j]['title']}" for i, j, _, _ in data["pairs"][0]]
+    assert found(driver, "#results h2") == pairs
+    driver.find_elements("css selector", ".beside-button")[0].click()
+    assert len(driver.find_elements("css selector", ".pair .second")) >= 6
+    assert driver.switch_to.active_element.get_attribute("class") == "pair"
+    assert len(saved(driver, folder, "comparison")) == 1 + len(pairs)
+    view(driver, "bursts")
+    chosen(driver, "fit", 1)
+    head, *rows = saved(driver, folder, "dispersions")
+    assert head == ["word", "p", "lower", "upper", "variance_over_mean"]
+    p = [float(row[1]) for row in rows]
+    assert p == sorted(p, reverse=True)
+    b.at(driver, "burst-search").send_keys("don")
+    assert [len(each) for each in found(driver, "#results .name")] == [len(LONG)]
+    chosen(driver, "fit", 0)
+
+
+def check_keyboard(driver):
+    view(driver, "components")
+    keys = b.at(driver, "tab-components")
+    keys.send_keys(Keys.ARROW_RIGHT)
+    assert driver.switch_to.active_element.get_attribute("id") == "tab-members"
+    driver.switch_to.active_element.send_keys(Keys.END)
+    assert found(driver, "[aria-selected=true]") == ["About this fit"]
+    assert "How it was made" in found(driver, "#view")[0]
+    driver.switch_to.active_element.send_keys("/")
+    assert driver.switch_to.active_element.get_attribute("id") == "search"
+
+
+def check_every_view(driver):
+    for name in VIEWS:
+        view(driver, name)
+        b.evaluated(driver, FRAMES)
+        assert json.loads(b.evaluated(driver, AXE)) == [], name
+        assert b.evaluated(driver, CUT) == [], name
+        assert b.evaluated(driver, "document.documentElement.scrollWidth <= innerWidth"), name
+
+
+def test_every_view_and_control_on_a_wide_light_screen(written, tmp_path):
+    folder, data = written
+    with b.browser(tmp_path, 1400) as driver:
+        opened(driver, folder / "page.html")
+        for check in (check_components, check_members, check_rows, check_two_fits):
+            check(driver, data, tmp_path)
+        check_keyboard(driver)
+        check_every_view(driver)
+        assert driver.get_log("browser") == []
+        assert [url for url in b.requests(driver) if not url.startswith(("file:", "blob:"))] == []
+        driver.get((folder / "changed.html").as_uri())
+        assert found(driver, "#tabs button") == []
+        assert "Content Security Policy" in driver.get_log("browser")[0]["message"]
+
+
+def test_the_same_on_a_dark_phone(written, tmp_path):
+    folder, _ = written
+    with b.browser(tmp_path, 390, dark=True) as driver:
+        opened(driver, folder / "page.html")
+        assert b.evaluated(driver, "getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+        first = driver.find_elements("css selector", ".component")[0]
+        assert first.location["y"] < 700
+        driver.find_elements("css selector", ".component")[1].click()
+        assert driver.switch_to.active_element.get_attribute("id") == "detail"
+        b.press(driver, "back")
+        assert "component" in driver.switch_to.active_element.get_attribute("class")
+        check_every_view(driver)
+        driver.find_elements("css selector", "#tab-compare")[0].click()
+        driver.find_elements("css selector", ".beside-button")[0].click()
+        assert b.evaluated(driver, CUT) == []
+        assert driver.get_log("browser") == []

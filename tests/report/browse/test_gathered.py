@@ -1,0 +1,69 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.privacy._text import cell
+from countveil.report.browse.gathered import gathered
+from tests.report.browse.conftest import FORMULA, PEOPLE
+
+
+def test_components_are_those_of_the_tables(fit):
+    (found,) = gathered([fit], ["mine"], 4, "hidden")["fits"]
+    table = fit.topics(4)
+    (kind,) = found["kinds"]
+    assert [each["number"] for each in kind["components"]] == table["topic"].unique().tolist()
+    (words,) = kind["lists"]
+    assert words["plural"] == "words"
+    for k, each in enumerate(kind["components"]):
+        rows = table[table["topic"] == each["number"]]
+        np.testing.assert_allclose(each["support"], rows["support"].iloc[0], rtol=1e-3)
+        np.testing.assert_allclose(each["share"][0], rows["prevalence"].iloc[0], rtol=1e-3)
+        entries = [next(e for e in words["entries"][v] if e[0] == k)[1:] for v in words["top"][k]]
+        np.testing.assert_allclose(entries, rows[["probability", "lower", "upper"]], rtol=1e-3)
+    assert found["verdict"] == fit.diagnostics().verdict
+    assert found["promise"][0] == "Simulated noise: nobody is protected."
+    assert ["seed", "1"] in found["facts"]
+
+
+def test_two_fits_keep_what_they_are_compared_by(fit, column_fit):
+    found = gathered([fit, column_fit], ["a", "b"], 1, "hidden")
+    first, second = (each["kinds"][0]["lists"][0] for each in found["fits"])
+    assert len(found["pairs"][0]) == 2
+    for i, j, _, _ in found["pairs"][0]:
+        for list_, k in ((first, i), (second, j)):
+            assert all(any(entry[0] == k for entry in entries) for entries in list_["entries"])
+
+
+def test_one_chain_has_no_support_and_an_optimiser_no_intervals(column_fit, people):
+    (found,) = gathered([column_fit], ["a"], 3, "hidden")["fits"]
+    assert {each["support"] for each in found["kinds"][0]["components"]} == {None}
+    assert [len(row) for row in found["bursts"]["rows"]] == [5] * 9
+    assert found["bursts"]["axis"] == "word"
+    model = cv.TopicModel(2, method="em", seed=1, max_iter=30, progress=False)
+    (found,) = gathered([model.fit(people)], ["a"], 3, "numbers")["fits"]
+    assert "not calibrated" in found["noIntervals"]
+    assert {len(each["share"]) for each in found["kinds"][0]["components"]} == {1}
+    assert {len(entry) for entries in found["rows"]["entries"] for entry in entries} == {2}
+
+
+def test_the_modes_of_a_tensor_and_the_actors_of_a_network(tensor_fit, block_fit):
+    (found,) = gathered([tensor_fit], ["a"], 3, "labels")["fits"]
+    assert [each["axis"] for each in found["kinds"][0]["lists"]] == ["who", "what", "year"]
+    assert found["rows"] is None
+    (found,) = gathered([block_fit], ["a"], 3, "labels")["fits"]
+    assert found["kinds"][0]["lists"][0]["plural"] == "actors"
+
+
+def test_texts_that_a_spreadsheet_would_compute_are_known(fit):
+    cells = gathered([fit], ["@fit"], 4, "labels")["cells"]
+    assert cells[FORMULA] == cell(FORMULA) == "'=1+1"
+    assert cells[PEOPLE[1]] == "'" + PEOPLE[1]
+    assert cells["@fit"] == "'@fit"
+    assert PEOPLE[0] not in cells
+
+
+def test_components_that_cannot_be_listed_are_refused():
+    with pytest.raises(ValueError, match="whose members can be listed, got one without"):
+        gathered([SimpleNamespace(parts=())], ["a"], 3, "hidden")
