@@ -197,6 +197,8 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
     if not names or not all(type(size) is int and size > 0 for size in sizes.values()):
         _refuse("must have factors over axes of one entry or more, got others")
     for name, letters in zip(names, axes, strict=True):
+        if f"optimisation/{name}_shape" in found.datasets:
+            continue  # a summary instead of draws, whose sizes are checked with the model
         values = found.datasets.get(f"posterior/{name}")
         if values is None:
             _refuse(f"must hold the factor {name}, got none")
@@ -204,10 +206,12 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
         if len(shape) < 2 or 0 in shape or wanted not in (sorted(shape[2:]), sorted(shape[1:-1])):
             _refuse(f"must hold draws of {name} over axes of sizes {wanted}, got an array of shape {shape}")
     states = [f"posterior/{name}{end}" for name in names for end in ("", "_rate", "_shape")]
-    states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate", "chains/weight"]
+    states += [f"optimisation/{name}_{part}" for name in names for part in ("mean", "shape", "rate", "size")]
+    states += [f"posterior/{name}_total" for name in names]
+    states += ["sample_stats/total_rate", "chains/weight"]
     states += [path for path in found.datasets if path.startswith("stream/")]
     for path in states:
-        hyper = path.startswith("posterior/") and path.endswith(("_rate", "_shape"))
+        hyper = path.startswith(("posterior/", "optimisation/")) and path.endswith(("_rate", "_shape"))
         _check_values(found, path, LEAST_RATE if hyper else 0.0)
     for path, values in found.datasets.items():
         if path.startswith("constant_data/") and values.dtype.kind == "f":
