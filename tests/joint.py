@@ -246,7 +246,7 @@ def fit_settings(draws: int = 1, **changes: Any) -> Settings:
     """Short settings for one fit; options of methods by name."""
     options: dict[str, Any] = {
         "max_iter": 200, "tolerance": 1e-5, "expectation": None, "center": "mode",
-        "passes": 1, "batch_rows": 64, "total_rows": None, "moves": 5,
+        "passes": 1, "batch_rows": 64, "total_rows": None, "moves": 5, "keep": "draws",
     }  # fmt: skip
     return Settings(Schedule(draws, 0, 1, 1), options | changes, seed=3, threads=1, progress=False)
 

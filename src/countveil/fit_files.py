@@ -171,9 +171,9 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         _refuse(f"must have a whole number of at least 0 as its seed, got {found['seed']!r}")
     if not (0.0 <= found["seconds"] < math.inf):
         _refuse(f"must have taken a finite number of seconds, got {found['seconds']}")
-    for name in ("interrupted", "simulated_noise"):
-        if found[name] not in (0, 1):
-            _refuse(f"must state its {name} as 0 or 1, got {found[name]}")
+    for name in ("interrupted", "simulated_noise", "rounded"):
+        if found.get(name, 0) not in (0, 1):
+            _refuse(f"must state its {name} as 0 or 1, got {found[name]!r:.40}")
     source = found.get("source", "")
     if not isinstance(source, str) or len(source) > _LONGEST_FACT or not source.isprintable():
         _refuse(f"must state its source as a line of at most {_LONGEST_FACT} characters, got {source!r:.40}")
@@ -197,17 +197,21 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
     if not names or not all(type(size) is int and size > 0 for size in sizes.values()):
         _refuse("must have factors over axes of one entry or more, got others")
     for name, letters in zip(names, axes, strict=True):
+        if f"optimisation/{name}_shape" in found.datasets:
+            continue  # a summary instead of draws, whose sizes are checked with the model
         values = found.datasets.get(f"posterior/{name}")
         if values is None:
             _refuse(f"must hold the factor {name}, got none")
         shape, wanted = values.shape, sorted(sizes[letter] for letter in letters)
-        if len(shape) < 2 or 0 in shape or sorted(shape[2:]) != wanted:
+        if len(shape) < 2 or 0 in shape or wanted not in (sorted(shape[2:]), sorted(shape[1:-1])):
             _refuse(f"must hold draws of {name} over axes of sizes {wanted}, got an array of shape {shape}")
     states = [f"posterior/{name}{end}" for name in names for end in ("", "_rate", "_shape")]
-    states += [f"optimisation/{name}_mean" for name in names] + ["sample_stats/total_rate", "chains/weight"]
+    states += [f"optimisation/{name}_{part}" for name in names for part in ("mean", "shape", "rate", "size")]
+    states += [f"posterior/{name}_total" for name in names]
+    states += ["sample_stats/total_rate", "chains/weight"]
     states += [path for path in found.datasets if path.startswith("stream/")]
     for path in states:
-        hyper = path.startswith("posterior/") and path.endswith(("_rate", "_shape"))
+        hyper = path.startswith(("posterior/", "optimisation/")) and path.endswith(("_rate", "_shape"))
         _check_values(found, path, LEAST_RATE if hyper else 0.0)
     for path, values in found.datasets.items():
         if path.startswith("constant_data/") and values.dtype.kind == "f":

@@ -323,6 +323,9 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         check_computing(self.method, self.engine)
         check_options(method, self)
         check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
+        if getattr(self, "keep", "draws") != "draws" and "keep" not in method.options:
+            names = " or ".join(repr(name) for name, other in METHODS.items() if "keep" in other.options)
+            raise ValueError(f"keep {self.keep!r} goes with method {names}, got method {self.method!r}")
         if method.batches and not self.rows_are_new_data:
             raise ValueError(
                 f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from countveil.inference import posterior as posteriors
+from countveil.inference.row_gammas import summarised
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, normalised
 
@@ -25,6 +26,9 @@ def component_counts(tree: xr.DataTree, model: Factorization, layout: Layout, ax
         if f in ones and own == [a for a in each if a in spec.output]:
             continue
         summed = tuple(1 + each.index(a) for a in own)
-        operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
+        if own and summarised(tree, factor.name):
+            operands.append(posteriors.flat_draws(tree, f"{factor.name}_total").astype(np.float64))
+        else:
+            operands.append(posteriors.flat_draws(tree, factor.name).sum(axis=summed, dtype=np.float64))
         terms.append("..." + "".join(a for a in each if a not in own))
     return np.asarray(np.einsum(f"{','.join(terms)}->...{axes}", *operands, optimize="greedy"))

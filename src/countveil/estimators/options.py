@@ -85,4 +85,8 @@ class StreamOptions(RowOptions, total=False):
     total_rows: Annotated[int | None, Option(None, Whole(1, or_none=True),
         "how many rows those that ``partial_fit`` has seen stand for; None takes as many as it has seen "
         '("svi").')]
+    keep: Annotated[str, Option("draws", OneOf(("draws", "summary")),
+        'what is kept of theta: "draws", or a "summary", the gammas of its approximation, from which its draws are '
+        'made again when they are asked for ("svi"). For millions of rows: each draw would take rows * topics * 4 '
+        "bytes.")]
 # fmt: on

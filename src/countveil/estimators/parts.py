@@ -21,6 +21,7 @@ from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import Matched, alike, matched, numbered
 from countveil.inference.mixture import unweighted
+from countveil.inference.row_gammas import check_draws
 from countveil.models.factorization import Factor
 from countveil.models.layout import (
     Layout,
@@ -282,6 +283,7 @@ class HasParts(Readable):
     def _in_counts(self, each: Listed) -> xr.DataArray:
         """Every draw's components along an axis, proportional to their expected counts."""
         tree, model, layout = self._fitted()
+        check_draws(tree, each.factor.name)
         draws = tree["posterior"].dataset[each.factor.name]
         if not self._varies(each):
             return draws

@@ -108,9 +108,12 @@ class Readable:
 
     def even_draws(self, most: int) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], Parameters]]:
         """``matrix_draws`` beside ``parameter_draws``, at most this many of them, evenly spread."""
-        kept = set(posteriors.evenly(posteriors.n_draws(self.posterior), most).tolist())
-        draws = zip(self.matrix_draws(), self.parameter_draws(), strict=False)
-        return (draw for s, draw in enumerate(draws) if s in kept)
+        tree, model, layout = self._fitted()
+        kept = posteriors.evenly(posteriors.n_draws(tree), most).tolist()
+        factors = (model.matrices(each) for each in posteriors.factor_draws(tree, model, layout, kept))
+        wanted = set(kept)
+        parameters = (own for s, own in enumerate(self.parameter_draws()) if s in wanted)
+        return zip(factors, parameters, strict=False)
 
     @property
     def matrix_shape(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from countveil.estimators.predicting import Predicts
 from countveil.estimators.support import HasSupport
 from countveil.estimators.totals import doubt_of
 from countveil.files import make_room, replacing
+from countveil.inference import compact
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
     Diagnostics,
@@ -162,8 +163,12 @@ class Results(ChoosesSize, HasSupport, Predicts):
         factors = (model.matrices(each) for each in posteriors.factor_draws(tree, model, layout))
         return zip(factors, posteriors.parameter_draws(tree, model), strict=False)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, exact: bool = False) -> None:
         """Write the fit to one netCDF file that ArviZ and xarray read; atomically, and never a true count.
+
+        If draws of factors take more than 8 MB and chains have 100 draws or more, they are rounded in the file, each
+        by at most 1/32 of the standard deviation of its entry, and packed to about a quarter. ``exact`` keeps them bit
+        for bit, unpacked.
 
         Raises:
             OSError: the file cannot be written, as on a full disk; what was there before stays.
@@ -171,7 +176,7 @@ class Results(ChoosesSize, HasSupport, Predicts):
         needed = self.posterior.nbytes + FILE_OVERHEAD
         with replacing(path) as temporary:
             make_room(temporary, needed, path)
-            self.posterior.to_netcdf(temporary, engine="h5netcdf")
+            compact.write(self.posterior, temporary, exact)
             fit_files.seal(temporary)
 
     def _check_file(self, tree: xr.DataTree) -> None:
@@ -206,7 +211,7 @@ class Results(ChoosesSize, HasSupport, Predicts):
             ):
                 tree = opened.load()
         with fit_files.faults(path):
-            return cls._from_tree(tree)
+            return cls._from_tree(compact.unpacked(tree))
 
     @classmethod
     def _from_tree(cls, tree: xr.DataTree) -> Self:

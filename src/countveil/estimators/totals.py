@@ -1,5 +1,7 @@
 """The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
 
+from typing import Any
+
 import numpy as np
 
 from countveil.data.observations import Observations
@@ -8,6 +10,8 @@ from countveil.estimators.reading import Readable
 from countveil.inference.diagnostics import Totals
 from countveil.inference.facts import facts_of
 from countveil.inference.methods import METHODS
+from countveil.inference.posterior import evenly, n_draws
+from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, NegativeBinomial
 from countveil.likelihoods.protocol import in_counts
@@ -23,11 +27,15 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
     The reports' total is the sum of u(r), which is unbiased for signed and for truncated reports: E[u(r) | y] = y for
     every count y, and u(r) is the mean of the signed report given max(r, 0) (mathematics, equations 12.3 and 12.5).
     """
-    values, (row, column) = [], masked_cells(data)
-    for (theta, phi), parameters in fit.even_draws(DRAWS):
-        theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
-        masked = np.einsum("ek,ek->", theta[row], phi[column])
-        values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
+    (row, column), tree = masked_cells(data), fit.posterior
+    values: Any = []
+    if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
+        for (theta, phi), parameters in fit.even_draws(DRAWS):
+            theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
+            masked = np.einsum("ek,ek->", theta[row], phi[column])
+            values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
+    else:  # all rows of a draw take long to make, and their sum is kept
+        values = tree["sample_stats"]["total_rate"].to_numpy()[0][evenly(n_draws(tree), DRAWS)]
     lower, upper = (None, None) if fit.why_no_intervals else map(float, np.quantile(values, INTERVAL))
     reported, error = np.nan, np.nan  # where the reports alone do not say it
     if data.noise.unbiased:

@@ -12,6 +12,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.draws import Draws, Schedule
+from countveil.inference.row_gammas import RowGammas
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
 from countveil.models.factorization import Factorization
@@ -91,6 +92,7 @@ class Fitted(NamedTuple):
     converged: bool | None = None
     means: tuple[np.ndarray, ...] | None = None  # of each factor
     state: Any = None  # where a method that learns from batches continues
+    rows: RowGammas | None = None  # of the row factor, whose sum alone the draws have then
 
 
 class Method(NamedTuple):

@@ -102,15 +102,17 @@ def check_factors(model: Factorization) -> None:
         )
 
 
-def check_room(plan: Schedule, model: Factorization) -> None:
+def check_room(plan: Schedule, model: Factorization, advice: str = "") -> None:
     """Refuse draws that do not fit in memory, before a fit begins: many systems find out when it is half done.
+
+    ``advice`` is what else there is to do, after "or".
 
     Raises:
         MemoryError: names the options that decide it, and the sizes.
     """
     available = available_memory()
     if available is not None and bytes_of(plan, model) > available:
-        raise MemoryError(too_large(plan, model, available))
+        raise MemoryError(too_large(plan, model, available) + advice)
 
 
 def too_large(plan: Schedule, model: Factorization, available: int | None) -> str:

@@ -10,6 +10,7 @@ from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import noise_of
+from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import (
@@ -105,6 +106,9 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     draws, sizes = tree["posterior"], model.rows.sizes | model.columns.sizes
     lead = {name: draws.sizes[name] for name in ("chain", "draw")}
     for factor in model.factors:
+        if summarised(tree, factor.name):
+            check_stored(tree, model, layout)
+            continue
         letters = layout.axes[factor.name]
         dims = layout.dims_of_factor(factor.name, letters, factor is model.shared_factor)
         wanted = lead | {dim: sizes[letter] for dim, letter in zip(dims, letters, strict=True)}
@@ -151,6 +155,10 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     }
     if METHODS[tree.attrs["method"]].samples:
         wanted[mixture.GROUP] = {"weight", "chain"}
+    if any(summarised(tree, name) for name in names):
+        row = names[model.row_factor or 0]
+        wanted["posterior"] |= {f"{row}_total"}
+        wanted["optimisation"] |= {f"{row}_{part}" for part in KEPT}
     if METHODS[tree.attrs["method"]].batches:
         wanted[GROUP] = {"prior_scale", *(f"{name}_{part}" for name in names for part in PARTS)}
     for path, group in tree.subtree_with_keys:
@@ -250,6 +258,8 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
     """Refuse means of other shapes than the factors', and a verdict that is not there."""
     found = tree["optimisation"]
     for factor in model.factors:
+        if summarised(tree, factor.name):
+            continue
         values = found[f"{factor.name}_mean"]
         if values.shape != factor.shape or values.dtype.kind != "f":
             raise ValueError(

@@ -13,11 +13,9 @@ from countveil.engines.blocks import Engine
 from countveil.inference import run, scoring
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import Draws, Point, check_room
+from countveil.inference.row_gammas import Q_CHAIN, SMALLEST_DRAW, total_of_rows
 from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
-
-Q_CHAIN = 2**30  # the number of the chain whose stream draws from Q, far from those of samplers
-SMALLEST_DRAW = 1e-37  # about the smallest that float32 holds at full precision
 
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
@@ -62,18 +60,27 @@ def climb(
     )  # fmt: skip
 
 
-def draws_from_gammas(q: Any, model: Factorization, settings: Settings, engine: Engine) -> Draws:
-    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain; they are not scored."""
+def draws_from_gammas(
+    q: Any, model: Factorization, settings: Settings, engine: Engine, summed: int | None = None
+) -> Draws:
+    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain; they are not scored.
+
+    Of the row factor numbered ``summed`` the sum of all rows is kept, as draws of a model with one row have it.
+    """
     streams = Streams.of_chain(settings.seed, Q_CHAIN)
     plan = settings.plan._replace(chains=1)
-    draws = Draws.empty(plan, model)
+    kept = model if summed is None else model.with_rows(1)
+    draws = Draws.empty(plan, kept)
     chain, hypers = draws.of_chain(0), tuple(hyper[0] / hyper[1] for hyper in q.hypers)
     parameters = getattr(q, "parameters", ())  # of likelihoods that have any
 
     def draw(s: int) -> None:
         rng = streams.generator(s, START)
-        factors = tuple(draw_factor(q, model, f, rng) for f in range(len(model.factors)))
-        total = scoring.total_rate(model, factors, parameters)
+        factors = tuple(
+            total_of_rows(q.shapes[f], q.rates[f], rng) if f == summed else draw_factor(q, model, f, rng)
+            for f in range(len(model.factors))
+        )
+        total = scoring.total_rate(kept, factors, parameters)
         chain.keep(s, Point(factors, hypers, parameters), np.nan, total)
 
     list(engine.map(draw, range(plan.draws)))

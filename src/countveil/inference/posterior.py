@@ -9,6 +9,7 @@ import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.inference import row_gammas
 from countveil.inference.algorithm import Fitted
 from countveil.inference.diagnostics import LOG_LIKELIHOOD
 from countveil.inference.draws import Draws
@@ -51,9 +52,15 @@ def data_tree(
             coordinates[layout.aliases[layout.dims[axis]]] = coordinates[layout.dims[axis]]
     for axis in spec.latent:
         coordinates[layout.dims[axis]] = np.arange(sizes[axis])
-    factors, rates, reported = identify(draws, model, matched=found.means is not None)
+    scales = None if found.rows is None else row_gammas.scales_of(draws, model)
+    drawn = model if found.rows is None else model.with_rows(1)
+    factors, rates, reported = identify(draws, drawn, matched=found.means is not None)
     variables: dict[str, Any] = {}
-    for factor in model.factors:
+    for f, factor in enumerate(model.factors):
+        if scales is not None and f == model.row_factor:
+            totals = factors[factor.name][:, :, 0]
+            variables[f"{factor.name}_total"] = ((*lead, *layout.dims_of(factor.axes[1])), totals)
+            continue
         wanted = layout.axes[factor.name]
         order = [2 + factor.axes.index(a) for a in wanted]
         dims = layout.dims_of_factor(factor.name, wanted, factor is model.shared_factor)
@@ -80,7 +87,7 @@ def data_tree(
         }
     )
     if found.means is not None:
-        tree["optimisation"] = optimisation(found, model, layout)
+        tree["optimisation"] = optimisation(found, model, layout, scales)
     tree.attrs.update(
         {
             **facts,
@@ -169,12 +176,17 @@ def constants(
     )
 
 
-def optimisation(found: Fitted, model: Factorization, layout: Layout) -> xr.Dataset:
-    """What an optimiser found, with factors as it left them: not identified."""
+def optimisation(
+    found: Fitted, model: Factorization, layout: Layout, scales: tuple[np.ndarray, np.ndarray] | None = None
+) -> xr.Dataset:
+    """What an optimiser found, with factors as it left them: not identified. ``scales`` as ``row_gammas`` has them."""
     assert found.means is not None
     variables: dict[str, Any] = {"objective": ("iteration", found.objective)}
     for factor, mean in zip(model.factors, found.means, strict=True):
         dims = [layout.dims[a] if a in model.spec.output else f"component_{a}" for a in factor.axes]
+        if scales is not None and found.rows is not None and factor is model.factors[model.row_factor or 0]:
+            variables |= row_gammas.stored(factor.name, found.rows, scales, dims)
+            continue
         variables[f"{factor.name}_mean"] = (dims, mean)
     return xr.Dataset(variables, attrs={"converged": int(bool(found.converged))})
 
@@ -185,22 +197,39 @@ def labels_or_numbers(labels: Sequence[str] | None, size: int) -> np.ndarray:
 
 
 def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
-    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``mixture``)."""
+    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``mixture``).
+
+    Raises:
+        ValueError: a factor of which a summary was kept.
+    """
+    row_gammas.check_draws(tree, name)
     return pooled(tree, tree["posterior"][name].to_numpy())
 
 
-def factor_draws(tree: xr.DataTree, model: Factorization, layout: Layout) -> Iterator[list[np.ndarray]]:
-    """Every draw's factors in the model's own order of axes, chain after chain; of each as many as its weight says."""
+def factor_draws(
+    tree: xr.DataTree, model: Factorization, layout: Layout, chosen: Sequence[int] | None = None
+) -> Iterator[list[np.ndarray]]:
+    """Every draw's factors in the model's own order of axes, chain after chain; of each as many as its weight says.
+
+    ``chosen`` are the numbers of those that are wanted. Draws of a factor of which a summary was kept are made again.
+    """
     draws = tree["posterior"]
-    arrays = []
+    arrays: list[np.ndarray | None] = []
     for factor in model.factors:
+        if row_gammas.summarised(tree, factor.name):
+            arrays.append(None)
+            continue
         wanted = layout.axes[factor.name]
         values = draws[factor.name].to_numpy()
         arrays.append(values.transpose(0, 1, *(2 + wanted.index(a) for a in factor.axes)))
-    numbers, n_draws = members_of(tree), arrays[0].shape[1]
-    for number in range(n_draws * arrays[0].shape[0]) if numbers is None else numbers:
-        c, s = divmod(int(number), n_draws)
-        yield [values[c, s].astype(np.float64) for values in arrays]
+    numbers, size = members_of(tree), draws.sizes["draw"]
+    every = np.arange(n_draws(tree)) if numbers is None else numbers
+    for number in every if chosen is None else every[np.asarray(chosen, dtype=np.int64)]:
+        c, s = divmod(int(number), size)
+        yield [
+            (row_gammas.draw_of(tree, factor.name, s) if values is None else values[c, s]).astype(np.float64)
+            for factor, values in zip(model.factors, arrays, strict=True)
+        ]
 
 
 def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.DataArray:
@@ -208,7 +237,13 @@ def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.Dat
     total, n = np.zeros((model.rows.shape[0], model.columns.shape[0])), 0
     if "optimisation" in tree.children:
         found = tree["optimisation"]
-        theta, phi = model.matrices([found[f"{factor.name}_mean"].to_numpy() for factor in model.factors])
+        means = [
+            row_gammas.mean_of(tree, factor.name)
+            if row_gammas.summarised(tree, factor.name)
+            else found[f"{factor.name}_mean"].to_numpy()
+            for factor in model.factors
+        ]
+        theta, phi = model.matrices(means)
         parameters = next(iter(parameter_draws(tree, model)))  # the same in all draws
         theta, phi = in_counts(model.likelihood, theta, phi, parameters)
         total, n = theta @ phi.T, 1

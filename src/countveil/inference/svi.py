@@ -33,6 +33,7 @@ from countveil.inference.draws import check_room
 from countveil.inference.factors import offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
+from countveil.inference.row_gammas import RowGammas, check_summarised
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.starts.alternating import project as least_squares_given
 from countveil.inference.streams import START, Streams
@@ -46,6 +47,7 @@ FORGETTING = 0.7  # larger ones forget the early batches more slowly, and learn 
 LOCAL_ITERATIONS = 5  # of a row's Q(theta): more take longer, and fit noise
 LOCAL_TOLERANCE = 1e-2  # relative change of a row's means at which its iterations end
 LOCAL_ROWS_PER_BLOCK = 32
+FINISHED_AT_ONCE = 1 << 15  # rows, at the end: the arrays of a pass take a dozen times what is kept of it
 LOCAL_FLOOR = 0.01  # of a row's start, relative to even weights
 START_ROWS = 10_000  # that the global start uses: more find better topics, and take longer
 EXPECTATIONS = ("trimmed", *OF_CAVI)
@@ -242,12 +244,16 @@ def grow(
     return state._replace(shapes=tuple(shapes), rates=tuple(rates), hypers=tuple(hypers))
 
 
-def whole(state: State, model: Factorization, fits: Iterable[Pass]) -> cavi.State:
-    """Q of all factors: the global part of the state, and the rows fitted by consecutive passes."""
-    fitted = [(found.theta_shape, found.theta_rate) for found in fits]
+def whole(
+    state: State, model: Factorization, fits: Iterable[Pass], kind: type[np.floating[Any]] = np.float64
+) -> cavi.State:
+    """Q of all factors: the global part of the state, and the rows fitted by consecutive passes, of this type."""
+    shape, rate, first = np.empty(model.rows.shape, kind), np.empty(model.rows.shape, kind), 0
+    for found in fits:
+        rows = slice(first, first + len(found.theta_shape))
+        shape[rows], rate[rows], first = found.theta_shape, found.theta_rate, rows.stop
     shapes, rates, row = list(state.shapes), list(state.rates), own_rows(model)
-    shapes[row] = model.as_row_factor(np.concatenate([shape for shape, _ in fitted]))
-    rates[row] = model.as_row_factor(np.concatenate([rate for _, rate in fitted]))
+    shapes[row], rates[row] = model.as_row_factor(shape), model.as_row_factor(rate)
     return cavi.State(tuple(shapes), tuple(rates), state.hypers, state.updates)
 
 
@@ -271,26 +277,36 @@ def learn_rows(
     started: float,
 ) -> Fitted:
     """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
-    check_room(settings.plan._replace(chains=1), model)
+    summed = check_summarised(model) if METHOD.option(settings, "keep") == "summary" else None
+    advice = " or keep='summary'" if settings.options.get("keep") == "draws" else ""
+    check_room(settings.plan._replace(chains=1), model if summed is None else model.with_rows(1), advice)
     expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
     bounds: list[float] = []
     interrupted = False
-    with progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
-        task = bar.add_task("starting", total=len(turns) * n_rows, score="")
+    with progress_bar(settings.progress, "rows") as bar, settings.opened_engine() as engine:
+        task = bar.add_task("starting", total=(len(turns) + 1) * n_rows, score="")
         try:
             for turn, rng in enumerate(turns):
+                bar.update(task, description=f"pass {turn + 1} of {len(turns)} over {n_rows:,} rows")
                 for batch in batches(data, settings.options["batch_rows"], rng):
                     state, found = step(state, batch, model, total_rows, engine, expectation)
                     bounds.append(found.data_bound * total_rows / batch.shape[0])
-                    bar.update(task, advance=batch.shape[0], description=f"pass {turn + 1}")
+                    bar.update(task, advance=batch.shape[0])
         except KeyboardInterrupt:
             interrupted = True
-        bar.update(task, description="finishing")
-        fits = (fit_rows(state, part, model, engine, expectation) for _, part in data.parts())
-        q = whole(state, model, fits)
-        draws = optimising.draws_from_gammas(q, model, settings, engine)
+        bar.update(task, description=f"all {n_rows:,} rows", completed=len(turns) * n_rows)
+
+        def fits() -> Iterator[Pass]:
+            for part in runs_of_rows(data):
+                yield fit_rows(state, part, model, engine, expectation)
+                bar.update(task, advance=part.shape[0])
+
+        q = whole(state, model, fits(), np.float64 if summed is None else np.float32)
+        bar.update(task, description=f"draws of {n_rows:,} rows")
+        draws = optimising.draws_from_gammas(q, model, settings, engine, summed)
     seconds = time.perf_counter() - started
-    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state)
+    rows = None if summed is None else RowGammas(q.shapes[summed], q.rates[summed])
+    return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state, rows)
 
 
 def go_on(
@@ -313,6 +329,16 @@ def go_on(
     return learn_rows(data, model, settings, state, turns, total_rows, started)
 
 
+def runs_of_rows(data: Data) -> Iterator[Observations]:
+    """All rows once and in order, some at a time."""
+    for _, part in data.parts():
+        if part.shape[0] <= FINISHED_AT_ONCE:
+            yield part
+            continue
+        for first in range(0, part.shape[0], FINISHED_AT_ONCE):
+            yield part.take(np.arange(first, min(first + FINISHED_AT_ONCE, part.shape[0])))
+
+
 def batches(data: Data, size: int, rng: np.random.Generator) -> Iterator[Observations]:
     """All rows once, in random batches of about ``size``; part by part, the parts in random order."""
     for _, part in data.parts(rng.permutation(data.n_parts)):
@@ -326,7 +352,13 @@ METHOD = Method(
     "learns an approximation from batches of rows, for very large data (topics and tensors).",
     fit,
     sys.modules[__name__],
-    options={"expectation": EXPECTATIONS, "passes": None, "batch_rows": None, "total_rows": None},
+    options={
+        "expectation": EXPECTATIONS,
+        "passes": None,
+        "batch_rows": None,
+        "total_rows": None,
+        "keep": ("draws", "summary"),
+    },
     go_on=go_on,
     starved=(
         "It has starved its components, as svi does where counts are sparse and noise is strong. "
