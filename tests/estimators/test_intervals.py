@@ -26,6 +26,7 @@ MODELS = {
     "bursty": lambda **more: cv.TopicModel(2, likelihood="negative-binomial", dispersion="column", **more),
 }
 NETWORK = {"blocks"}
+ASKED = {"topic": 0, "document": 0, "word": 0}  # of methods that must be told which
 CASES = [
     (model, method, kind)
     for model, build in MODELS.items()
@@ -80,7 +81,7 @@ def tables_of(fit, **more):
             continue
         asked = inspect.signature(method).parameters
         axis = next((each for each in ("axis", "mode") if each in asked), None)
-        given = {key: value for key, value in more.items() if key in asked}
+        given = {key: value for key, value in (ASKED | more).items() if key in asked}
         for value in fit.axes if axis == "mode" else fit.member_axes:
             found[name, value] = method(fit, **({axis: value} if axis else {}), **given)
     return found

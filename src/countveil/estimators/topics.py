@@ -8,6 +8,7 @@ import xarray as xr
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.choosing import WholeOrAuto
+from countveil.estimators.documents import HasDocuments
 from countveil.estimators.options import StreamOptions
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
@@ -24,7 +25,7 @@ TOPICS = Part(
 )
 
 
-class TopicModel(RowProjection, RowStream, FactorizationEstimator):
+class TopicModel(HasDocuments, RowProjection, RowStream, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,

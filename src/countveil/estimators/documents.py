@@ -1,0 +1,248 @@
+"""Documents and words of a fit of topics: what each document is about, which are alike, and where a word is."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from countveil.estimators.checks import check_integer, check_interval
+from countveil.estimators.component_tables import Chain, by_support, mixture, tails
+from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.support import HasSupport
+from countveil.inference.matching import Matched
+
+DOCUMENTS_AT_ONCE = 256
+TINY = 1e-300
+
+
+class Drawn(NamedTuple):
+    """The draws of all chains along an axis, and the numbered topics in the order of ``topics``."""
+
+    chains: list[Chain]
+    topics: list[tuple[int, Matched]]
+
+
+class HasDocuments(HasSupport):
+    """Adds tables of documents, of single words and of pairs of topics to a fit of documents by words.
+
+    The share of topic k in document d is n_dk / sum_j n_dj, where n_dk is the expected number of the document's words
+    from the topic. Topics have the numbers, the support and the order that they have in ``topics``, and each is read
+    from the draws of the chains that have it: the shares of a document add up to one where all chains have all topics.
+    """
+
+    def topic_shares(
+        self, documents: Sequence[Any] | None = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """What every document is made of: its share of each topic, with equal-tailed intervals.
+
+        Columns: document (its label, or its number), topic, support, share, lower, upper; one row for each pair.
+        ``pivot(index="document", columns="topic", values="share")`` makes a table of documents by topics.
+        Where intervals are not calibrated: as in ``members``.
+
+        Args:
+            documents: labels or numbers of some documents; all by default.
+            interval: probability of the intervals.
+            uncalibrated: as in ``members``.
+
+        Raises:
+            ValueError: an unknown document, interval out of range, or a fit without draws of its documents.
+        """
+        check_interval(interval)
+        places = None if documents is None else [self._place_of("document", each) for each in documents]
+        drawn = self._drawn_along("doc")
+        rows = np.arange(len(self.axes["doc"])) if places is None else np.array(places, dtype=np.int64)
+        values = np.empty((rows.size, len(drawn.topics), 3))
+        for first in range(0, rows.size, DOCUMENTS_AT_ONCE):
+            some = slice(first, first + DOCUMENTS_AT_ONCE)
+            by_chain = [made_of(chain, rows[some]) for chain in drawn.chains]
+            for i, (_, found) in enumerate(drawn.topics):
+                values[some, i] = summary(draws_of(by_chain, found), interval)
+        table = pd.DataFrame(
+            {
+                "document": np.repeat(self.axes["doc"][rows], len(drawn.topics)),
+                "topic": np.tile([number for number, _ in drawn.topics], rows.size),
+                "support": np.tile(self._supports(drawn), rows.size),
+            }
+        )
+        table[["share", "lower", "upper"]] = values.reshape(-1, 3)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def top_documents(
+        self, topic: int, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """The n documents with the largest mean share of a topic, with equal-tailed intervals.
+
+        Columns: topic, support, rank, document, share, lower, upper; intervals as in ``topic_shares``.
+
+        Raises:
+            ValueError: an unknown topic; n or interval out of range; a fit without draws of its documents.
+        """
+        check_integer("n", n, 1)
+        check_interval(interval)
+        drawn = self._drawn_along("doc")
+        numbers = [number for number, _ in drawn.topics]
+        if topic not in numbers:
+            raise ValueError(f"topic must be one of {sorted(numbers)}, got {topic!r}")
+        found = drawn.topics[numbers.index(topic)][1]
+        every = range(0, len(self.axes["doc"]), DOCUMENTS_AT_ONCE)
+        draws = np.concatenate(
+            [
+                draws_of([made_of(chain, slice(i, i + DOCUMENTS_AT_ONCE)) for chain in drawn.chains], found)
+                for i in every
+            ],
+            axis=1,
+        )
+        best = np.argsort(-draws.mean(axis=0, dtype=np.float64), kind="stable")[:n]
+        table = self._ranked("share", best, summary(draws[:, best], interval))
+        table.insert(0, "topic", topic)
+        table.insert(1, "support", self._supports(drawn)[numbers.index(topic)])
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def similar_documents(
+        self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """The n documents whose topics are most like those of one document, with equal-tailed intervals.
+
+        Two documents overlap by sum_k min(s_dk, s_ek), with s the shares of ``topic_shares``, in every draw: from 0 (no
+        topic in common) to 1. Nothing has to be matched across chains for this.
+
+        Columns: rank, document, overlap, lower, upper; intervals as in ``topic_shares``.
+
+        Raises:
+            ValueError: an unknown document; n or interval out of range; a fit without draws of its documents.
+        """
+        check_integer("n", n, 1)
+        check_interval(interval)
+        place, chains = self._place_of("document", document), self._drawn_along("doc").chains
+        own = [made_of(chain, slice(place, place + 1)) for chain in chains]
+        size = len(self.axes["doc"])
+        draws = np.concatenate(
+            [
+                np.concatenate(
+                    [
+                        np.minimum(made_of(chain, slice(i, i + DOCUMENTS_AT_ONCE)), each).sum(axis=1)
+                        for chain, each in zip(chains, own, strict=True)
+                    ]
+                )
+                for i in range(0, size, DOCUMENTS_AT_ONCE)
+            ],
+            axis=1,
+        )
+        order = np.argsort(-draws.mean(axis=0, dtype=np.float64), kind="stable")
+        best = order[order != place][:n]
+        table = self._ranked("overlap", best, summary(draws[:, best], interval))
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def find_word(self, word: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Where a word is: its probability in every topic, with equal-tailed intervals, the largest first.
+
+        Columns: topic, support, prevalence, rank (of the word in the topic), word, share (how much of the word's
+        expected occurrences are the topic's), probability, lower, upper (of the probability). Where intervals are not
+        calibrated: as in ``members``.
+
+        Raises:
+            ValueError: an unknown word, with words that look like it; interval out of range.
+        """
+        check_interval(interval)
+        v, drawn = self._place_of("word", word), self._drawn_along("word")
+        of_word = [made_of(chain, slice(v, v + 1))[:, :, 0] for chain in drawn.chains]
+        rows = []
+        for (number, found), support in zip(drawn.topics, self._supports(drawn), strict=True):
+            draws = draws_of([chain.shares for chain in drawn.chains], found)
+            mean = draws.mean(axis=0, dtype=np.float64)
+            size = draws_of([chain.sizes for chain in drawn.chains], found).mean()
+            share = draws_of(of_word, found).mean()
+            ends = summary(draws[:, v : v + 1], interval)[0]
+            rows.append((number, support, size, 1 + int((mean > mean[v]).sum()), word, share, *ends))
+        columns = ["topic", "support", "prevalence", "rank", "word", "share", "probability", "lower", "upper"]
+        table = pd.DataFrame(rows, columns=columns)
+        table = table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def topic_correlations(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """The correlation of the shares of each two topics over the documents, with equal-tailed intervals.
+
+        It is computed in every draw of the chains that have both topics; pairs that no chain has are left out. The
+        shares of a document sum to one, so that K topics of equal sizes that have nothing to do with each other have
+        the correlation -1 / (K - 1), rather than zero. Every document counts alike, however long it is.
+
+        Columns: topic, other, support (of the pair), correlation, lower, upper. Where intervals are not calibrated: as
+        in ``members``.
+
+        Raises:
+            ValueError: interval out of range; a fit without draws of its documents.
+        """
+        check_interval(interval)
+        drawn = self._drawn_along("doc")
+        by_chain = [correlations(made_of(chain, slice(None))) for chain in drawn.chains]
+        places = [
+            dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for _, one in drawn.topics
+        ]
+        numbers, rows = [number for number, _ in drawn.topics], []
+        for i, j in combinations(range(len(numbers)), 2):
+            both = [c for c in places[i] if c in places[j] and len(drawn.chains[c].sizes)]
+            if not both:
+                continue
+            draws = np.concatenate([by_chain[c][:, places[i][c], places[j][c]] for c in both])
+            support = sum(self.weights_[c] for c in both) if len(drawn.chains) > 1 else np.nan
+            rows.append((numbers[i], numbers[j], support, *summary(draws[:, None], interval)[0]))
+        columns = ["topic", "other", "support", "correlation", "lower", "upper"]
+        return as_calibrated(pd.DataFrame(rows, columns=columns), self.why_no_intervals, uncalibrated)
+
+    def _drawn_along(self, axis: str) -> Drawn:
+        """The mixture of all chains along an axis."""
+        chains = mixture(self._chains_along(axis))
+        return Drawn(chains, by_support(chains, self._matches(self._listed_along(axis).group)))
+
+    def _supports(self, drawn: Drawn) -> list[float]:
+        """The support of every topic; NaN in a fit of one chain, which cannot say."""
+        return [found.support if len(drawn.chains) > 1 else np.nan for _, found in drawn.topics]
+
+    def _ranked(self, name: str, places: np.ndarray, values: np.ndarray) -> pd.DataFrame:
+        """Documents in this order, with a mean of this name and its interval."""
+        table = pd.DataFrame({"rank": 1 + np.arange(places.size), "document": self.axes["doc"][places]})
+        table[[name, "lower", "upper"]] = values
+        return table
+
+    def _place_of(self, kind: str, asked: Any) -> int:
+        """The number of a document or word, given by its label or its number; raises ValueError."""
+        names = self.axes[{"document": "doc", "word": "word"}[kind]].tolist()
+        if asked in names:
+            return names.index(asked)
+        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 0 <= asked < len(names):
+            return int(asked)
+        if isinstance(asked, str) and isinstance(names[0], str):
+            near = difflib.get_close_matches(asked, names, 3)
+            hint = f"; near it: {', '.join(near)}" if near else ""
+            raise ValueError(f"{kind} must be a label of the fit or its number, got {asked!r}{hint}")
+        raise ValueError(f"{kind} must be a number from 0 to {len(names) - 1} or a label, got {asked!r}")
+
+
+def made_of(chain: Chain, some: Any) -> np.ndarray:
+    """(S, K, n) how much of the expected counts of some entries of an axis is each component's."""
+    counts = chain.shares[:, :, some] * chain.sizes[:, :, None]
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY))
+
+
+def draws_of(by_chain: Sequence[np.ndarray], found: Matched) -> np.ndarray:
+    """(draws, ...) values (S, K, ...) of one component, in the chains that have it."""
+    return np.concatenate([by_chain[c][:, k] for c, k in zip(found.chains, found.components, strict=True)])
+
+
+def summary(draws: np.ndarray, interval: float) -> np.ndarray:
+    """(n, 3) mean and ends of the equal-tailed interval of draws (S, n)."""
+    ends: Iterator[np.ndarray] = iter(np.quantile(draws, tails(interval), axis=0))
+    return np.stack([draws.mean(axis=0, dtype=np.float64), *ends], axis=1)
+
+
+def correlations(shares: np.ndarray) -> np.ndarray:
+    """(S, K, K) correlations of shares (S, K, n) over their last axis; zero with what does not vary."""
+    found = np.empty((*shares.shape[:2], shares.shape[1]))
+    for s, draw in enumerate(shares):
+        centred = draw - draw.mean(axis=1, keepdims=True, dtype=np.float64)
+        length = np.sqrt((centred**2).sum(axis=1))
+        found[s] = centred @ centred.T / np.maximum(np.outer(length, length), TINY)
+    return found
