@@ -166,7 +166,7 @@ def run(name, tensor, ahead, masked, options):
 def line(*columns):
     """Print one row of the table."""
     words = [f"{word:20}" for word in columns[:3]]
-    print(" ".join(words + [f"{number:9.3f}" for number in columns[3:]]), flush=True)
+    print(" ".join(words + [f"{number:9.4f}" for number in columns[3:]]), flush=True)
 
 
 def main():

@@ -36,7 +36,7 @@ def draw_theta(chain, shape, rng):
     """A chain run forwards."""
     theta = np.empty(shape)
     for t in range(shape[0]):
-        mean = chain.sizes if t == 0 else chain.transition @ theta[t - 1]
+        mean = chain.sizes if t == 0 else chain.transition @ theta[t - 1] + gamma_chain.SOURCE
         theta[t] = np.maximum(rng.gamma(mean), LEAST)
     return theta
 

@@ -19,7 +19,7 @@ M = np.array([0.5, 1.3])
 
 @formula("17.1")
 def a_chain():
-    """x_tk = m g_t theta_tk,   theta_tk ~ Gamma(sum_j Pi_kj theta_(t-1)j, 1)"""
+    """x_tk = m g_t theta_tk,   theta_tk ~ Gamma(sum_j Pi_kj theta_(t-1)j + epsilon, 1)"""
     rng, (m, g) = np.random.default_rng(1), (1.5, np.array([1.0, 2.0, 0.5]))
     prior = gamma_chain.GammaChainPrior(1.0, False)
     chain = draw_chain(prior, (3, 2), rng)._replace(transition=PI, sizes=NU, scale=m, volume=g)
@@ -30,7 +30,9 @@ def a_chain():
         value = prior.draw(factor, hypers, 1.0, value, nothing, nothing, rng)
         draws.append(value / (m * g)[:, None])
     theta = np.array(draws)
-    shapes = np.concatenate([np.broadcast_to(NU, (4000, 1, 2)), theta[:, :-1] @ PI.T], axis=1)
+    shapes = np.concatenate(
+        [np.broadcast_to(NU, (4000, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1
+    )
     assert stats.kstest(stats.gamma(shapes).cdf(theta).ravel(), "uniform").pvalue > 1e-4
 
 
@@ -46,12 +48,12 @@ def counts_made_whole():
 @formula("17.3")
 def a_step_with_theta_integrated_out():
     """P(n_t | r) = Gamma(n_t + r) / (n_t! Gamma(r)) (1 - exp(-zeta_t))^n_t exp(-r zeta_t),
-    zeta_t = log(1 + E_t + zeta_(t+1)),   r = sum_j Pi_kj theta_(t-1)j"""
+    zeta_t = log(1 + E_t + zeta_(t+1)),   r = sum_j Pi_kj theta_(t-1)j + epsilon"""
     exposure, later = np.array([[0.7, 0.7], [1.5, 1.5], [0.4, 0.4]]), 0.0
     chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (3, 2), np.random.default_rng(1))
     tables = gamma_chain.draw_tables(chain, Unscaled(X, np.zeros((3, 2)), exposure), np.random.default_rng(1))
     for t in (2, 1, 0):
-        r, w = float(PI[0] @ X[t]), exposure[t, 0] + later
+        r, w = float(PI[0] @ X[t] + gamma_chain.SOURCE), exposure[t, 0] + later
         zeta = np.log(1.0 + w)
         same(tables.rate[t], 1.0 + w)
         for n in range(6):
@@ -134,10 +136,11 @@ def concentration_given_whole_counts():
 
 @formula("17.8")
 def a_scale_given_the_factor():
-    """log p(x | m) = sum_tk [a_tk log(x_tk / m) - x_tk / m - lgamma(a_tk)],   a_tk = sum_j Pi_kj x_(t-1)j / m"""
+    """log p(x | m) = sum_tk [a_tk log(x_tk / m) - x_tk / m - lgamma(a_tk)],
+    a_tk = sum_j Pi_kj x_(t-1)j / m + epsilon"""
     printed, brute, own = [], [], []
     for m in M:
-        a = np.vstack([NU, X[:-1] @ PI.T / m])
+        a = np.vstack([NU, X[:-1] @ PI.T / m + gamma_chain.SOURCE])
         printed.append((a * np.log(X / m) - X / m - gammaln(a)).sum())
         brute.append(stats.gamma.logpdf(X, a, scale=m).sum())
         own.append(gamma_chain.log_chain(X, X[:-1] @ PI.T, NU, m))

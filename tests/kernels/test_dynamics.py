@@ -11,13 +11,14 @@ COUNT = np.array([[4.0, 0.0, 2.0], [0.0, 0.0, 0.0], [30.0, 1.0, 0.0], [3.0, 7.0,
 THETA = np.array([[2.0, 0.1, 1.0], [0.5, 0.5, 3.0], [5.0, 1e-150, 0.2], [1.0, 1.0, 1.0]])
 PI = np.array([[0.7, 0.2, 0.0], [0.1, 0.8, 0.3], [0.2, 0.0, 0.7]])
 NU = np.array([0.4, 2.0, 1.0])
+SOURCE = 0.3
 RUNS = 2500
 
 
 def backwards(rng):
     """One pass by the kernel: tables between components, first ones, totals."""
     between, first, total = np.zeros((3, 3)), np.zeros(3), np.zeros((4, 3))
-    kernels.pass_backwards(COUNT, THETA, PI, NU, between, first, total, rng)
+    kernels.pass_backwards(COUNT, THETA, PI, NU, SOURCE, between, first, total, rng)
     return np.concatenate([between.ravel(), first, total.ravel()])
 
 
@@ -26,9 +27,11 @@ def slow_backwards(rng):
     between, first, total = np.zeros((3, 3)), np.zeros(3), COUNT.copy()
     for t in (3, 2, 1):
         for k in range(3):
-            chances = PI[k] * THETA[t - 1]
+            chances = np.append(PI[k] * THETA[t - 1], SOURCE)
             for _ in range(draw_tables(int(total[t, k]), chances.sum(), rng)):
-                origin = rng.choice(3, p=chances / chances.sum())
+                origin = rng.choice(4, p=chances / chances.sum())
+                if origin == 3:
+                    continue
                 between[k, origin] += 1
                 total[t - 1, origin] += 1
     for k in range(3):
@@ -64,8 +67,8 @@ def test_the_pass_forwards_draws_gammas_step_by_step():
     rng, rate, found = np.random.default_rng(3), np.array([2.0, 1.0, 3.0, 1.5]), []
     for _ in range(1500):
         theta = np.empty((4, 3))
-        kernels.pass_forwards(COUNT, rate, PI, NU, theta, rng)
-        shapes = COUNT + np.vstack([NU, theta[:-1] @ PI.T])
+        kernels.pass_forwards(COUNT, rate, PI, NU, SOURCE, theta, rng)
+        shapes = COUNT + np.vstack([NU, theta[:-1] @ PI.T + SOURCE])
         found.append(stats.gamma(shapes, scale=1.0 / rate[:, None]).cdf(theta))
     for place in np.reshape(found, (-1, 12)).T:
         assert stats.kstest(place, "uniform").pvalue > FALSE_ALARM / 12

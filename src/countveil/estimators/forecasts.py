@@ -15,6 +15,7 @@ from countveil.inference import posterior as posteriors
 from countveil.likelihoods import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
+from countveil.models.priors.gamma_chain import SOURCE
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
 
@@ -142,7 +143,7 @@ def run_on(
         s = float(chain["steadiness"])
         later = float(chain["usual_volume"]) * rng.gamma(s, 1.0 / s, steps)
     for step in range(steps):
-        theta = rng.standard_gamma(np.maximum(chain["transition"] @ theta, np.finfo(float).tiny))
+        theta = rng.standard_gamma(chain["transition"] @ theta + SOURCE)
         found[step] = later[step] * theta
     return found
 

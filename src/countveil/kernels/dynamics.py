@@ -1,6 +1,6 @@
 """Gamma chains in time, compiled: the pass backwards in time, which draws tables, and the pass forwards.
 
-    theta_t ~ Gamma(Pi theta_(t-1), 1),   theta_0 ~ Gamma(nu, 1)
+    theta_t ~ Gamma(Pi theta_(t-1) + source, 1),   theta_0 ~ Gamma(nu, 1)
 
 The columns of Pi sum to one. Given counts n_tk, each a Poisson variable of mean E_t theta_tk, the pass backwards draws
 tables with theta integrated out, and the pass forwards draws theta (Schein, Zhou and Wallach 2016; mathematics, section
@@ -14,11 +14,12 @@ from countveil.kernels.negative_binomial import draw_bursts
 
 
 @kernel
-def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, tables_kk, first_k, total_tk, rng):
+def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, source, tables_kk, first_k, total_tk, rng):
     """Tables of every step given counts and the current theta, from the last step to the first.
 
     Fills, all zeros before: tables_kk[k, j], those of component k at t that came from j at t - 1, summed over t;
     first_k, those of the first step; total_tk, the counts plus the tables that the next step drew from each entry.
+    Tables that come from the source count nowhere.
     """
     n_steps, n_components = count_tk.shape
     for t in range(n_steps - 1, -1, -1):
@@ -30,7 +31,7 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, tables_kk, first_k, total_tk
             if t == 0:
                 first_k[k] = draw_bursts(customers, max(nu_k[k], SMALLEST), rng)
                 continue
-            rest = 0.0
+            rest = source
             for j in range(n_components):
                 rest += pi_kk[k, j] * theta_tk[t - 1, j]
             left = draw_bursts(customers, max(rest, SMALLEST), rng)
@@ -39,7 +40,7 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, tables_kk, first_k, total_tk
                     break
                 share = pi_kk[k, j] * theta_tk[t - 1, j]
                 drawn = left
-                if j < n_components - 1 and share < rest:
+                if share < rest:
                     drawn = binomial(left, share / rest, rng)
                 rest -= share
                 left -= drawn
@@ -48,14 +49,14 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, tables_kk, first_k, total_tk
 
 
 @kernel
-def pass_forwards(total_tk, rate_t, pi_kk, nu_k, theta_tk, rng):
-    """Fill theta_tk: Gamma(Pi theta_(t-1) + total_t, rate_t), with nu in place of the first step's Pi theta."""
+def pass_forwards(total_tk, rate_t, pi_kk, nu_k, source, theta_tk, rng):
+    """Fill theta_tk: Gamma(Pi theta_(t-1) + source + total_t, rate_t), with nu in place of these two at first."""
     n_steps, n_components = total_tk.shape
     for t in range(n_steps):
         for k in range(n_components):
             shape = nu_k[k]
             if t > 0:
-                shape = 0.0
+                shape = source
                 for j in range(n_components):
                     shape += pi_kk[k, j] * theta_tk[t - 1, j]
             theta_tk[t, k] = sample_gamma(shape + total_tk[t, k], rate_t[t], rng)

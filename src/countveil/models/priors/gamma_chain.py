@@ -12,6 +12,7 @@ from countveil.models.priors.protocol import Grid, Reported, Scale
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
+SOURCE = 1e-3  # epsilon, what comes from nowhere in each step: without it, what has died out never comes back
 STEADINESS = 2.0  # standard deviation of log s, around zero
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
 BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
@@ -49,7 +50,7 @@ class Tables(NamedTuple):
 
 
 class GammaChainPrior(NamedTuple):
-    """x_tk = m g_t theta_tk, with theta_t ~ Gamma(Pi theta_(t-1), 1) and theta_0 ~ Gamma(nu, 1), for a factor (T, K).
+    """A factor (T, K) x_tk = m g_t theta_tk with theta_t ~ Gamma(Pi theta_(t-1) + .001, 1), theta_0 ~ Gamma(nu, 1).
 
     Columns of Pi have Dirichlet priors that shrink the model to as few components as it needs: nu_j nu_k off the
     diagonal and xi nu_k on it, with nu_k ~ Gamma(10 / K, beta). The scale m, whose prior is about ``mean``, says how
@@ -104,7 +105,7 @@ class GammaChainPrior(NamedTuple):
         tables = draw_tables(chain, given, rng)
         chain = draw_transitions(chain, tables, rng)
         theta = np.empty(factor.shape)
-        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, theta, rng)
+        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
         chain = self.draw_scale(chain, theta, count, exposure * offset[:, None], rng)
         x = theta * (chain.scale * chain.volume * offset)[:, None]
         chain = self.draw_scale_given_value(chain, np.maximum(x, SMALLEST), offset, rng)
@@ -164,7 +165,7 @@ class GammaChainPrior(NamedTuple):
         unit = (chain.scale * chain.volume * offset)[:, None]
         given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
         tables, theta = draw_tables(chain, given, rng), np.empty(factor.shape)
-        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, theta, rng)
+        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
         return np.maximum(theta * unit, SMALLEST)
 
     def draw_hypers(
@@ -251,7 +252,7 @@ def draw_tables(chain: Chain, given: Unscaled, rng: np.random.Generator) -> Tabl
         rate[t] = 1.0 + whole_exposure[t] + zeta
         zeta = float(np.log1p(whole_exposure[t] + zeta))
     between, first, totals = np.zeros((k, k)), np.zeros(k), np.zeros((n_steps, k))
-    pass_backwards(whole, given.theta, chain.transition, chain.sizes, between, first, totals, rng)
+    pass_backwards(whole, given.theta, chain.transition, chain.sizes, SOURCE, between, first, totals, rng)
     return Tables(between, first, totals, rate, zeta)
 
 
@@ -310,7 +311,7 @@ def log_chain(x: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float
 
     This is (17.8). An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
     """
-    a = np.maximum(np.concatenate([sizes[None], shapes / scale]), SMALLEST)
+    a = np.maximum(np.concatenate([sizes[None], shapes / scale + SOURCE]), SMALLEST)
     log_theta, cut = np.log(x) - np.log(scale), x <= 2.0 * SMALLEST
     found = a * log_theta - gammaln(a) - np.where(cut, np.log(a), x / scale)
     return float(found.sum())
