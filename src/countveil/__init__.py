@@ -22,6 +22,7 @@ _HOME_OF = {
     "NaiveCounts": "countveil.data.observations",
     "import_reports": "countveil.data.importing",
     "import_long": "countveil.data.importing",
+    "join": "countveil.data.joining",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.tables",
     "graph_counts": "countveil.data.networks",

@@ -18,6 +18,7 @@ from countveil.noise.any_mechanism import (
 )
 from countveil.noise.reading import read_reports
 from countveil.privacy import Release
+from countveil.privacy.any_level import Level
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
 
@@ -51,6 +52,8 @@ class Reports(Observations):
     """
 
     kind: ClassVar[str] = "private"
+    levels: tuple[Level | None, ...] | None = None  # of each row, where releases were joined
+    promise: str | None = None  # likewise, in words
 
     def __init__(
         self,

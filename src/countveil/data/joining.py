@@ -1,0 +1,176 @@
+"""Releases of the same counts, put together: all reports of every record, and what they promise together."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.data.reports import Reports
+from countveil.privacy import Release
+from countveil.privacy.any_level import Level
+from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import total
+
+Given = Release | str | os.PathLike[str]
+
+
+def join(releases: Iterable[Given]) -> Reports:
+    """Releases of the same counts as data in which a count has all its reports.
+
+    P(reports | count) = P(report 1 | count) P(report 2 | count) ..,   (mathematics, section 14)
+
+    which holds where the reports of a count were drawn independently: by mechanisms that each drew fresh noise. Rows
+    are matched by their labels, and columns by theirs, in whatever order; rows of any release are rows of the result,
+    and those that a release lacks are masked in it. Counts that changed between two releases are not the same counts:
+    give them an axis of time instead.
+
+    What the reports of one record promise *together* is less than what each promises. ``levels`` of the result has it
+    for every row: epsilon/N adds up, rhos add up, and where there are both, epsilon/N counts as a rho of
+    (epsilon/N)^2/2. It is None where a mechanism keeps no level. ``promise`` says it in words, for the row with the
+    weakest one.
+
+    Args:
+        releases: two or more ``Release`` objects or paths of release files, each with labels of rows and columns, or
+            all of the same shape and none with labels.
+
+    Returns:
+        ``Reports``, for any model.
+
+    Raises:
+        TypeError: something else than a release or a path.
+        ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
+            tables together; the same reports twice.
+    """
+    if isinstance(releases, Release | str | os.PathLike):
+        raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
+    read = [opened(each) for each in releases]
+    if len(read) < 2:
+        raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
+    axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
+    layers = [placed(each, axes) for each in read]
+    refuse_same_twice(layers)
+    found = Reports(*layers[0], labels=axes)
+    for layer in layers[1:]:
+        found = found.also(*layer)
+    found.simulated = any(each.simulated for each in read)
+    found.directed = read[0].directed
+    sources = dict.fromkeys(each.source for each in read if each.source is not None)
+    found.source = "; ".join(sources) or None
+    found.levels = together(read, axes[0], found.mode_shape[0])
+    found.promise = promise_of(found.levels)
+    return found
+
+
+def opened(given: Any) -> Release:
+    """A release, or the one in a file; raises TypeError."""
+    if isinstance(given, Release):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"releases must be Release objects or paths of files, got {type(given).__name__}")
+    return Release.load(given)
+
+
+def check_alike(releases: Sequence[Release]) -> int:
+    """The number of axes that all have; raises ValueError where releases are of different kinds of counts."""
+    first = releases[0]
+    for each in releases[1:]:
+        if len(each.shape) != len(first.shape):
+            raise ValueError(
+                f"releases must have as many axes as the first, {len(first.shape)}, got one with {len(each.shape)}"
+            )
+        if each.directed is not first.directed:
+            raise ValueError("releases must all be of networks of one kind, or none, got both")
+    return len(first.shape)
+
+
+def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None:
+    """The labels of an axis of the result: those of all for rows, the same ones for others; None if there are none."""
+    name = ("row", "column")[axis] if axis < 2 else f"axis {axis}"
+    labels = [each.labels[axis] for each in releases]
+    if all(names is None for names in labels):
+        sizes = [each.shape[axis] for each in releases]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"releases without {name} labels must have the same number of them, got {sizes}")
+        return None
+    for names in labels:
+        if names is None:
+            raise ValueError(f"releases must all have {name} labels, or none, got both")
+        if len(set(names)) < len(names):
+            twice = next(each for each in names if names.count(each) > 1)
+            raise ValueError(f"releases must name each {name} once, got {twice!r} twice")
+    if axis == 0 and releases[0].directed is None:
+        return tuple(dict.fromkeys(each for names in labels for each in names or ()))
+    for names in labels[1:]:
+        if set(names or ()) != set(labels[0] or ()):
+            odd = next(iter(set(names or ()) ^ set(labels[0] or ())))
+            raise ValueError(f"releases must have the same {name} labels, got {odd!r} in some of them only")
+    return labels[0]
+
+
+def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> tuple[Any, Any, np.ndarray | None]:
+    """(values, mechanism, mask) over the axes of the result."""
+    values = release.reports.toarray() if sp.issparse(release.reports) else np.asarray(release.reports)
+    stated = release.mechanism
+    by_row = stated if isinstance(stated, tuple) else None
+    absent = None
+    for axis, names in enumerate(axes):
+        own = release.labels[axis]
+        if names is None or own == names:
+            continue
+        assert own is not None
+        places = {name: i for i, name in enumerate(own)}
+        order = np.array([places.get(name, -1) for name in names])
+        values = values.take(np.maximum(order, 0), axis=axis)
+        if axis == 0:
+            absent = order < 0
+            by_row = by_row and tuple(by_row[i] for i in np.maximum(order, 0))
+    mask = None if release.directed is not False else np.tri(len(values), k=-1, dtype=bool)
+    if absent is not None and absent.any():
+        gone = np.broadcast_to(absent.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
+        mask = gone if mask is None else mask | gone
+    return values, stated if by_row is None else list(by_row), mask
+
+
+def refuse_same_twice(layers: Sequence[tuple[Any, Any, Any]]) -> None:
+    """Refuse reports that are in two releases: the same noise is no second report; raises ValueError."""
+    for i, (values, _, mask) in enumerate(layers):
+        for j, (others, _, hidden) in enumerate(layers[:i]):
+            seen = np.ones(values.shape, dtype=bool)
+            for each in (mask, hidden):
+                seen &= True if each is None else ~each
+            if seen.any() and np.array_equal(values[seen], others[seen], equal_nan=values.dtype.kind == "f"):
+                raise ValueError(
+                    f"releases must each have noise of their own, got the same reports in number {j + 1} and {i + 1}"
+                )
+
+
+def together(
+    releases: Sequence[Release], rows: tuple[str, ...] | None, n_rows: int
+) -> tuple[Level | None, ...]:
+    """What all reports of each row promise together, None where one of them promises nothing."""
+    own: list[list[Level | None]] = [[] for _ in range(n_rows)]
+    places = None if rows is None else {name: i for i, name in enumerate(rows)}
+    for release in releases:
+        try:
+            levels: Any = release.levels
+        except ReleaseError:
+            levels = None
+        names = release.row_labels
+        for d in range(release.shape[0]):
+            place = d if places is None or names is None else places[names[d]]
+            own[place].append(levels[d] if isinstance(levels, tuple) else levels)
+    known: dict[tuple[Any, ...], Level | None] = {}
+    for each in own:
+        if tuple(each) not in known:
+            known[tuple(each)] = None if None in each else total(each)  # type: ignore[arg-type]
+    return tuple(known[tuple(each)] for each in own)
+
+
+def promise_of(levels: Sequence[Level | None]) -> str:
+    """What the reports of one record promise together, in words, for the record with the weakest promise."""
+    if any(each is None for each in levels):
+        return "The reports of some records keep no level of privacy that could be added up."
+    weakest = max((each for each in levels if each is not None), key=lambda each: each.kept_rho)
+    return f"All reports of one record together: {weakest.describe()}"

@@ -1,0 +1,199 @@
+"""Releases of the same counts, joined: rows find each other by label, and promises add up."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import countveil as cv
+from countveil import protected_counts
+from countveil.data import joining
+from countveil.privacy.concentrated import ConcentratedLevel
+
+LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
+CASES = {
+    "geometric": lambda r, y: np.abs(r - y) * np.log(0.6),
+    "discrete": lambda r, y: -((r - y) ** 2) / 8.0,
+    "random rounding": lambda r, y: np.log(np.maximum(1.0 - np.abs(r - y) / 3.0, 1e-300)),
+    "suppression": lambda r, y: np.where((y >= 1) & (y < 5), 0.0, -np.inf),
+}
+"""log P(report | counts) up to a constant."""
+COUNTS = pd.DataFrame(
+    np.arange(12).reshape(4, 3), index=["ann", "bob", "cy", "di"], columns=["tea", "milk", "jam"]
+)
+
+
+def wave(rows, seed, level=LEVEL, columns=("tea", "milk", "jam"), **options):
+    table = COUNTS.loc[list(rows), list(columns)]
+    return cv.simulate_release(table, level, np.random.default_rng(seed), **options)
+
+
+def log_kernels(data):
+    """log P(reports | y) of every cell, over y = 0 .. 29, less its largest; 0 throughout where masked."""
+    y, shape = np.arange(30), data.mode_shape
+    codes = np.zeros(shape, dtype=np.int64)
+    codes[data.row_numbers, data.columns] = data.reports
+    found = data.noise.log_kernel(np.maximum(codes, 0)[..., None], y, 1.0)
+    found = np.where(codes[..., None] < 0, 0.0, found)
+    return found - found.max(axis=-1, keepdims=True)
+
+
+def test_rows_and_columns_find_each_other_by_label():
+    one, two = wave(["ann", "bob", "cy"], 1), wave(["cy", "di", "ann"], 2, columns=["jam", "tea", "milk"])
+    data = cv.join([one, two])
+    assert data.labels == (["ann", "bob", "cy", "di"], ["tea", "milk", "jam"])
+    y, alpha, by_hand = np.arange(30), np.exp(-1.0), np.zeros((4, 3, 30))
+    for release in (one, two):
+        for d, name in enumerate(release.row_labels):
+            for v, word in enumerate(release.column_labels):
+                place = COUNTS.index.get_loc(name), COUNTS.columns.get_loc(word)
+                report = np.asarray(
+                    release.reports.todense() if hasattr(release.reports, "todense") else release.reports
+                )[d, v]
+                by_hand[place] += np.abs(max(report, 0) - y) * np.log(alpha)
+    by_hand -= by_hand.max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(log_kernels(data), by_hand, atol=1e-9)
+
+
+def test_promises_add_up_for_every_row():
+    strong, rho = cv.PrivacyLevel(epsilon=1, precision=4), cv.PrivacyLevel.zcdp("0.1")
+    data = cv.join(
+        [wave(["ann", "bob"], 1), wave(["bob", "cy"], 2, strong), wave(["cy", "di"], 3, rho, truncate=False)]
+    )
+    ann, bob, cy, di = data.levels
+    assert (ann.epsilon, ann.precision) == (1, 1)
+    assert (bob.epsilon, bob.precision) == (Fraction(5, 4), 1)
+    assert isinstance(cy, ConcentratedLevel)
+    assert cy.kept_rho == Fraction(1, 10) + Fraction(1, 32)
+    assert di.kept_rho == Fraction(1, 10)
+    assert "All reports of one record together" in data.promise
+    weakest = max(data.levels, key=lambda each: each.kept_rho)
+    assert weakest.describe() in data.promise
+
+
+def test_reports_without_a_level_promise_nothing_together():
+    values = pd.DataFrame([[np.nan, 12.0, 0.0]], index=["ann"], columns=list(COUNTS.columns))
+    published = cv.import_reports(values, cv.mechanisms.Suppression(10), "Others, 2020")
+    data = cv.join([wave(["ann", "bob"], 1), published])
+    assert data.levels[0] is None
+    assert data.levels[1] == LEVEL
+    assert "no level of privacy" in data.promise
+    assert data.source == "Others, 2020"
+
+
+def test_two_reports_say_more_than_one():
+    rng = np.random.default_rng(5)
+    counts = pd.DataFrame(
+        rng.poisson(6.0, (60, 8)), index=[f"p{d}" for d in range(60)], columns=list("abcdefgh")
+    )
+    first, second = (cv.simulate_release(counts, LEVEL, np.random.default_rng(s)) for s in (1, 2))
+    settings = {"likelihood": "poisson", "draws": 60, "tune": 60, "chains": 1, "seed": 1, "progress": False}
+    widths, errors = [], []
+    for data in (first, cv.join([first, second])):
+        found = cv.TopicModel(1, **settings).fit(data).count_intervals(data)
+        widths.append(float((found["upper"] - found["lower"]).mean()))
+        errors.append(float(np.abs(found["median"] - counts.to_numpy()).mean()))
+        inside = (found["lower"] <= counts.to_numpy()) & (counts.to_numpy() <= found["upper"])
+        assert float(inside.mean()) > 0.88
+    assert widths[1] < 0.9 * widths[0]
+    assert errors[1] < errors[0]
+
+
+def test_levels_by_row_files_and_tensors_are_joined(tmp_path):
+    levels = [LEVEL, cv.PrivacyLevel(epsilon=2, precision=1)]
+    one, two = wave(["ann", "bob"], 1, levels), wave(["bob", "ann"], 2, levels)
+    one.save(tmp_path / "one.npz")
+    data = cv.join([tmp_path / "one.npz", two])
+    assert [each.epsilon for each in data.levels] == [3, 3]
+    assert data.simulated
+    rng = np.random.default_rng(1)
+    tensors = [cv.simulate_release(rng.poisson(2.0, (2, 3, 4)), LEVEL, rng) for _ in range(2)]
+    assert cv.join(tensors).mode_shape == (2, 3, 4)
+
+
+MECHANISMS = (
+    cv.mechanisms.TwoSidedGeometric(0.6),
+    cv.mechanisms.DiscreteGaussian(2),
+    cv.mechanisms.RandomRounding(3),
+    cv.mechanisms.Suppression(5),
+)
+
+
+@pytest.mark.parametrize("p", [None, 0.7])
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_counts_given_up_to_four_reports_have_their_exact_law(n, p):
+    """Against sums over all counts, with and without bursts, by chi-square."""
+    reports, rate, draws, y = (5.0, 3.0, 3.0, np.nan), 4.0, 20_000, np.arange(60)
+    data = cv.Reports(np.full((1, draws), reports[0]), MECHANISMS[0])
+    log_law = stats.poisson.logpmf(y, rate)
+    if p is not None:
+        log_law = stats.nbinom.logpmf(y, rate / -np.log1p(-p), 1.0 - p)
+    for i, (report, mechanism) in enumerate(zip(reports[:n], MECHANISMS, strict=False)):
+        data = data.also(np.full((1, draws), report), mechanism) if i else data
+        log_law = log_law + CASES[("geometric", "discrete", "random rounding", "suppression")[i]](report, y)
+    law = np.exp(log_law - log_law.max())
+    law /= law.sum()
+    found = np.empty(draws, dtype=np.int64)
+    ps = np.empty(0) if p is None else np.full(draws, p)
+    protected_counts.draw_each(
+        data.noise.kernel, data.reports, np.full(draws, rate), ps, np.random.default_rng(n), found
+    )
+    seen = np.bincount(found, minlength=y.size)
+    often = law * draws >= 5.0
+    observed, expected = (
+        np.append(seen[often], seen[~often].sum()),
+        np.append(law[often], law[~often].sum()) * draws,
+    )
+    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-9))[expected > 1.0].sum()
+    assert stats.chi2.sf(statistic, (expected > 1.0).sum() - 1) > 1e-4
+    assert seen[law == 0.0].sum() == 0
+
+
+REFUSED = {
+    "one": (lambda: [wave(["ann"], 1)], "two or more"),
+    "twice": (lambda: [wave(["ann", "bob"], 1)] * 2, "the same reports in number 1 and 2"),
+    "columns": (
+        lambda: [wave(["ann"], 1), wave(["ann"], 2, columns=["tea", "milk"])],
+        "got 'jam' in some of them",
+    ),
+    "sizes": (
+        lambda: [
+            cv.simulate_release(np.ones((n, 2), dtype=int), LEVEL, np.random.default_rng(n)) for n in (2, 3)
+        ],
+        r"same number of them, got \[2, 3\]",
+    ),
+    "labels": (
+        lambda: [
+            wave(["ann"], 1),
+            cv.simulate_release(np.ones((1, 3), dtype=int), LEVEL, np.random.default_rng(1)),
+        ],
+        "must all have row labels, or none",
+    ),
+    "axes": (
+        lambda: [
+            wave(["ann"], 1),
+            cv.simulate_release(np.ones((1, 3, 2), dtype=int), LEVEL, np.random.default_rng(1)),
+        ],
+        "as many axes as the first, 2, got one with 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "rule"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_joined_is_refused(make, rule):
+    with pytest.raises(ValueError, match=rule):
+        cv.join(make())
+
+
+def test_what_is_no_release_is_refused():
+    with pytest.raises(TypeError, match="sequence of them, got one Release"):
+        cv.join(wave(["ann"], 1))
+    with pytest.raises(TypeError, match="Release objects or paths of files, got ndarray"):
+        cv.join([wave(["ann"], 1), np.ones((1, 3))])
+
+
+def test_the_same_row_twice_is_refused():
+    with pytest.raises(ValueError, match="name each row once, got 'ann' twice"):
+        joining.joint_axis([wave(["ann", "ann"], 1), wave(["ann"], 2)], 0)
