@@ -312,4 +312,9 @@ def test_nuts_and_collapsed_gibbs_have_the_same_posterior(alpha):
 
 def test_the_module_is_not_imported_by_countveil():
     assert "numpyro" not in cv.__all__
-    assert countveil.numpyro.__all__ == ["PrivatizedNegativeBinomial", "PrivatizedPoisson"]
+    assert countveil.numpyro.__all__ == [
+        "PrivatizedNegativeBinomial",
+        "PrivatizedPoisson",
+        "negative_binomial_score",
+        "poisson_score",
+    ]
