@@ -26,7 +26,7 @@ BRIEF = {
     "threads": 1,
     "progress": False,
 }
-STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 60
+STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 48
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 

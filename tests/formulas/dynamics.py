@@ -26,12 +26,12 @@ def a_chain():
     hypers, nothing = gamma_chain.packed(chain), np.zeros((3, 2))
     factor = type("Shape", (), {"shape": (3, 2)})
     draws, value = [], X
-    for _ in range(4000):  # without data, sweeps draw from the prior
+    for _ in range(1200):  # without data, sweeps draw from the prior
         value = prior.draw(factor, hypers, 1.0, value, nothing, nothing, rng)
         draws.append(value / (m * g)[:, None])
     theta = np.array(draws)
     shapes = np.concatenate(
-        [np.broadcast_to(NU, (4000, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1
+        [np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1
     )
     assert stats.kstest(stats.gamma(shapes).cdf(theta).ravel(), "uniform").pvalue > 1e-4
 
@@ -113,7 +113,7 @@ def distributions_given_whole_counts():
     rng, count = np.random.default_rng(3), np.array([[3.0], [0.0], [7.0]])
     factor = type("Shape", (), {"shape": (3, 1), "component_shape": (1, 1)})
     given = factor, np.array([0.5]), 1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0)
-    draws = np.array([DirichletPrior(0.5).draw(*given, rng)[:, 0] for _ in range(2000)])
+    draws = np.array([DirichletPrior(0.5).draw(*given, rng)[:, 0] for _ in range(800)])
     for v in range(3):
         law = stats.beta(0.5 + count[v, 0], 1.5 + 10.0 - 0.5 - count[v, 0])
         assert stats.kstest(draws[:, v], law.cdf).pvalue > 1e-4

@@ -26,7 +26,7 @@ T, K = 5, 2
 MATRIX = parse_spec("tk,vk->tv", names=("activity", "items"))
 TENSOR = parse_spec("ik,jk,tk->ijt", names=("from", "to", "activity"))
 LEVELS = np.array([0.2, 0.6, 0.4, 0.5, 0.3])  # one per time step
-RUNS, TUNE, DRAWS, THIN = 40, 24, 11, 3
+RUNS, TUNE, DRAWS, THIN = 32, 20, 7, 4
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def joint_z(model, noise, restarts, seed=1, sweeps=2, algorithm=gibbs):
     ids=["noise", "no noise", "tensor, not steady"],
 )
 def test_a_step_leaves_the_joint_law_as_it_is(spec, noise, steady):
-    z, most = joint_z(model_of(spec, steady), noise, 200)
+    z, most = joint_z(model_of(spec, steady), noise, 140)
     assert z < most
 
 

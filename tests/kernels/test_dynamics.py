@@ -12,7 +12,7 @@ THETA = np.array([[2.0, 0.1, 1.0], [0.5, 0.5, 3.0], [5.0, 1e-150, 0.2], [1.0, 1.
 PI = np.array([[0.7, 0.2, 0.0], [0.1, 0.8, 0.3], [0.2, 0.0, 0.7]])
 NU = np.array([0.4, 2.0, 1.0])
 SOURCE = 0.3
-RUNS = 2500
+RUNS = 1200
 
 
 def backwards(rng):
@@ -65,7 +65,7 @@ def test_every_table_comes_from_an_entry_of_the_step_before():
 
 def test_the_pass_forwards_draws_gammas_step_by_step():
     rng, rate, found = np.random.default_rng(3), np.array([2.0, 1.0, 3.0, 1.5]), []
-    for _ in range(1500):
+    for _ in range(600):
         theta = np.empty((4, 3))
         kernels.pass_forwards(COUNT, rate, PI, NU, SOURCE, theta, rng)
         shapes = COUNT + np.vstack([NU, theta[:-1] @ PI.T + SOURCE])

@@ -10,7 +10,7 @@ from tests.joint import FALSE_ALARM
 
 SHAPE = 5, 2
 EXPOSURE = np.array([[1.0, 0.2], [2.0, 9.0], [7.0, 0.3], [0.0, 0.0], [12.0, 2.0]])
-RESTARTS, SWEEPS = 1500, 3
+RESTARTS, SWEEPS = 800, 3
 
 
 def factor_of(prior):
