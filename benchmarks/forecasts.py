@@ -1,6 +1,7 @@
 """Forecasts and smoothing of two real tensors over time, by dynamic and static models: python benchmarks/forecasts.py.
 
 python benchmarks/forecasts.py FOLDER [--actors 30] [--sweeps 200] [--chains 2] [--levels 1 2 3] [--corpus NAME ...]
+    [--seed 1]
 
 FOLDER holds enron_network/enron161_monthly_tensor.npz and icews/icews_tensor.npz; of each, the actors with the largest
 counts are taken. The last steps are held back, and some steps in the middle are masked; models are fitted once to the
@@ -135,12 +136,12 @@ def run(name, tensor, ahead, masked, options):
         "draws": options.sweeps // 2,
         "thin": 2,
         "chains": options.chains,
-        "seed": 1,
+        "seed": options.seed,
     }
     sampling |= {"threads": 1, "progress": False}
     kinds = [("true", None)] + [(kind, level) for level in options.levels for kind in ("naive", "ours")]
     for kind, level in kinds:
-        seen = counts if level is None else reports_of(counts, level, 1)
+        seen = counts if level is None else reports_of(counts, level, options.seed)
         data = {
             "true": lambda: cv.ExactCounts(counts, mask=mask),
             "naive": lambda seen=seen: cv.NaiveCounts(seen, mask=mask),
@@ -181,6 +182,7 @@ def main():
     parser.add_argument("--levels", type=float, nargs="*", default=[1.0, 2.0, 3.0])
     parser.add_argument("--likelihoods", nargs="*", default=["poisson", "negative-binomial"])
     parser.add_argument("--corpus", nargs="*")
+    parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
     options = parser.parse_args()
     for name, (tensor, ahead, masked) in tensors(options.folder, options.actors).items():
         if not options.corpus or any(each in name for each in options.corpus):
