@@ -3,13 +3,15 @@
     python benchmarks/memory.py                          # the 1000 x 1000 counts of sweeps.py, K = 50
     python benchmarks/memory.py COUNTS.npz [topics [sweeps]]   # true counts as scipy saves sparse matrices
 
-Noise is at epsilon/N = 1. Printed are the peak of the whole process, and how far sweeps raised it over what the data
-and the start had needed. Kernels are compiled, or loaded, on a tiny table before.
+Noise is at epsilon/N = 1. Printed are the peak of the whole process, how far sweeps raised it over what the data and
+the start had needed, and the processor time of one of the last five sweeps (their median). Kernels are compiled, or loaded,
+on a tiny table before.
 """
 
 import math
 import resource
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -38,19 +40,21 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def sweep(observations: PrivatizedCounts, name: str, topics: int, sweeps: int) -> tuple[float, float]:
-    """(peak before, peak after) the sweeps, in MB."""
+def sweep(observations: PrivatizedCounts, name: str, topics: int, sweeps: int) -> tuple[float, float, float]:
+    """(peak before, peak after) the sweeps, in MB, and milliseconds of one of the last five."""
     model = matrix_model(observations.shape, topics, 0.1, None, facts_of(observations).mean_count)
     model = model._replace(likelihood=LIKELIHOODS[name])
     streams, engine = Streams.of_chain(3, 0), ThreadEngine(1)
     state = gibbs.init(observations, model, streams, engine)
-    before = peak()
+    before, took = peak(), []
     for _ in range(sweeps):
+        started = time.process_time()
         state, _info = gibbs.step(state, observations, model, streams, engine)
-    return before, peak()
+        took.append(time.process_time() - started)
+    return before, peak(), 1e3 * float(np.median(took[-5:]))
 
 
-def case(name: str, path: str | None, topics: int, sweeps: int) -> tuple[float, float]:
+def case(name: str, path: str | None, topics: int, sweeps: int) -> tuple[float, float, float]:
     """One likelihood, in this process."""
     rng = np.random.default_rng(1)
     with threadpool_limits(limits=1):
@@ -62,13 +66,15 @@ def case(name: str, path: str | None, topics: int, sweeps: int) -> tuple[float, 
 
 
 def main(path: str | None = None, topics: int = 50, sweeps: int = 10) -> None:
-    print("| likelihood | peak, MB | over Poisson | raised by sweeps, MB |\n| --- | --- | --- | --- |")
-    least = None
+    print("| likelihood | peak, MB | over Poisson | raised by sweeps, MB | a sweep, ms | over Poisson |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    least = fastest = None
     for name in LIKELIHOODS:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            before, after = pool.submit(case, name, path, topics, sweeps).result()
-        least = least or after
-        print(f"| {name} | {after:.0f} | {after / least:.3f} | {after - before:.0f} |", flush=True)
+            before, after, each = pool.submit(case, name, path, topics, sweeps).result()
+        least, fastest = least or after, fastest or each
+        memory = f"{after:.0f} | {after / least:.3f} | {after - before:.0f}"
+        print(f"| {name} | {memory} | {each:.0f} | {each / fastest:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

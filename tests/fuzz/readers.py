@@ -149,6 +149,26 @@ def fits() -> dict[str, bytes]:
     return {name: _saved(each.save, name) for name, each in made.items()}
 
 
+def compact_fits() -> dict[str, bytes]:
+    """Draws that are rounded and packed, and a summary in the place of some; the same bytes every time."""
+    from unittest.mock import patch
+
+    from countveil.data.observations import PrivatizedCounts
+    from countveil.estimators import BlockModel, TopicModel
+    from countveil.inference import compact
+
+    reports = np.random.default_rng(1).poisson(1.5, (5, 5))
+    data, short = PrivatizedCounts(reports, 0.4), {"seed": 1, "draws": 4, "threads": 1, "progress": False}
+    made = {
+        "rows.nc": TopicModel(2, method="svi", passes=1, keep="summary", **short).fit(data),
+        "packed.nc": BlockModel(2, tune=1, chains=2, **short).fit(reports_between(reports)),
+    }
+    for each in made.values():
+        each.posterior_.attrs["seconds"] = 1.0
+    with patch.object(compact, "MOST_EXACT", 0), patch.object(compact, "LEAST_DRAWS", 2):
+        return {name: _saved(each.save, name) for name, each in made.items()}
+
+
 def reports_between(reports: np.ndarray) -> object:
     """Reports as those of a network."""
     from countveil.data.observations import PrivatizedCounts
@@ -253,6 +273,8 @@ def kind_of(name: str) -> Kind:
         return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 260)
     if name == "fit":
         return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 15)
+    if name == "compact":
+        return Kind(compact_fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 10)
     if name == "hdf5":
         return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 1)
     if name == "report":
@@ -268,7 +290,7 @@ def kind_of(name: str) -> Kind:
     return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
 
 
-KINDS = ("release", "fit", "hdf5", "report", "study", "tables", "imported", "protected")
+KINDS = ("release", "fit", "compact", "hdf5", "report", "study", "tables", "imported", "protected")
 """``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
 
 

@@ -57,5 +57,6 @@ def check_kept(tree: xr.DataTree) -> None:
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
                 raise ValueError(f"must state {names[0]} in numbers, got {type(value).__name__}")
-        if values and len(values) < least:
-            raise ValueError(f"must state all of {', '.join(names[:least])} or none, got {len(values)}")
+        missing = [name for name in names[:least] if name not in tree.attrs]
+        if values and missing:
+            raise ValueError(f"must state all of {', '.join(names[:least])} or none, got no {missing[0]}")
