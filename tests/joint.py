@@ -16,7 +16,7 @@ from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factor, Factorization, factorization, typical_priors
-from countveil.models.priors import GammaPrior, LearnedShapePrior, learned_shape
+from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, learned_shape, regression
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import poisson as laws
@@ -58,6 +58,12 @@ def draw_hypers(factor: Factor, start: np.ndarray, rng: np.random.Generator) -> 
         shape = learned_shape.MEDIAN * np.exp(learned_shape.SPREAD * rng.standard_normal())
         rates = start[1] if prior.mean is None else rng.exponential(shape / prior.mean, start[1].shape)
         return np.stack([np.full_like(rates, shape), rates])
+    if isinstance(prior, RegressionPrior):
+        new = prior.spread * rng.standard_normal(start.shape)
+        size = learned_shape.SPREAD * rng.standard_normal(start[0].shape)
+        new[0] = start[0] if prior.shape is not None else learned_shape.MEDIAN * np.exp(size)
+        new[1] = rng.exponential(new[0] / prior.mean)
+        return new
     return rng.exponential(prior.rate, factor.component_shape) if prior.learned else start
 
 
@@ -213,8 +219,9 @@ def shaped_model(size: tuple[int, int]) -> Factorization:
 
 def moderate_shapes(monkeypatch: Any) -> None:
     """Learned shapes are around 1.5 instead of .1, so that logarithms of entries have moderate moments."""
-    monkeypatch.setattr(learned_shape, "MEDIAN", 1.5)
-    monkeypatch.setattr(learned_shape, "SPREAD", 0.5)
+    for module in (learned_shape, regression):
+        monkeypatch.setattr(module, "MEDIAN", 1.5)
+        monkeypatch.setattr(module, "SPREAD", 0.5)
 
 
 class DrawsItself(GammaPrior):

@@ -23,6 +23,7 @@ CROSS_CUTTING = {
     "inference/test_calibration_of_bursts.py": "the same where counts come in bursts",
     "inference/test_calibration_of_factorizations.py": "the same for every kind of factorization",
     "inference/test_dynamics.py": "the joint law and calibration of gamma chains over time",
+    "inference/test_covariates.py": "the joint law and calibration where the rows have covariates",
     "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
     "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",
     "inference/test_masks.py": "masked cells, in every method",

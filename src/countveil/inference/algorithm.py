@@ -115,6 +115,7 @@ class Method(NamedTuple):
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``VariationalPrior``.
         learned_shapes: whether it learns the shapes of priors.
+        covariates: whether it treats priors that depend on covariates of the rows.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
@@ -131,6 +132,7 @@ class Method(NamedTuple):
     go_on: Callable[..., Fitted] | None = None
     any_prior: bool = False
     learned_shapes: bool = False
+    covariates: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
     mechanisms: tuple[str, ...] | None = None
     starved: str = ""

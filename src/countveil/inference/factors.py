@@ -22,7 +22,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import JointPrior, LearnedShapePrior
+from countveil.models.priors import CollapsedPrior, JointPrior
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -244,7 +244,7 @@ class DrawRule:
             else:
                 drawn = factor.prior.draw(*all_given)
             return np.maximum(drawn, SMALLEST)
-        if isinstance(factor.prior, LearnedShapePrior):
+        if isinstance(factor.prior, CollapsedPrior):
             rng = self.streams.generator(self.sweep, HYPERS, f + 1)
             given = factor, self.hypers[f], self.scales[f], count, exposure
             self.hypers[f] = factor.prior.draw_hypers_given_counts(*given, rng)

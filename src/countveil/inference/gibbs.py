@@ -37,7 +37,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
-from countveil.models.priors import LearnedShapePrior
+from countveil.models.priors import CollapsedPrior
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
@@ -96,7 +96,7 @@ def step(
         factors[row] = model.as_row_factor(drawn.rows)
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
-        if isinstance(model.factors[row].prior, LearnedShapePrior):
+        if isinstance(model.factors[row].prior, CollapsedPrior):
             redraw_rows(seen, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)
@@ -159,7 +159,7 @@ def redraw_rows(
     counts: np.ndarray,
     rule: DrawRule,
 ) -> None:
-    """Draw the fused factor again, in place in ``factors``, with the shape that its prior learns, given its counts."""
+    """Draw the fused factor again, in place in ``factors``, with what its prior learns of it given its counts."""
     row = model.fused_factor
     assert row is not None
     phi = model.columns.matrix(model.columns.forward(factors))
@@ -245,5 +245,6 @@ METHOD = Method(
     self_loops=True,
     any_prior=True,
     learned_shapes=True,
+    covariates=True,
     likelihoods=("negative-binomial", "poisson"),
 )

@@ -3,6 +3,8 @@
 Neither changes the rates of cells. Normalised components sum to one over their observed axes.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from countveil.evaluation.alignment import align_draws
@@ -10,7 +12,7 @@ from countveil.fit_files import LEAST_RATE
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, normalised, pinned
-from countveil.models.priors import ReportingPrior
+from countveil.models.priors import RegressionPrior, ReportingPrior
 
 SMALLEST = np.finfo(np.float32).tiny
 
@@ -39,7 +41,7 @@ def identify(
     for group in set(latent_groups(model).values()):
         order = order_of(model, factors, group, matched)
         if order is not None:
-            reorder(model, factors, rates, group, order)
+            reorder(model, factors, rates, draws.hypers, group, order)
             reorder_reported(model, reported, group, order)
     names = model.spec.names
     return (
@@ -163,16 +165,19 @@ def reorder(
     model: Factorization,
     factors: list[np.ndarray],
     rates: list[np.ndarray | None],
+    hypers: Sequence[np.ndarray],
     group: str,
     order: np.ndarray,
 ) -> None:
-    """Put all axes of a group into the given order, in place in the lists."""
+    """Put all axes of a group into the given order, in place in the lists; so are the coefficients of covariates."""
     groups = latent_groups(model)
     for f, factor in enumerate(model.factors):
         latent = [a for a in factor.axes if a in groups]
         for i, a in enumerate(factor.axes):
             if groups.get(a) == group:
                 take(factors[f], order, 2 + i)
+        if isinstance(factor.prior, RegressionPrior) and groups.get(latent[0]) == group:
+            take(hypers[f], order, 3 + factor.axes.index(latent[0]))
         rate = rates[f]
         if rate is not None and rate.ndim == 2 + len(latent):
             for i, a in enumerate(latent):

@@ -9,7 +9,7 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors
 from countveil.likelihoods import Likelihood
 from countveil.models.factorization import Factorization
-from countveil.models.priors import LEARNED, LearnedShapePrior, VariationalPrior
+from countveil.models.priors import LEARNED, LearnedShapePrior, RegressionPrior, VariationalPrior
 from countveil.noise import Noise
 
 METHODS: dict[str, Method] = {
@@ -79,6 +79,10 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     for f, factor in enumerate(model.factors):
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
         check_learned_shapes(method, isinstance(factor.prior, LearnedShapePrior), f"shape of {factor.name!r}")
+        if isinstance(factor.prior, RegressionPrior):
+            check_covariates(method, f"prior of {factor.name!r}")
+            if f == model.shared or factor.symmetric:
+                raise ValueError(f"covariates must be of a factor that is used once, {got}")
         coupled = factor.fixed is None and not factor.prior.independent
         if coupled and not method.any_prior:
             raise ValueError(
@@ -109,6 +113,14 @@ def check_learned_shapes(method: Method, learned: bool, name: str) -> None:
     if learned and not method.learned_shapes:
         raise ValueError(
             f"{name} must be a number for method {method.name!r}, got {LEARNED!r}: use {those('learned_shapes')}"
+        )
+
+
+def check_covariates(method: Method, name: str) -> None:
+    """Refuse covariates of the rows for a method that cannot treat them; raises ValueError, which says their name."""
+    if not method.covariates:
+        raise ValueError(
+            f"{name} must have no covariates for method {method.name!r}, got some: use {those('covariates')}"
         )
 
 

@@ -11,6 +11,7 @@ from countveil.models.priors import (
     GammaChainPrior,
     GammaPrior,
     LearnedShapePrior,
+    RegressionPrior,
     prior_of,
 )
 
@@ -19,6 +20,7 @@ def test_every_prior_goes_by_its_kind():
     assert PRIORS["gamma"] is GammaPrior
     facts = GammaPrior(0.3, 2.0, True).facts() | LearnedShapePrior(0.8, None).facts()
     facts |= DirichletPrior(None).facts() | GammaChainPrior(0.8, steady=True).facts()
+    facts |= RegressionPrior(0.8, None, np.zeros((3, 1))).facts()
     for kind in PRIORS:
         assert prior_of(facts | {"kind": kind}).kind == kind
 

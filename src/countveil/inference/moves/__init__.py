@@ -22,7 +22,7 @@ from countveil.inference.starts.alternating import balanced
 from countveil.inference.streams import MOVES, Streams
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
-from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
@@ -40,7 +40,9 @@ def movable(model: Factorization) -> bool:
 
 
 def has_one_law(prior: Prior) -> bool:
-    """Whether a prior is of gammas of one shape, whose rates do not vary within a component."""
+    """Whether a prior is of gammas of one shape, whose rates do not vary within a component at its start."""
+    if isinstance(prior, RegressionPrior):
+        return True  # where a move begins, coefficients are zero
     if isinstance(prior, LearnedShapePrior):
         return prior.rate is None or np.size(prior.rate) == 1
     return isinstance(prior, GammaPrior) and np.size(prior.shape) == np.size(prior.rate) == 1

@@ -7,6 +7,7 @@ from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.priors.protocol import (
+    CollapsedPrior,
     Grid,
     JointPrior,
     Prior,
@@ -15,12 +16,13 @@ from countveil.models.priors.protocol import (
     Scale,
     VariationalPrior,
 )
+from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
-    "LEARNED", "PRIORS", "USUAL_SHAPE", "DirichletPrior", "GammaChainPrior", "GammaPrior", "Grid", "JointPrior",
-    "LearnedShapePrior", "Prior", "ReportingPrior", "RowPrior", "Scale", "VariationalPrior", "prior_of",
-    "typical_prior", "typical_scale",
+    "LEARNED", "PRIORS", "USUAL_SHAPE", "CollapsedPrior", "DirichletPrior", "GammaChainPrior", "GammaPrior", "Grid",
+    "JointPrior", "LearnedShapePrior", "Prior", "RegressionPrior", "ReportingPrior", "RowPrior", "Scale",
+    "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {
@@ -28,6 +30,7 @@ PRIORS: dict[str, Any] = {
     "gamma": GammaPrior,
     "gamma-chain": GammaChainPrior,
     "gamma-of-learned-shape": LearnedShapePrior,
+    "gamma-with-covariates": RegressionPrior,
 }
 """By kind: classes with ``from_facts``."""
 

@@ -148,6 +148,23 @@ class ReportingPrior(Prior, Protocol):
 
 
 @runtime_checkable
+class CollapsedPrior(Prior, Protocol):
+    """An ``independent`` prior that draws hyperparameters with the factor's entries summed out, before these."""
+
+    def draw_hypers_given_counts(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Hyperparameters given the counts and exposures of all entries, which have to be drawn anew afterwards."""
+        ...
+
+
+@runtime_checkable
 class RowPrior(Prior, Protocol):
     """A prior whose reported rates are enough to draw new rows, as ``transform`` does.
 
