@@ -145,6 +145,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         X: Any,
         y: None = None,
         *,
+        covariates: Any = None,
         client: "Client | None" = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_minutes: float = 5.0,
@@ -158,7 +159,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
         a sampler's chains are saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they
         go on from there: the finished draws are the same as without the break. If the file cannot be written, a
         warning says so and the fit goes on. With ``client``, a ``distributed.Client``, its workers compute: see
-        ``engine``.
+        ``engine``. ``covariates`` is a DataFrame of the rows, for a model with a ``prevalence``.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
@@ -169,6 +170,7 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
+        self._take_covariates(covariates)
         check_computing(self.method, self.engine, client)
         check_positive("checkpoint_minutes", checkpoint_minutes)
         if checkpoint is not None and not METHODS[self.method].samples:

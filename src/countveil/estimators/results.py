@@ -12,6 +12,7 @@ from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.choosing import ChoosesSize
 from countveil.estimators.predicting import Predicts
+from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.support import HasSupport
 from countveil.estimators.totals import doubt_of
 from countveil.files import make_room, replacing
@@ -39,7 +40,7 @@ from countveil.models.spec import Spec, axis_sizes
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(ChoosesSize, HasSupport, Predicts):
+class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
@@ -227,7 +228,7 @@ class Results(ChoosesSize, HasSupport, Predicts):
         engine = getattr(fit, "engine", None)
         if engine is not None:
             raise ValueError(f"must not say where to compute, got engine {engine!r:.40}")
-        fit.model_ = model_of(json.loads(facts["model"]))
+        fit.model_ = fit._restore_covariates(tree, model_of(json.loads(facts["model"])))
         fit._keep_size(fit.model_)
         fit._check_file(tree)
         fit._adopt(tree)

@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.documents import HasDocuments
+from countveil.estimators.effects import HasEffects
 from countveil.estimators.options import StreamOptions
+from countveil.estimators.prevalence import Formula, TableAndFormula
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
 from countveil.models.layout import Layout, Part
@@ -25,7 +27,7 @@ TOPICS = Part(
 )
 
 
-class TopicModel(HasDocuments, RowProjection, RowStream, FactorizationEstimator):
+class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
@@ -37,6 +39,9 @@ class TopicModel(HasDocuments, RowProjection, RowStream, FactorizationEstimator)
     Args:
         n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
             best what they do not see (``compare``).
+        prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
+            ``covariates``: how much of a document is expected from each topic then depends on them (``effects``,
+            ``contrast``, ``expected_prevalence``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Attributes:
@@ -50,9 +55,17 @@ class TopicModel(HasDocuments, RowProjection, RowStream, FactorizationEstimator)
     def __init__(
         self,
         n_topics: Annotated[int | str, WholeOrAuto()] = 10,
+        *,
+        prevalence: Annotated[str | None, Formula()] = None,
         **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
+
+    prevalence = TableAndFormula(FactorizationEstimator.prevalence)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, the formula among them."""
+        return super().get_params(deep) | {"prevalence": self._formula}
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
@@ -65,7 +78,14 @@ class TopicModel(HasDocuments, RowProjection, RowStream, FactorizationEstimator)
             {"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS}
         )
 
+    def _given(self, X: Any) -> Given:
+        return super()._given(self._aligned(X))
+
+    def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
+        return self._with_covariates(super()._priors(spec, sizes, mean_count), "theta")
+
     def _adopt(self, tree: xr.DataTree) -> None:
+        self._keep_covariates(tree)
         super()._adopt(tree)
         self.components_ = self.member_means("word")
 

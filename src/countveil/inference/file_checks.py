@@ -19,9 +19,11 @@ from countveil.models.priors import (
     GammaPrior,
     LearnedShapePrior,
     Prior,
+    RegressionPrior,
     ReportingPrior,
 )
 from countveil.models.priors.learned_shape import BOUNDS
+from countveil.models.priors.regression import LARGEST
 
 SUM_TOLERANCE = 1e-6
 
@@ -62,6 +64,10 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
         raise ValueError(f"{rule}, got another concentration")
     if isinstance(prior, GammaChainPrior):
         check_chain(rule, prior, wanted)
+    if isinstance(prior, RegressionPrior) and isinstance(wanted, RegressionPrior):
+        known = prior.shape == wanted.shape and prior.spread == wanted.spread
+        if not known or not 0.0 < prior.mean < np.inf:
+            raise ValueError(f"{rule}, got another shape, spread or mean")
     if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
         return
     if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
@@ -120,6 +126,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     for name in learned_shapes(model):
         check_array(draws, f"{name}_shape", lead)
         check_shapes(f"{name}_shape", draws[f"{name}_shape"].to_numpy())
+    check_regressions(draws, model, layout, lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
@@ -138,6 +145,25 @@ def check_shapes(name: str, values: np.ndarray) -> None:
         raise ValueError(f"must have shapes between {low:g} and {high:g} at {name}, got another")
 
 
+def check_regressions(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
+    """Refuse shapes, rates and coefficients of covariates that are missing, or that no chain draws."""
+    sizes = model.rows.sizes | model.columns.sizes
+    for factor in regressions(model):
+        latent = {layout.dims[a]: sizes[a] for a in factor.axes if a in model.spec.latent}
+        for end in ("_shape", "_rate"):
+            check_array(draws, f"{factor.name}{end}", lead | latent)
+        check_shapes(f"{factor.name}_shape", draws[f"{factor.name}_shape"].to_numpy())
+        name, terms = f"{factor.name}_effect", {"term": factor.prior.design.shape[1]}
+        check_array(draws, name, lead | terms | latent)
+        if not (np.abs(draws[name].to_numpy()) <= LARGEST).all():
+            raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
+
+
+def regressions(model: Factorization) -> list[Any]:
+    """The factors whose priors have covariates."""
+    return [model.factors[f] for f in model.free if isinstance(model.factors[f].prior, RegressionPrior)]
+
+
 def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     """Refuse groups and arrays that no fit of the model has."""
     names = [factor.name for factor in model.factors]
@@ -145,6 +171,8 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     shapes += [name for f in model.free for name in reported_axes(model, f)]
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
+    for factor in regressions(model):
+        shapes += [f"{factor.name}_shape", f"{factor.name}_effect", "term"]
     wanted = {
         "posterior": {*names, *(f"{name}_rate" for name in names), *shapes, *model.likelihood.parameter_axes}
         | lead
@@ -153,6 +181,10 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         "constant_data": {noise_of(tree)[0].level} | dims,
         "optimisation": {"objective", *(f"{name}_mean" for name in names)} | dims,
     }
+    if regressions(model):
+        wanted["covariates"] = set(
+            map(str, tree["covariates"].variables)
+        )  # which the formula is checked with
     if METHODS[tree.attrs["method"]].samples:
         wanted[mixture.GROUP] = {"weight", "chain"}
     if any(summarised(tree, name) for name in names):

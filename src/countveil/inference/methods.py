@@ -120,7 +120,7 @@ def check_covariates(method: Method, name: str) -> None:
     """Refuse covariates of the rows for a method that cannot treat them; raises ValueError, which says their name."""
     if not method.covariates:
         raise ValueError(
-            f"{name} must have no covariates for method {method.name!r}, got some: use {those('covariates')}"
+            f"{name} goes with {those('covariates')}, which treats covariates, got method {method.name!r}"
         )
 
 

@@ -19,6 +19,7 @@ from countveil.likelihoods import Parameters
 from countveil.likelihoods.protocol import in_counts
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
+from countveil.models.priors import RegressionPrior
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 
 DRAWS_AT_ONCE = 32
@@ -72,7 +73,7 @@ def data_tree(
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
     for name, (axes, values) in reported.items():
         variables[name] = ((*lead, *layout.dims_reported(axes)), values)
-    variables |= shape_variables(draws, model)
+    variables |= shape_variables(draws, model, layout)
     variables |= parameter_variables(draws, model, layout)
     posterior = xr.Dataset(variables, coords=coordinates)
     scores = {"total_rate": (lead, draws.total_rate)}
@@ -101,14 +102,27 @@ def data_tree(
     return tree
 
 
-def shape_variables(draws: Draws, model: Factorization) -> dict[str, Any]:
+def shape_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
     """The shapes of factors whose priors learn them; a factor's size, which draws are rid of, does not change them."""
     found = {}
     for f in model.free:
         shapes = model.factors[f].prior.reported_shapes(draws.hypers[f])
         if shapes is not None:
             found[f"{model.factors[f].name}_shape"] = (("chain", "draw"), shapes)
+        if isinstance(model.factors[f].prior, RegressionPrior):
+            found |= regression_variables(draws, model, layout, f)
     return found
+
+
+def regression_variables(draws: Draws, model: Factorization, layout: Layout, f: int) -> dict[str, Any]:
+    """Each component's shape, and the coefficients of the columns of the design as they are centred and scaled."""
+    name, values = model.factors[f].name, np.squeeze(draws.hypers[f], axis=3)
+    dims = layout.dims_of("".join(a for a in model.factors[f].axes if a in model.spec.latent))
+    lead = ("chain", "draw")
+    return {
+        f"{name}_shape": ((*lead, *dims), values[:, :, 0]),
+        f"{name}_effect": ((*lead, "term", *dims), values[:, :, 2:]),
+    }
 
 
 def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
@@ -333,7 +347,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         found[name] = np.maximum(values[..., evenly(values.shape[-1])], NEARLY_POISSON)
     for factor in model.factors:
         if f"{factor.name}_shape" in tree["posterior"]:
-            found[f"shape of {factor.name}"] = tree["posterior"][f"{factor.name}_shape"].to_numpy()
+            shapes = tree["posterior"][f"{factor.name}_shape"].to_numpy()
+            found[f"shape of {factor.name}"] = shapes.reshape(*shapes.shape[:2], -1).mean(axis=2)
     return found
 
 

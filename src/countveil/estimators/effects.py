@@ -1,0 +1,148 @@
+"""What covariates do to topics: coefficients, expected shares and their differences, from the joint posterior.
+
+Every draw has topics, shapes, sizes and coefficients that belong together, given noisy reports alone: intervals hold
+the uncertainty of noise, topics and sampling at once. A topic's numbers come from the chains that have it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from countveil.data.covariates import Covariates
+from countveil.estimators.checks import check_interval
+from countveil.estimators.component_tables import tails
+from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.prevalence import HasCovariates
+from countveil.estimators.reading import Readable
+from countveil.inference.mixture import places
+from countveil.inference.posterior import evenly
+from countveil.models.priors.expected_shares import expected_shares
+
+MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
+MOST_ROWS = 200  # different ones, evenly spread, that they are averaged over
+
+
+class Drawn(NamedTuple):
+    """One chain's draws of the rows' prior."""
+
+    shapes: np.ndarray  # (S, K)
+    rates: np.ndarray  # (S, K) where all covariates have their mean
+    coefficients: np.ndarray  # (S, P, K) of centred and scaled columns
+
+
+class HasEffects(HasCovariates, Readable):
+    """Adds ``effects``, ``contrast`` and ``expected_prevalence`` to topics with covariates."""
+
+    def effects(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """The coefficients of the formula's terms: of the log of a document's expected words from a topic.
+
+        Columns: topic, support, term, estimate (the posterior mean), lower, upper. One more of a term's column
+        multiplies the expected words of the topic by exp(estimate). Topics are those of ``prevalence``, each from the
+        chains that have it; support is as in ``topics``. Where intervals are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: a fit without covariates, or an interval out of range.
+        """
+        covariates = self._known_covariates()
+        scale = covariates.scale[:, None]
+        table = self._table(
+            lambda drawn: drawn.coefficients / scale, list(covariates.terms), "term", interval
+        )
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def contrast(
+        self,
+        a: Mapping[str, Any],
+        b: Mapping[str, Any],
+        interval: float = 0.9,
+        *,
+        uncalibrated: bool = False,
+    ) -> pd.DataFrame:
+        """How much larger a topic's expected share of a document is with covariates ``a`` than with ``b``.
+
+        Columns: topic, support, estimate, lower, upper. All other covariates stay as they are in the documents of the
+        fit, over which both shares are averaged. The rest is as in ``effects``.
+
+        Raises:
+            ValueError: as ``effects``; a name that is no covariate, or a value that the fit has not seen.
+        """
+        covariates = self._known_covariates()
+        one, other = (self._shares_at(covariates, values) for values in (a, b))
+        table = self._table(lambda drawn: one(drawn) - other(drawn), [""], "contrast", interval)
+        return as_calibrated(table.drop(columns="contrast"), self.why_no_intervals, uncalibrated)
+
+    def expected_prevalence(
+        self, frame: pd.DataFrame | None = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """Each topic's expected share of a document, for every row of a frame of covariates.
+
+        Columns: topic, support, row (the frame's label), estimate, lower, upper. Covariates that the frame does not
+        have stay as they are in the documents of the fit, over which shares are averaged; without a frame there is one
+        row, ``all``, which is the average over all documents. The rest is as in ``effects``.
+
+        Raises:
+            ValueError: as ``contrast``.
+        """
+        covariates = self._known_covariates()
+        frame = pd.DataFrame(index=["all"]) if frame is None else frame
+        each = [self._shares_at(covariates, dict(row)) for _, row in frame.iterrows()]
+
+        def shares(drawn: Drawn) -> np.ndarray:
+            return np.concatenate([of_row(drawn) for of_row in each], axis=1)
+
+        table = self._table(shares, list(frame.index), "row", interval)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def _known_covariates(self) -> Covariates:
+        if self.covariates_ is None:
+            raise ValueError("effects need a fit with prevalence and covariates, got one without")
+        return self.covariates_
+
+    def _shares_at(self, covariates: Covariates, values: Mapping[str, Any]) -> Callable[[Drawn], np.ndarray]:
+        """What gives (S, 1, K) expected shares, averaged over the documents with some covariates changed."""
+        design = covariates.rows(covariates.changed(values))
+        rows, times = np.unique(design, axis=0, return_counts=True)
+        kept = evenly(len(rows), MOST_ROWS)
+        rows, weight = rows[kept], times[kept] / times[kept].sum()
+
+        def shares(drawn: Drawn) -> np.ndarray:
+            found = np.empty((len(drawn.shapes), 1, drawn.shapes.shape[1]))
+            for s, (shape, rate, own) in enumerate(zip(*drawn, strict=True)):
+                found[s, 0] = weight @ expected_shares(shape, rate * np.exp(-rows @ own))
+            return found
+
+        return shares
+
+    def _table(
+        self: Any,
+        function: Callable[[Drawn], np.ndarray],
+        names: list[Any],
+        column: str,
+        interval: float,
+    ) -> pd.DataFrame:
+        """Means and intervals of a function of draws (S, names, K), of every topic in the chains that have it."""
+        check_interval(interval)
+        drawn = [function(each) for each in self._drawn_by_chain()]
+        group = self.model_.spec.latent
+        alone, rows = len(drawn) < 2, []
+        for number, found in self._own(group):
+            own = np.concatenate(
+                [drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)]
+            )
+            lower, upper = np.quantile(own, tails(interval), axis=0)
+            support = np.nan if alone else found.support
+            rows += [
+                (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
+            ]
+        return pd.DataFrame(rows, columns=["topic", "support", column, "estimate", "lower", "upper"])
+
+    def _drawn_by_chain(self: Any) -> list[Drawn]:
+        """Every chain's draws, as many of each as its weight says, at most ``MOST_DRAWS`` in all."""
+        draws = self.posterior["posterior"]
+        sizes, row = draws.sizes, self.model_.factors[self.model_.row_factor].name
+        every = evenly(sizes["draw"], max(1, MOST_DRAWS // sizes["chain"]))
+        kept = places(self.weights_, [len(every)] * sizes["chain"])
+        arrays = [draws[f"{row}{end}"].to_numpy() for end in ("_shape", "_rate", "_effect")]
+        return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]

@@ -1,0 +1,129 @@
+"""Covariates of a model's rows: taken by ``fit``, kept in the posterior and in files, and part of the rows' prior."""
+
+import json
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.data.covariates import LONGEST, Covariates, read_covariates
+from countveil.data.observations import Observations
+from countveil.inference.methods import METHODS, check_covariates
+from countveil.models.factorization import Factorization
+from countveil.models.priors import LearnedShapePrior, Prior, RegressionPrior
+
+GROUP, FACT = "covariates", "covariates"  # of the tree, and of its attributes
+
+
+class Formula:
+    """None, or a formula; what is in it is checked when it meets its covariates."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST):
+            raise ValueError(f"{name} must be a formula such as '~ party + year', or None, got {value!r:.60}")
+
+
+class TableAndFormula:
+    """An attribute that reads as a method, and that is set to a parameter of the same name, as ``vars`` has it."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self.method if instance is None else MethodType(self.method, instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)["prevalence"] = value
+
+
+class HasCovariates:
+    """Adds covariates of the rows to an estimator whose parameter ``prevalence`` is their formula."""
+
+    covariates_: Covariates | None = None
+    _waiting: pd.DataFrame | None = None
+
+    @property
+    def _formula(self) -> str | None:
+        """The parameter ``prevalence``; None for models without it."""
+        return vars(self).get("prevalence")
+
+    def _take_covariates(self: Any, covariates: Any) -> None:
+        """Hold what ``fit`` was given until the data are read; raises ValueError."""
+        formula = self._formula
+        if formula is None:
+            if covariates is not None:
+                raise ValueError("covariates go with prevalence, a formula of TopicModel, got none")
+            self.covariates_ = None
+            return
+        if covariates is None:
+            raise ValueError(f"covariates must be given with prevalence {formula!r}, got none")
+        check_covariates(METHODS[self.method], "prevalence")
+        if self._is_auto:
+            raise ValueError(f"{self.sized_by[0]} must be a number with prevalence, got 'auto'")
+        if self.prior_rate is not None:
+            raise ValueError(f"prior_rate must be None with prevalence, got {self.prior_rate}")
+        self._waiting = covariates
+
+    def _aligned(self: Any, X: Any) -> Any:
+        """Data as inference takes them, once covariates that wait are in the order of their rows."""
+        if self._waiting is None:
+            return X
+        data = self._observe(X)
+        assert isinstance(data, Observations)
+        self.covariates_ = read_covariates(self._formula, self._waiting, data.labels[0], data.shape[0])
+        self._waiting = None
+        return data
+
+    def _with_covariates(self, priors: dict[str, Any], rows: str) -> dict[str, Prior]:
+        """Priors by name, where that of the rows' factor depends on the covariates."""
+        if self.covariates_ is None:
+            return priors
+        usual = priors[rows]
+        if isinstance(usual, LearnedShapePrior):
+            assert usual.mean is not None
+            mean, shape = usual.mean, None
+        else:
+            mean, shape = float(usual.shape / usual.rate), float(usual.shape)
+        return {**priors, rows: RegressionPrior(mean, shape, self.covariates_.design)}
+
+    def _keep_covariates(self: Any, tree: xr.DataTree) -> None:
+        """Put the covariates into a fit's tree, and name the terms of its coefficients."""
+        if self.covariates_ is None or GROUP in tree.children:
+            return
+        frame, terms = self.covariates_.frame, list(self.covariates_.terms)
+        dim = next(iter(self._layout(self.model_.spec).dims_of(self.model_.spec.output)))
+        labels = tree["posterior"][dim].to_numpy()
+        columns = {f"column{i}": (dim, frame[name].to_numpy()) for i, name in enumerate(frame.columns)}
+        tree[GROUP] = xr.Dataset(columns, coords={dim: labels})
+        tree.attrs[FACT] = json.dumps(list(frame.columns))
+        named = tree["posterior"].dataset.assign_coords(term=np.array(terms, dtype=object))
+        tree["posterior"] = xr.DataTree(named)
+
+    def _restore_covariates(self: Any, tree: xr.DataTree, model: Factorization) -> Factorization:
+        """The model with its design, from what a file holds; raises ValueError."""
+        formula = self._formula
+        if (formula is None) != (GROUP not in tree.children):
+            raise ValueError("must hold covariates if its parameters have a prevalence, and only then")
+        if formula is None:
+            return model
+        names, group = json.loads(tree.attrs[FACT]), tree[GROUP]
+        frame = pd.DataFrame({name: group[f"column{i}"].to_numpy() for i, name in enumerate(names)})
+        self.covariates_ = read_covariates(formula, frame, None, model.rows.shape[0])
+        if list(self.covariates_.frame.columns) != names:
+            raise ValueError(f"must hold the covariates of its formula, got {names!r:.80}")
+        row = model.row_factor
+        prior: Any = None if row is None else model.factors[row].prior
+        if (
+            row is None
+            or not isinstance(prior, RegressionPrior)
+            or prior.design.shape[1] != len(self.covariates_.terms)
+        ):
+            raise ValueError("must have a prior with a coefficient for every term of its formula")
+        prior = prior._replace(design=self.covariates_.design)
+        factors = list(model.factors)
+        factors[row] = factors[row]._replace(prior=prior)
+        return model._replace(factors=tuple(factors))

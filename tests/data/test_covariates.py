@@ -1,0 +1,130 @@
+"""Covariates: what formulas may say, the order of rows, and the design matrix."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from countveil.data.covariates import names_in, read_covariates
+
+LABELS = ["ann", "bea", "cid", "dan", "eva"]
+FRAME = pd.DataFrame(
+    {
+        "party": ["D", "R", "D", "I", "R"],
+        "year": [1990, 1992, 1991, 1999, 1995],
+        "new": [True, False, True, True, False],
+    },
+    index=LABELS,
+)
+
+
+def read(formula="~ party + year", frame=FRAME, labels=LABELS):
+    return read_covariates(formula, frame, labels, 5)
+
+
+def test_the_design_is_centred_and_scaled():
+    found = read("~ party * year + new")
+    assert found.terms == ("party[T.I]", "party[T.R]", "year", "new", "party[T.I]:year", "party[T.R]:year")
+    np.testing.assert_allclose(found.design.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.design.std(axis=0), 1.0)
+    np.testing.assert_allclose(found.design[:, 2], (FRAME.year - FRAME.year.mean()) / FRAME.year.std(ddof=0))
+    np.testing.assert_allclose(found.scale[3], FRAME.new.std(ddof=0))
+
+
+def test_rows_are_put_into_the_order_of_the_data():
+    mixed = read(frame=FRAME.iloc[[3, 1, 4, 0, 2]])
+    np.testing.assert_array_equal(mixed.design, read().design)
+    by_position = read(frame=FRAME.reset_index(drop=True))
+    np.testing.assert_array_equal(by_position.design, read().design)
+    np.testing.assert_array_equal(read(frame=FRAME, labels=None).design, read().design)
+
+
+def test_splines_keep_their_knots_for_other_rows():
+    found = read("~ bs(year, 4)")
+    assert len(found.terms) == 4
+    np.testing.assert_allclose(found.rows(FRAME.iloc[[1, 3]]), found.design[[1, 3]], atol=1e-12)
+    with pytest.raises(ValueError, match="range of those of the fit"):
+        found.rows(pd.DataFrame({"year": [2050]}))
+
+
+def test_some_covariates_may_be_changed():
+    found = read()
+    changed = found.changed({"party": "I"})
+    assert (changed.party == "I").all()
+    np.testing.assert_array_equal(changed.year, found.frame.year)
+    with pytest.raises(ValueError, match=r"among \['party', 'year'\], got 'age'"):
+        found.changed({"age": 3})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"party": "X", "year": 1990}, r"'party' must be one of \['D', 'I', 'R'\], got 'X'"),
+        ({"party": 2, "year": 1990}, "'party' must be text"),
+        ({"party": "D", "year": "late"}, "'year' must be numbers"),
+        ({"party": "D"}, "must have the column 'year'"),
+        ({"party": "D", "year": np.nan}, "'year' must have no missing values, got 1, the first in row 0"),
+    ],
+)
+def test_other_rows_must_be_like_those_of_the_fit(values, said):
+    with pytest.raises(ValueError, match=said):
+        read().rows(pd.DataFrame({name: [value] for name, value in values.items()}))
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (FRAME.drop(columns="year"), "got no 'year'"),
+        (FRAME.drop(index="cid"), "none for 'cid'"),
+        (pd.concat([FRAME, FRAME.iloc[:1]]), "'ann' twice"),
+        (FRAME.reset_index(drop=True).iloc[:4], "each of 5 rows of the data, got 4"),
+        (FRAME.assign(year=[1.0, np.inf, 2, 3, 4]), "'year' must have finite values"),
+        (
+            FRAME.assign(party=["D", None, "D", None, "R"]),
+            "'party' must have no missing values, got 2, the first in row bea",
+        ),
+        (FRAME.assign(year=1990), "'year', which does not"),
+    ],
+)
+def test_frames_that_do_not_fit_are_refused(frame, said):
+    with pytest.raises(ValueError, match=said):
+        read(frame=frame)
+    with pytest.raises(TypeError, match="must be a DataFrame, got list"):
+        read(frame=[1])
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("~ __import__('os').system('true')", "such as"),
+        ("~ open(year)", "may call"),
+        ("~ bs(year, __import__('os').getpid())", "such as|simple calls|may call"),
+        ("~ year.real", "simple calls"),
+        ("~ np.log(year)", "may call"),
+        ("~ bs(year, 4 if year else 5)", "simple calls"),
+        ("~ {year}", "names, calls and the signs"),
+        ("~ (party + year)**9", "names, calls and the signs"),
+        ("party ~ year", "such as"),
+        ("~ 0 + party", "keep its intercept"),
+        ("~ 1", "name a covariate"),
+        ("~ log(party)", "fit the covariates"),
+        ("~ year" + " + year" * 100, "at most 500 characters"),
+        ("~ (", "such as"),
+    ],
+)
+def test_formulas_that_are_not_allowed_are_refused(formula, said):
+    with pytest.raises(ValueError, match=said):
+        read(formula)
+
+
+def test_names_are_those_of_columns_in_order():
+    assert names_in("~ log(year) + C(party):bs(age, df=3) + year") == ["year", "party", "age"]
+
+
+def test_without_formulaic_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"prevalence needs formulaic: pip install '.\[covariates\]'"
+    ):
+        read()

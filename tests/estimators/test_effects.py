@@ -1,0 +1,106 @@
+"""Effects, contrasts and expected prevalence: against plain loops over draws, and with the signs of the truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.inference.mixture import keep_weights
+from tests.effects import FRAME, SHORT, counts, model, the_fit
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return the_fit()
+
+
+def topic_of(fit, word):
+    """The topic with the largest share of a word."""
+    return int(np.argmax(fit.components_[:, list(fit.feature_names_in_).index(word)]))
+
+
+def test_effects_have_the_signs_of_the_truth(fit):
+    table = fit.effects(0.8).set_index(["topic", "term"])
+    assert list(table.columns) == ["support", "estimate", "lower", "upper"]
+    assert table.loc[(topic_of(fit, "w0"), "party[T.R]"), "lower"] > 0.0
+    assert table.loc[(topic_of(fit, "w8"), "age"), "lower"] > 0.0
+    own = table.loc[(topic_of(fit, "w8"), "age")]
+    assert 0.01 < own.estimate < 0.1  # per year, not per standard deviation
+    assert (table.support == 1.0).all()
+
+
+def slow_shares(fit, chain, frame, topic):
+    """(S,) expected shares of a topic by draws of gammas, averaged over the rows of a frame."""
+    draws, rng = fit.posterior["posterior"].dataset.isel(chain=chain), np.random.default_rng(1)
+    shape, rate, effect = (draws[f"theta_{end}"].to_numpy() for end in ("shape", "rate", "effect"))
+    found = []
+    for s in range(len(shape)):
+        slopes = fit.covariates_.rows(frame) @ effect[s]
+        theta = rng.gamma(shape[s], np.exp(slopes) / rate[s], (60, *slopes.shape))
+        found.append((theta / theta.sum(axis=2, keepdims=True)).mean(axis=(0, 1))[topic])
+    return np.array(found)
+
+
+def test_a_contrast_is_a_difference_of_shares_averaged_over_the_other_covariates(fit):
+    table, matches = fit.contrast({"party": "R"}, {"party": "D"}, 0.8), dict(fit._own("k"))
+    for k in range(2):
+        parts = [
+            slow_shares(fit, c, FRAME.assign(party="R"), own)
+            - slow_shares(fit, c, FRAME.assign(party="D"), own)
+            for c, own in zip(matches[k].chains, matches[k].components, strict=True)
+        ]
+        slow, row = np.concatenate(parts), table.iloc[k]
+        assert row.estimate == pytest.approx(slow.mean(), abs=0.01)
+        np.testing.assert_allclose([row.lower, row.upper], np.quantile(slow, [0.1, 0.9]), atol=0.02)
+    assert table.estimate.sum() == pytest.approx(0.0, abs=1e-9)
+    back = fit.contrast({"party": "D"}, {"party": "R"}, 0.8)
+    np.testing.assert_allclose(back[["estimate", "lower", "upper"]], -table[["estimate", "upper", "lower"]])
+
+
+def test_expected_prevalence_adds_up_and_follows_covariates(fit):
+    frame = pd.DataFrame({"party": ["D", "R", "R"], "age": [30.0, 30.0, 55.0]}, index=["a", "b", "c"])
+    table = fit.expected_prevalence(frame)
+    assert list(table.columns) == ["topic", "support", "row", "estimate", "lower", "upper"]
+    np.testing.assert_allclose(table.groupby("row").estimate.sum(), 1.0, atol=1e-9)
+    by = table.set_index(["topic", "row"]).estimate
+    assert by[topic_of(fit, "w0"), "b"] > by[topic_of(fit, "w0"), "a"]
+    assert by[topic_of(fit, "w8"), "c"] > by[topic_of(fit, "w8"), "b"]
+    one = fit.expected_prevalence(pd.DataFrame({"party": ["R"]})).estimate.to_numpy()
+    other = fit.expected_prevalence(pd.DataFrame({"party": ["D"]})).estimate.to_numpy()
+    np.testing.assert_allclose(one - other, fit.contrast({"party": "R"}, {"party": "D"}).estimate, atol=1e-9)
+    assert set(fit.expected_prevalence().row) == {"all"}
+
+
+def test_a_chain_without_weight_says_nothing(fit):
+    before = fit.effects()
+    keep_weights(fit.posterior, np.array([1.0, 0.0]))
+    fit._matched = {}
+    weighted = fit.effects().estimate.to_numpy().reshape(3, 2)
+    del fit.posterior["chains"]
+    fit._matched = {}
+    draws = (
+        fit.posterior["posterior"]["theta_effect"].to_numpy()[0].mean(axis=0) / fit.covariates_.scale[:, None]
+    )
+    np.testing.assert_allclose(weighted, draws.T, rtol=1e-9)
+    pd.testing.assert_frame_equal(fit.effects(), before)
+
+
+def test_naive_fits_have_effects_without_intervals():
+    naive = model(draws=4, tune=4, chains=1).fit(
+        cv.NaiveCounts(np.maximum(np.asarray(counts().reports), 0)), covariates=FRAME
+    )
+    table = naive.contrast({"party": "R"}, {"party": "D"})
+    assert list(table.columns) == ["topic", "support", "estimate"]
+    assert table.support.isna().all()
+    assert "uncalibrated_lower" in naive.effects(uncalibrated=True)
+
+
+def test_effects_need_covariates_and_an_interval_in_range(fit):
+    plain = cv.TopicModel(2, **(SHORT | {"draws": 2, "tune": 2})).fit(counts())
+    for call in (plain.effects, plain.expected_prevalence, lambda: plain.contrast({}, {})):
+        with pytest.raises(ValueError, match="effects need a fit with prevalence and covariates"):
+            call()
+    with pytest.raises(ValueError, match="interval must be between 0 and 1"):
+        fit.effects(1.0)
+    with pytest.raises(ValueError, match=r"among \['party', 'age'\], got 'year'"):
+        fit.contrast({"year": 3}, {"party": "D"})
