@@ -290,3 +290,19 @@ def test_components_that_only_some_chains_found_are_counted_and_left_out(here, c
     said = " ".join(capsys.readouterr().out.split())
     assert "Not listed: 3 topics that at most half of the chains found." in said
     assert said.count("100.0 (100.0 to 100.0)") == 1
+
+
+def test_topics_by_covariates(here):
+    counts = pd.DataFrame(np.random.default_rng(2).poisson(2.0, (9, 6)), index=[f"d{i}" for i in range(9)])
+    cv.privatize(counts, LEVEL).save("own.npz")
+    people = pd.DataFrame({"party": list("DRDRDRDRD"), "year": np.arange(9.0)}, index=counts.index)
+    people.iloc[::-1].to_csv("people.csv")
+    given = "fit", "topics", "own.npz", "-o", "f.nc", *SHORT
+    found = run(*given, "--prevalence", "~ party + year", "--covariates", "people.csv")
+    assert "Coefficients, of the log of expected words" in found.stdout
+    assert re.search(r"party\[T.R\]\s*│\s*-?\d+\.\d\d \(-?\d+\.\d\d to -?\d+\.\d\d\)", found.stdout)
+    assert cv.TopicModel.load("f.nc").get_params()["prevalence"] == "~ party + year"
+    assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
+    people.drop(index="d3").to_csv("people.csv")
+    said = fails(*given, "--force", "--prevalence", "~ party", "--covariates", "people.csv")
+    assert "none for 'd3'" in said

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from countveil.data.observations import Observations
     from countveil.data.release_files import ReleaseFiles
+    from countveil.estimators import TopicModel
     from countveil.estimators.base import FactorizationEstimator
     from countveil.models.layout import Part
 
@@ -90,6 +91,36 @@ class Sampling(NamedTuple):
         return {**named, "engine": scheduler}
 
 
+class Rows(NamedTuple):
+    """Options about covariates of the rows."""
+
+    prevalence: Annotated[
+        str | None,
+        typer.Option(
+            help="Formula of covariates that topics depend on, such as '~ party + year'. Needs --covariates."
+        ),
+    ] = None
+    covariates: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of covariates (CSV), whose first column has the labels of the release's rows."
+        ),
+    ] = None
+
+    def read(self) -> "pd.DataFrame | None":
+        """The table, if there is one; raises ValueError, which names the file."""
+        if (self.prevalence is None) != (self.covariates is None):
+            raise ValueError("prevalence and covariates must come together, got one of them alone")
+        if self.covariates is None:
+            return None
+        import pandas as pd
+
+        try:
+            return pd.read_csv(self.covariates, index_col=0)
+        except (ValueError, UnicodeError) as error:
+            raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
+
+
 class Saving(NamedTuple):
     """Options of every fit: where chains are saved as they run, and what may be replaced."""
 
@@ -107,6 +138,7 @@ def fit_topics(
     output: Output,
     *,
     topics: Annotated[str, typer.Option(help=f"Number of topics K, or {AUTO}.")] = "10",
+    rows: Rows,
     sampling: Sampling,
     words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
     saving: Saving,
@@ -114,19 +146,22 @@ def fit_topics(
     """Sample the topics behind a release and write the fit.
 
     Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
-    calibrated, and says whether the chains agree. Ctrl-C stops early: the draws so far are kept and written, and tuning
+    calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` topics depend on covariates of
+    the rows, and their coefficients are printed, too. Ctrl-C stops early: draws so far are kept and written, and tuning
     is lost without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
     draws as without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number = number_or_auto("topics", topics)
+    number, covariates = number_or_auto("topics", topics), rows.read()
     data = ready(release, output, saving)
     from countveil.estimators import TopicModel
 
-    model = TopicModel(number, **sampling.arguments())
-    fit_to(model, data, saving)
+    model = TopicModel(number, prevalence=rows.prevalence, **sampling.arguments())
+    fit_to(model, data, saving, covariates)
     print_parts(model, words)
+    if covariates is not None:
+        print_effects(model)
     print_totals(model)
     finish(model, output)
 
@@ -255,12 +290,15 @@ def read_release(release: Path) -> "Release | ReleaseFiles":
     return data
 
 
-def fit_to(model: "FactorizationEstimator", data: Any, saving: Saving) -> None:
+def fit_to(
+    model: "FactorizationEstimator", data: Any, saving: Saving, covariates: "pd.DataFrame | None" = None
+) -> None:
     """Fit; what it warns of is printed at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(
             data,
+            covariates=covariates,
             checkpoint=saving.checkpoint,
             checkpoint_minutes=saving.checkpoint_minutes,
             resume=saving.resume,
@@ -295,6 +333,22 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
             print_members(title, part, model.supported(axis, n), weighted=bool(weights))
     if model.parts and model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
+
+
+def print_effects(model: "TopicModel") -> None:
+    """The coefficients of covariates, one row per topic and term, with intervals if there are any."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from countveil.console import console
+
+    effects = model.effects()
+    title = Text("Coefficients, of the log of expected words")
+    table = Table("topic", "term", "estimate", title=title, title_justify="left", header_style="")
+    for row in effects.itertuples():
+        ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
+        table.add_row(str(row.topic), Text(plain(str(row.term))), f"{row.estimate:.2f}{ends}")
+    console().print(table)
 
 
 def print_totals(model: "FactorizationEstimator") -> None:
