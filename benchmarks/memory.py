@@ -4,8 +4,8 @@
     python benchmarks/memory.py COUNTS.npz [topics [sweeps]]   # true counts as scipy saves sparse matrices
 
 Noise is at epsilon/N = 1. Printed are the peak of the whole process, how far sweeps raised it over what the data and
-the start had needed, and the processor time of one of the last five sweeps (their median). Kernels are compiled, or loaded,
-on a tiny table before.
+the start had needed, and the processor time of one of the last five sweeps (their median). Kernels are compiled, or
+loaded, on a tiny table before.
 """
 
 import math

@@ -78,6 +78,9 @@ INSTEAD: dict[str, list[Instead]] = {
     "time.md": [
         Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20", SMALL),
     ],
+    "covariates.md": [
+        Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),
+    ],
     "choosing.md": [
         Instead("--topics 5,10,20,50", "--topics 1,2 --folds 2 --draws 5 --tune 5", SMALL),
     ],

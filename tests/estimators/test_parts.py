@@ -155,7 +155,7 @@ def test_prevalence_is_the_share_of_expected_counts_by_the_whole_einsum(spec, ra
     for axis, latent in axes.items():
         sizes = by_hand(fit, latent)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
-        found = fit.prevalence(0.6, axis=axis)
+        found = fit.prevalences(0.6, axis=axis)
         np.testing.assert_allclose(found["prevalence"], shares.mean(axis=0), rtol=1e-5)
         np.testing.assert_allclose(found["lower"], np.quantile(shares, 0.2, axis=0), rtol=1e-5)
         np.testing.assert_allclose(found["upper"], np.quantile(shares, 0.8, axis=0), rtol=1e-5)
@@ -181,7 +181,7 @@ def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion,
     assert set(axes) <= set(fit.member_axes)
     for axis, latent in axes.items():
         sizes = by_hand(fit, latent, parts)
-        prevalence = fit.prevalence(axis=axis)["prevalence"]
+        prevalence = fit.prevalences(axis=axis)["prevalence"]
         np.testing.assert_allclose(
             prevalence, (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5
         )
@@ -198,17 +198,17 @@ def test_what_communities_send_and_receive_counts(blocks, tucker):
     pi = by_hand(blocks, "cd")
     sizes = pi.sum(axis=1) + pi.sum(axis=2)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(blocks.prevalence()["prevalence"], shares.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(blocks.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
     sizes = by_hand(tucker, "c") + by_hand(tucker, "d")
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(tucker.prevalence()["prevalence"], shares.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(tucker.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
 
 
 def test_an_einsum_may_have_several_kinds_of_components(tucker):
     assert [part.many for part in tucker.parts] == ["communities", "regimes"]
     assert [part.axes for part in tucker.parts] == [("sender",), ("year",)]
-    assert tucker.prevalence().columns[0] == "community"
-    assert tucker.prevalence(axis="year").columns[0] == "regime"
+    assert tucker.prevalences().columns[0] == "community"
+    assert tucker.prevalences(axis="year").columns[0] == "regime"
     bare = einsum("ik,jd,kd->ij", {"k": 2, "d": 2}, SQUARE)
     assert [part.one for part in bare.parts] == ["component k", "component d"]
     assert einsum("dk,vk->dv", {"k": 2}, SQUARE).parts[0].one == "component"
@@ -249,7 +249,7 @@ def test_components_that_no_single_axis_holds_are_not_listed():
     fit = einsum("dkt,vkt->dv", {"k": 2, "t": 2}, SQUARE)
     assert (fit.parts, fit.member_axes) == ((), ())
     with pytest.raises(ValueError, match=r"components whose members can be listed, got 'dkt,vkt->dv'"):
-        fit.prevalence()
+        fit.prevalences()
     with pytest.raises(ValueError, match=r"axis must be one of \[\], got 'd'"):
         fit.members("d")
     double = einsum("dk,vk,dt,vt->dv", {"k": 2, "t": 2}, SQUARE)
@@ -260,10 +260,10 @@ def test_what_cannot_be_listed_is_refused(topics):
     for call, message in (
         (lambda: topics.members("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
         (lambda: topics.member_means("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
-        (lambda: topics.prevalence(axis="topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
+        (lambda: topics.prevalences(axis="topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
         (lambda: topics.members("word", 0), "n must be a whole number of at least 1, got 0"),
         (lambda: topics.members("word", 2, 1.0), "interval must be between 0 and 1, got 1.0"),
-        (lambda: topics.prevalence(0.0), "interval must be between 0 and 1, got 0.0"),
+        (lambda: topics.prevalences(0.0), "interval must be between 0 and 1, got 0.0"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
@@ -275,8 +275,8 @@ def test_what_cannot_be_listed_is_refused(topics):
 def test_a_model_of_one_s_own_has_all_of_it(chronicle, tmp_path):
     assert set(chronicle.members("word", 4)["member"]) == set(WORDS)
     assert set(chronicle.members("year", 3)["member"]) == set(YEARS)
-    assert chronicle.prevalence().columns[0] == "story"
-    assert chronicle.prevalence()["prevalence"].sum() == pytest.approx(1.0)
+    assert chronicle.prevalences().columns[0] == "story"
+    assert chronicle.prevalences()["prevalence"].sum() == pytest.approx(1.0)
     chronicle.save(tmp_path / "fit.nc")
     again = Chronicle.load(tmp_path / "fit.nc").members("word")
     pd.testing.assert_frame_equal(again, chronicle.members("word"), check_dtype=False)

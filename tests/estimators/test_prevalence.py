@@ -1,4 +1,4 @@
-"""Topics with covariates: fitted, saved, resumed, refused; the table and the parameter that share a name."""
+"""Topics with covariates: fitted, saved, resumed, refused; the formula is a parameter."""
 
 import json
 
@@ -17,14 +17,12 @@ def fit():
     return the_fit()
 
 
-def test_the_parameter_and_the_table_share_a_name(fit):
+def test_the_formula_is_a_parameter(fit):
     assert fit.get_params()["prevalence"] == "~ party + age"
     assert "prevalence='~ party + age'" in repr(fit)
     assert clone(fit).get_params()["prevalence"] == "~ party + age"
-    assert list(fit.prevalence().columns) == ["topic", "prevalence", "lower", "upper"]
     assert cv.TopicModel(3).get_params()["prevalence"] is None
     assert cv.TopicModel(3).set_params(prevalence="~ z").get_params()["prevalence"] == "~ z"
-    assert "share of all expected counts" in cv.TopicModel.prevalence.__doc__
 
 
 def test_the_posterior_has_shapes_rates_and_coefficients(fit):

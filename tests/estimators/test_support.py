@@ -68,7 +68,7 @@ def test_every_table_numbers_topics_as_the_first_chain_does(fit):
     phi = fit.posterior["posterior"]["phi"].to_numpy()[0].mean(axis=0)
     assert own["topic"].unique().tolist() == [0, 1, 2]
     assert sorted(every["topic"].unique()) == [0, 1, 2, 3]
-    shares = fit.prevalence()
+    shares = fit.prevalences()
     for topic, rows in own.groupby("topic"):
         assert rows["word"].iloc[0] == WORDS[phi[topic].argmax()]
         check_rows(fit, rows)

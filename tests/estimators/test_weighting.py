@@ -62,7 +62,7 @@ def test_components_are_of_the_mixture_of_the_chains_that_have_them(stacked):
     draws, numbers = stacked.posterior["posterior"], members_of(stacked.posterior)
     sizes = draws["theta"].sum("doc").to_numpy()
     sizes = sizes / sizes.sum(axis=2, keepdims=True)
-    table, shares = stacked.top_words(3), stacked.prevalence()
+    table, shares = stacked.top_words(3), stacked.prevalences()
     for k, found in stacked._own("k"):
         own = dict(zip(found.chains.tolist(), found.components.tolist(), strict=True))
         places = [(s // 24, s % 24, own[s // 24]) for s in numbers if s // 24 in own]

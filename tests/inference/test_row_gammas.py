@@ -77,11 +77,11 @@ def test_results_are_those_of_all_draws(pair, release):
     np.testing.assert_allclose(made.rate(), kept.rate(), rtol=1e-6)
     np.testing.assert_allclose(made.fit_transform(release), kept.fit_transform(release), rtol=1e-5)
     np.testing.assert_array_equal(made.transform(release), kept.transform(release))
-    for table in ("prevalence", "top_words", "topics"):
+    for table in ("prevalences", "top_words", "topics"):
         ours, theirs = getattr(kept, table)(), getattr(made, table)()
         assert "lower" not in theirs  # intervals of svi are not calibrated, whatever it keeps
         pd.testing.assert_frame_equal(theirs, ours, rtol=1e-6)
-    ours, theirs = kept.prevalence(uncalibrated=True), made.prevalence(uncalibrated=True)
+    ours, theirs = kept.prevalences(uncalibrated=True), made.prevalences(uncalibrated=True)
     pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5)
     assert made.diagnostics().verdict == kept.diagnostics().verdict
     assert made.totals().fitted == pytest.approx(kept.totals().fitted, rel=1e-6)

@@ -103,7 +103,7 @@ def test_pictures_have_words_and_headings_have_an_order(pages, kind):
 
 def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
     text = read(pages["topics"]).text
-    top, shares = topic_fit.top_words(len(WORDS)), topic_fit.prevalence()
+    top, shares = topic_fit.top_words(len(WORDS)), topic_fit.prevalences()
     for row in top.itertuples():
         assert f"{percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})" in text
     for row in shares.itertuples():

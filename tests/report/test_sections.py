@@ -41,7 +41,7 @@ def test_a_model_that_the_page_does_not_know_is_shown_by_its_own_words(chronicle
         for row in chronicle.members(axis, 8).itertuples():
             said = f"{row.member} {percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})"
             assert said in page.text
-    for row in chronicle.prevalence().itertuples():
+    for row in chronicle.prevalences().itertuples():
         said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
         assert f"Story {row.story} {said}" in page.text
     chronicle.save(tmp_path / "fit.nc")

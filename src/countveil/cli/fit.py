@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from countveil.cli.covariates import Rows, print_effects
 from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from countveil.data.observations import Observations
     from countveil.data.release_files import ReleaseFiles
-    from countveil.estimators import TopicModel
     from countveil.estimators.base import FactorizationEstimator
     from countveil.models.layout import Part
 
@@ -89,36 +89,6 @@ class Sampling(NamedTuple):
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
         return {**named, "engine": scheduler}
-
-
-class Rows(NamedTuple):
-    """Options about covariates of the rows."""
-
-    prevalence: Annotated[
-        str | None,
-        typer.Option(
-            help="Formula of covariates that topics depend on, such as '~ party + year'. Needs --covariates."
-        ),
-    ] = None
-    covariates: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of covariates (CSV), whose first column has the labels of the release's rows."
-        ),
-    ] = None
-
-    def read(self) -> "pd.DataFrame | None":
-        """The table, if there is one; raises ValueError, which names the file."""
-        if (self.prevalence is None) != (self.covariates is None):
-            raise ValueError("prevalence and covariates must come together, got one of them alone")
-        if self.covariates is None:
-            return None
-        import pandas as pd
-
-        try:
-            return pd.read_csv(self.covariates, index_col=0)
-        except (ValueError, UnicodeError) as error:
-            raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
 
 
 class Saving(NamedTuple):
@@ -294,11 +264,12 @@ def fit_to(
     model: "FactorizationEstimator", data: Any, saving: Saving, covariates: "pd.DataFrame | None" = None
 ) -> None:
     """Fit; what it warns of is printed at the end."""
+    about = {} if covariates is None else {"covariates": covariates}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(
             data,
-            covariates=covariates,
+            **about,
             checkpoint=saving.checkpoint,
             checkpoint_minutes=saving.checkpoint_minutes,
             resume=saving.resume,
@@ -333,22 +304,6 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
             print_members(title, part, model.supported(axis, n), weighted=bool(weights))
     if model.parts and model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
-
-
-def print_effects(model: "TopicModel") -> None:
-    """The coefficients of covariates, one row per topic and term, with intervals if there are any."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from countveil.console import console
-
-    effects = model.effects()
-    title = Text("Coefficients, of the log of expected words")
-    table = Table("topic", "term", "estimate", title=title, title_justify="left", header_style="")
-    for row in effects.itertuples():
-        ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
-        table.add_row(str(row.topic), Text(plain(str(row.term))), f"{row.estimate:.2f}{ends}")
-    console().print(table)
 
 
 def print_totals(model: "FactorizationEstimator") -> None:

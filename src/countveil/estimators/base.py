@@ -153,13 +153,11 @@ class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNoteb
     ) -> Self:
         """Find the posterior given a ``Release``, ``PrivatizedCounts``, ``ExactCounts`` or ``NaiveCounts``.
 
-        ``ReleaseFiles`` stay on disk; "em" alone holds copies of their reports in memory.
-
-        Interrupted by Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint``
-        a sampler's chains are saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they
-        go on from there: the finished draws are the same as without the break. If the file cannot be written, a
-        warning says so and the fit goes on. With ``client``, a ``distributed.Client``, its workers compute: see
-        ``engine``. ``covariates`` is a DataFrame of the rows, for a model with a ``prevalence``.
+        Files stay on disk (``ReleaseFiles``); "em" alone holds copies of their reports in memory. Interrupted by
+        Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are
+        saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they go on from there, to the same
+        draws. If the file cannot be written, a warning says so and the fit goes on. ``client`` is a
+        ``distributed.Client`` whose workers compute. ``covariates`` is a DataFrame of the rows, for a ``prevalence``.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).

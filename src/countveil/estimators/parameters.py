@@ -153,7 +153,7 @@ class TakesOptions:
     def _check_rules(self) -> None:
         """Refuse parameters that break their rules; raises ValueError."""
         for name, rule in self._rules.items():
-            rule.check(name, vars(self)[name])
+            rule.check(name, getattr(self, name))
 
 
 def option_types(constructor: Callable[..., Any]) -> dict[str, Any]:

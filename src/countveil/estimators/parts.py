@@ -88,7 +88,7 @@ class HasParts(Readable):
         found = entries_table(chains, names, self._own(self._listed_along(axis).group), n, interval)
         return as_calibrated(found.drop(columns="support"), self.why_no_intervals, uncalibrated)
 
-    def prevalence(
+    def prevalences(
         self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """Each component's share of all expected counts, with equal-tailed intervals.

@@ -1,8 +1,6 @@
 """Covariates of a model's rows: taken by ``fit``, kept in the posterior and in files, and part of the rows' prior."""
 
 import json
-from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -27,19 +25,6 @@ class Formula:
             raise ValueError(f"{name} must be a formula such as '~ party + year', or None, got {value!r:.60}")
 
 
-class TableAndFormula:
-    """An attribute that reads as a method, and that is set to a parameter of the same name, as ``vars`` has it."""
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.method, self.__doc__ = method, method.__doc__
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return self.method if instance is None else MethodType(self.method, instance)
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)["prevalence"] = value
-
-
 class HasCovariates:
     """Adds covariates of the rows to an estimator whose parameter ``prevalence`` is their formula."""
 
@@ -49,7 +34,7 @@ class HasCovariates:
     @property
     def _formula(self) -> str | None:
         """The parameter ``prevalence``; None for models without it."""
-        return vars(self).get("prevalence")
+        return getattr(self, "prevalence", None)
 
     def _take_covariates(self: Any, covariates: Any) -> None:
         """Hold what ``fit`` was given until the data are read; raises ValueError."""

@@ -11,7 +11,7 @@ from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.documents import HasDocuments
 from countveil.estimators.effects import HasEffects
 from countveil.estimators.options import StreamOptions
-from countveil.estimators.prevalence import Formula, TableAndFormula
+from countveil.estimators.prevalence import Formula
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
 from countveil.models.layout import Layout, Part
@@ -60,12 +60,6 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
-
-    prevalence = TableAndFormula(FactorizationEstimator.prevalence)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, the formula among them."""
-        return super().get_params(deep) | {"prevalence": self._formula}
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))

@@ -44,7 +44,7 @@ def topics(
     unknown = [k for k in wanted if k not in known]
     if unknown or not wanted:
         raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
-    name = fit.prevalence(axis=mode).columns[0]
+    name = fit.prevalences(axis=mode).columns[0]
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
     ax = style.axes_for(ax, 6.4, 0.6 + 0.19 * height)
@@ -83,7 +83,7 @@ def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: 
         ValueError: interval not between 0 and 1; an unknown mode; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
-    found = fit.prevalence(interval, axis=mode)
+    found = fit.prevalences(interval, axis=mode)
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
     ends = ends_of(found, middle)

@@ -1,0 +1,59 @@
+"""Covariates of a release's rows as options of ``countveil fit topics``, and what is printed of their effects."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from countveil.privacy._text import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from countveil.estimators import TopicModel
+
+
+class Rows(NamedTuple):
+    """Options about covariates of the rows."""
+
+    prevalence: Annotated[
+        str | None,
+        typer.Option(
+            help="Formula of covariates that topics depend on, such as '~ party + year'. Needs --covariates."
+        ),
+    ] = None
+    covariates: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of covariates (CSV), whose first column has the labels of the release's rows."
+        ),
+    ] = None
+
+    def read(self) -> "pd.DataFrame | None":
+        """The table, if there is one; raises ValueError, which names the file."""
+        if (self.prevalence is None) != (self.covariates is None):
+            raise ValueError("prevalence and covariates must come together, got one of them alone")
+        if self.covariates is None:
+            return None
+        import pandas as pd
+
+        try:
+            return pd.read_csv(self.covariates, index_col=0)
+        except (ValueError, UnicodeError) as error:
+            raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
+
+
+def print_effects(model: "TopicModel") -> None:
+    """The coefficients of covariates, one row per topic and term, with intervals if there are any."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from countveil.console import console
+
+    effects = model.effects()
+    title = Text("Coefficients, of the log of expected words")
+    table = Table("topic", "term", "estimate", title=title, title_justify="left", header_style="")
+    for row in effects.itertuples():
+        ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
+        table.add_row(str(row.topic), Text(plain(str(row.term))), f"{row.estimate:.2f}{ends}")
+    console().print(table)
