@@ -347,7 +347,10 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted
             for row in rows.itertuples()
         )
         support = [] if alone else [f"{rows['support'].iloc[0]:.0%}"]
-        table.add_row(str(number), *support, f"{rows['prevalence'].iloc[0]:.1%}", Text(listed))
+        name = f" {rows['name'].iloc[0]}" if "name" in rows else ""
+        table.add_row(
+            Text(plain(f"{number}{name}")), *support, f"{rows['prevalence'].iloc[0]:.1%}", Text(listed)
+        )
     console().print(table)
     others = members["component"].nunique() - stable["component"].nunique()
     if others:

@@ -16,6 +16,7 @@ from countveil.inference.matching import Matched
 
 DOCUMENTS_AT_ONCE = 256
 TINY = 1e-300
+NAMED = {"topic": "name"}
 
 
 class Drawn(NamedTuple):
@@ -68,12 +69,12 @@ class HasDocuments(HasSupport):
             }
         )
         table[["share", "lower", "upper"]] = values.reshape(-1, 3)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
 
     def top_documents(
-        self, topic: int, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+        self, topic: int | str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
-        """The n documents with the largest mean share of a topic, with equal-tailed intervals.
+        """The n documents with the largest mean share of a topic, given by number or name, with equal-tailed intervals.
 
         Columns: topic, support, rank, document, share, lower, upper; intervals as in ``topic_shares``.
 
@@ -84,6 +85,7 @@ class HasDocuments(HasSupport):
         check_interval(interval)
         drawn = self._drawn_along("doc")
         numbers = [number for number, _ in drawn.topics]
+        topic = next((number for number, name in self.names_of().items() if name == topic), topic)
         if topic not in numbers:
             raise ValueError(f"topic must be one of {sorted(numbers)}, got {topic!r}")
         found = drawn.topics[numbers.index(topic)][1]
@@ -99,7 +101,7 @@ class HasDocuments(HasSupport):
         table = self._ranked("share", best, summary(draws[:, best], interval))
         table.insert(0, "topic", topic)
         table.insert(1, "support", self._supports(drawn)[numbers.index(topic)])
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
 
     def similar_documents(
         self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
@@ -160,7 +162,7 @@ class HasDocuments(HasSupport):
         columns = ["topic", "support", "prevalence", "rank", "word", "share", "probability", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
         table = table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
 
     def topic_correlations(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The correlation of the shares of each two topics over the documents, with equal-tailed intervals.
@@ -190,7 +192,8 @@ class HasDocuments(HasSupport):
             support = sum(self.weights_[c] for c in both) if len(drawn.chains) > 1 else np.nan
             rows.append((numbers[i], numbers[j], support, *summary(draws[:, None], interval)[0]))
         columns = ["topic", "other", "support", "correlation", "lower", "upper"]
-        return as_calibrated(pd.DataFrame(rows, columns=columns), self.why_no_intervals, uncalibrated)
+        table = pd.DataFrame(rows, columns=columns)
+        return self._finished(table, self._group_along(None), uncalibrated, NAMED | {"other": "other_name"})
 
     def _drawn_along(self, axis: str) -> Drawn:
         """The mixture of all chains along an axis."""

@@ -1,6 +1,8 @@
 """What a fit's components are, in words and tables that are laid out alike for every model."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from countveil.estimators.component_tables import (
     sizes_table,
 )
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.naming import Names, changed, keep_names, names_kept, with_names
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
@@ -36,6 +39,7 @@ from countveil.models.layout import (
 UNDETERMINED = 0.5
 """Spread of a component that the data do not determine: half of it differs from draw to draw."""
 DRAWS_AT_ONCE = 64  # whose components are weighted together
+NAMED = MappingProxyType({"component": "name"})
 COLUMNS = ["component", "prevalence", "rank", "member", "probability", "lower", "upper"]
 
 
@@ -85,8 +89,9 @@ class HasParts(Readable):
         check_integer("n", n, 1)
         check_interval(interval)
         chains, names = mixture(self._chains_along(axis)), self._names_along(axis)
-        found = entries_table(chains, names, self._own(self._listed_along(axis).group), n, interval)
-        return as_calibrated(found.drop(columns="support"), self.why_no_intervals, uncalibrated)
+        group = self._listed_along(axis).group
+        found = entries_table(chains, names, self._own(group), n, interval).drop(columns="support")
+        return self._finished(found, group, uncalibrated)
 
     def prevalences(
         self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
@@ -108,8 +113,31 @@ class HasParts(Readable):
         check_interval(interval)
         group = self._group_along(axis)
         found = sizes_table(mixture(self._chains_of(group)), self._own(group), interval)
-        found = found.drop(columns="support").rename(columns={"component": self._parts_by_group()[group].one})
-        return as_calibrated(found, self.why_no_intervals, uncalibrated)
+        found = self._finished(found.drop(columns="support"), group, uncalibrated)
+        return found.rename(columns={"component": self._parts_by_group()[group].one})
+
+    def relabel(self, names: Mapping[int, str | None], *, axis: str | None = None) -> Self:
+        """Give components names, which tables, pages, figures and the file of the fit show from then on.
+
+        Tables with a component's number get a column ``name`` beside it, empty for a component without one. Names stay
+        with the numbers of this fit; another fit has none. The fit itself is changed, and returned.
+
+        Args:
+            names: a name for each of some numbers, such as ``{3: "trade"}``; None takes a name away.
+            axis: with several kinds of components, an axis of the kind that is meant; the first kind by default.
+
+        Raises:
+            ValueError: a number that no component has, a name that is no line of text, or the same name twice; an axis
+                along which nothing can be listed.
+        """
+        group = self._group_along(axis)
+        known = range(len(self._matches(group)))
+        keep_names(self.posterior, group, changed(names_kept(self.posterior, group), names, known))
+        return self
+
+    def names_of(self, axis: str | None = None) -> Names:
+        """The names that ``relabel`` gave, by number; arguments and errors as there."""
+        return names_kept(self.posterior, self._group_along(axis))
 
     def member_spread(self, axis: str) -> np.ndarray:
         """(K,) how far draws of each component, in one half of a chain, lie from the mean of the other half.
@@ -163,6 +191,13 @@ class HasParts(Readable):
         if network is not None:
             return f"{len(network.actors):,} actors and their {'' if network.directed else 'un'}directed contacts"
         return " × ".join(f"{len(names):,} {plurals.get(dim, dim)}" for dim, names in self.axes.items())
+
+    def _finished(
+        self, table: pd.DataFrame, group: str, uncalibrated: bool, columns: Mapping[str, str] = NAMED
+    ) -> pd.DataFrame:
+        """A table with the names of its components, and with intervals where they are calibrated."""
+        table = with_names(table, names_kept(self.posterior, group), columns)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
     def _group_along(self, axis: str | None) -> str:
         """The kind of components along an axis, or the first kind; raises ValueError."""

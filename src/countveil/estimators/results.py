@@ -11,6 +11,7 @@ from countveil import fit_files
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.choosing import ChoosesSize
+from countveil.estimators.naming import check_names_kept
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.support import HasSupport
@@ -34,6 +35,7 @@ from countveil.inference.mixture import GROUP, unweighted
 from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
 from countveil.likelihoods import POISSON
 from countveil.models.factorization import Factorization
+from countveil.models.layout import latent_groups
 from countveil.models.portable import model_of
 from countveil.models.spec import Spec, axis_sizes
 
@@ -193,6 +195,9 @@ class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
         asked = axis_sizes(spec, [sizes[axis] for axis in spec.output], self._ranks(spec))
         check_model(self.model_, self._model(spec, asked, 1.0))
         check_tree(tree, self.model_, self._layout(spec))
+        n_chains = tree["posterior"].sizes["chain"]
+        groups = set(latent_groups(self.model_).values())
+        check_names_kept(tree, {group: n_chains * self._n_components(group) for group in groups})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

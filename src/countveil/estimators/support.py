@@ -14,7 +14,8 @@ from countveil.estimators.component_tables import (
     weights_of_chains,
 )
 from countveil.estimators.intervals import as_calibrated
-from countveil.estimators.parts import HasParts
+from countveil.estimators.naming import with_names
+from countveil.estimators.parts import NAMED, HasParts
 from countveil.inference.matching import matched, numbered
 from countveil.models.layout import pinned
 
@@ -41,7 +42,8 @@ class HasSupport(HasParts):
         Raises:
             ValueError: an axis along which nothing can be listed; n or interval out of range.
         """
-        return self._supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
+        table = self._supported_together([self], np.ones(1), axis, n, interval, uncalibrated)
+        return with_names(table, self.names_of(axis), NAMED)
 
     @staticmethod
     def _supported_together(
@@ -87,4 +89,4 @@ class HasSupport(HasParts):
         table = sizes_table(chains, by_support(chains, self._matches(group)), interval)
         if len(chains) < 2:
             table["support"] = np.nan
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return self._finished(table, group, uncalibrated)

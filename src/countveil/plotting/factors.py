@@ -1,6 +1,6 @@
 """Topics, communities and components: their strongest members and their shares."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ def topics(
     if unknown or not wanted:
         raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
     name = fit.prevalences(axis=mode).columns[0]
+    names = fit.names_of(mode)
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
     ax = style.axes_for(ax, 6.4, 0.6 + 0.19 * height)
@@ -53,7 +54,8 @@ def topics(
         y = place + 1.0 + np.arange(len(part))
         share, support = part["prevalence"].iloc[0], part["support"].iloc[0]
         said = f", support {support:.0%}" if support < 1.0 else ""
-        ax.text(0.0, place, f"{name} {k}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
+        title = style.plain(called(name, k, names))
+        ax.text(0.0, place, f"{title}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
                 va="center", fontsize=9)  # fmt: skip
         middle = part["probability"].to_numpy()
         ax.errorbar(
@@ -93,13 +95,19 @@ def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: 
         ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
     name = found.columns[0]
     step = max(1, len(found) // 40)
-    ax.set_yticks(y[::step], [f"{name} {k}" for k in found[name]][::step], fontsize=8)
+    names = fit.names_of(mode)
+    ax.set_yticks(y[::step], [style.plain(called(name, k, names)) for k in found[name]][::step], fontsize=8)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlim(left=0.0)
     ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
     ax.set_xlabel(f"share of all expected counts{said_of_intervals(fit, interval)}")
     style.tidy(ax, "x")
     return ax
+
+
+def called(one: str, number: int, names: Mapping[int, str]) -> str:
+    """A component's number, with the name that it was given: "topic 3", or "topic 3 (trade)"."""
+    return f"{one} {number} ({names[number]})" if number in names else f"{one} {number}"
 
 
 def ends_of(table: pd.DataFrame, middle: np.ndarray) -> list[np.ndarray] | None:

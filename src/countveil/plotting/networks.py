@@ -6,6 +6,7 @@ import numpy as np
 
 from countveil.extras import install
 from countveil.plotting import style
+from countveil.plotting.factors import called
 from countveil.plotting.fits import Fit, Network
 
 LAYOUTS = ("spring", "circle")
@@ -123,7 +124,7 @@ def network(
         ax.scatter(
             *places[mine].T, s=14.0 + 120.0 * strength[mine] / biggest, color=style.CYCLE[c % len(style.CYCLE)],
             marker=style.MARKERS[(c + c // len(style.CYCLE)) % len(style.MARKERS)], edgecolor="white", linewidth=0.5,
-            zorder=3, label=f"{found.part.one} {c}",
+            zorder=3, label=style.plain(called(found.part.one, int(c), fit.names_of())),
         )  # fmt: skip
     named = order if n_actors <= names else np.sort(np.argsort(-strength)[:names])
     name_actors(ax, found.actors, places, named, outward=layout == "circle")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.naming import titled
 from countveil.estimators.networks import Network
 from countveil.inference.matching import STABLE
 from countveil.models.layout import Part
@@ -87,7 +88,7 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
             listing(axis, table[table["component"] == k], is_numbered(fit, axis))
             for axis, table in tables.items()
         ]
-        share = bar(f"{part.one.capitalize()} {k}", row.prevalence, row, most)
+        share = bar(titled(part.one.capitalize(), k, getattr(row, "name", "")), row.prevalence, row, most)
         best = [b.label for b in lists[0].bars[:NAMES_IN_OVERVIEW]]
         if len(lists) > 1:
             best = [each.bars[0].label for each in lists]
