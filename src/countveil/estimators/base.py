@@ -21,10 +21,9 @@ from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
 from countveil.estimators.choosing import CHOSEN
-from countveil.estimators.dispersions import HasDispersions
+from countveil.estimators.exporting import Exports
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
-from countveil.estimators.results import Results
 from countveil.estimators.starting import check_another, portable, start_of
 from countveil.estimators.totals import totals_of
 from countveil.estimators.weighting import weigh
@@ -69,7 +68,7 @@ class Given(NamedTuple):
     contradiction: Contradiction | None  # of the noise level, by reports as they came
 
 
-class FactorizationEstimator(Results, HasDispersions, TakesOptions, ShownInNotebooks, BaseEstimator):
+class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes are there after ``fit``.

@@ -14,6 +14,7 @@ from countveil.estimators.options import StreamOptions
 from countveil.estimators.prevalence import Formula
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.streaming import RowStream
+from countveil.inference.row_gammas import summarised
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
 
@@ -101,6 +102,14 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         """
         found = self.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        found = super().tables()
+        if summarised(self.posterior, "theta"):
+            return found
+        return found | {"documents": self.topic_shares(), "topic_correlations": self.topic_correlations()}
+
+    tables.__doc__ = FactorizationEstimator.tables.__doc__
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

@@ -1,0 +1,82 @@
+"""All tables of a fit at once, in memory or as files to take away."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from countveil.estimators.dispersions import HasDispersions
+from countveil.estimators.results import Results
+from countveil.files import write_csv
+from countveil.likelihoods import NegativeBinomial
+
+FACTS = "library", "estimator", "method", "seed", "observations", "mechanism", "source"
+
+
+class Exports(Results, HasDispersions):
+    """Adds ``tables`` and ``to_csv`` to a fit."""
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Every table that the fit has, by name: what ``to_csv`` writes.
+
+        ``topics`` (for other models ``communities``, ``components``: their numbers, names, support and prevalence),
+        ``topics_by_word`` and so on (all entries of each along an axis), ``documents`` and ``topic_correlations`` (of
+        topics; without draws of the documents there are none), ``dispersions`` (of bursty counts), ``totals``,
+        ``diagnostics``, and ``fit`` (what made it, and its verdict). Intervals are of 90%, where they are calibrated.
+        """
+        found = {}
+        for part in self.parts:
+            many = part.many.replace(" ", "_")
+            sizes = self.support(axis=part.axes[0])
+            found[many] = sizes.rename(columns={"component": part.one})
+            for axis in part.axes:
+                every = self.supported(axis, len(self._names_along(axis)))
+                found[f"{many}_by_{axis}"] = every.rename(columns={"component": part.one, "member": axis})
+        if self.model_.likelihood.name == NegativeBinomial.name:
+            found["dispersions"] = self.dispersions()
+        totals = self.totals()
+        if totals is not None:
+            row = pd.DataFrame([totals])
+            found["totals"] = row if totals.lower is not None else row.drop(columns=["lower", "upper"])
+        return found | self._tables_of_the_fit()
+
+    def to_csv(self, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+        """Write every table of ``tables`` as a .csv of its name, in a folder that is made if need be; returns the files.
+
+        Each file appears whole or not at all. Text that a spreadsheet would compute gets an apostrophe. The tables hold
+        the labels of the data, documents among them: share them as you would share the fit.
+
+        Raises:
+            FileExistsError: one of the files exists, and ``force`` is not set; then none is written.
+            NotADirectoryError: the folder is something else.
+            OSError: a file cannot be written.
+        """
+        place, tables = Path(folder), self.tables()
+        check_writable(place, tables, force)
+        place.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            write_csv(table, place / f"{name}.csv")
+        return [place / f"{name}.csv" for name in tables]
+
+    def _tables_of_the_fit(self) -> dict[str, pd.DataFrame]:
+        """How far to trust the fit, and what made it."""
+        judged = self.diagnostics()
+        facts = {name: self.posterior.attrs[name] for name in FACTS if name in self.posterior.attrs}
+        facts |= {"state": judged.state.value, "verdict": judged.verdict}
+        if self.why_no_intervals:
+            facts["no intervals"] = self.why_no_intervals
+        stated = pd.DataFrame({"fact": list(facts), "value": [str(value) for value in facts.values()]})
+        table = judged.table.rename_axis("quantity").reset_index()
+        return {"diagnostics": table, "fit": stated} if len(table) else {"fit": stated}
+
+
+def check_writable(folder: Path, tables: Mapping[str, pd.DataFrame], force: bool) -> None:
+    """Refuse a folder that is something else, or that holds one of the files, unless forced."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} must be a directory for the tables, got something else")
+    there = [f"{name}.csv" for name in tables if (folder / f"{name}.csv").exists()]
+    if there and not force:
+        raise FileExistsError(
+            f"{folder} holds {there[0]} already; choose another folder, or force to replace what it holds"
+        )
