@@ -197,3 +197,46 @@ def test_what_is_no_release_is_refused():
 def test_the_same_row_twice_is_refused():
     with pytest.raises(ValueError, match="name each row once, got 'ann' twice"):
         joining.joint_axis([wave(["ann", "ann"], 1), wave(["ann"], 2)], 0)
+
+
+def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
+    counts = pd.DataFrame([[0, 50, 9], [50, 0, 70], [9, 70, 3]], index=list("abc"), columns=list("abc"))
+    rng = np.random.default_rng(1)
+    one, two = (
+        cv.simulate_release(each, LEVEL, rng, directed=False)
+        for each in (counts, counts.loc[list("cab"), list("cab")])
+    )
+    values, _, mask = joining.placed(two, (one.row_labels, one.row_labels))
+    own = np.asarray(two.reports.todense() if hasattr(two.reports, "todense") else two.reports)
+    for a in range(3):
+        for b in range(3):
+            assert mask[a, b] == (a > b)
+            if a <= b:
+                x, y = sorted((two.row_labels.index("abc"[a]), two.row_labels.index("abc"[b])))
+                assert values[a, b] == own[x, y]
+    assert cv.join([one, two]).directed is False
+
+
+@pytest.mark.parametrize("epsilon", [1, 5])
+def test_fresh_noise_that_agrees_by_chance_is_taken(epsilon):
+    counts = pd.DataFrame([[4]], index=["ann"], columns=["tea"])
+    for _ in range(20):
+        each = [cv.privatize(counts, cv.PrivacyLevel(epsilon=epsilon, precision=1)) for _ in range(2)]
+        cv.join(each)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_rows_with_the_same_noise_are_refused(truncate):
+    counts = pd.DataFrame(np.random.default_rng(1).poisson(3.0, (5, 60)), index=list("abcde"))
+    one, two = (
+        cv.simulate_release(counts, LEVEL, np.random.default_rng(seed), truncate=truncate) for seed in (1, 2)
+    )
+    cv.join([one, two])
+    values = np.asarray(two.reports.todense() if hasattr(two.reports, "todense") else two.reports).copy()
+    first = np.asarray(one.reports.todense() if hasattr(one.reports, "todense") else one.reports)
+    values[3] = first[3]
+    stated = one.mechanism
+    with pytest.raises(ValueError, match="the same reports in some rows in number 1 and 2"):
+        joining.refuse_same_twice([(first, stated, None), (values, stated, None)])
+    with pytest.raises(ValueError, match="the same reports in number 1 and 2"):
+        cv.join([one, one])

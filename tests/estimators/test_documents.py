@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.estimators.documents import correlations
 from countveil.inference.mixture import keep_weights, places
 
 SIZE, CHAINS, DRAWS = (9, 12), 4, 20
@@ -166,6 +167,7 @@ def test_what_is_not_there_is_refused_with_what_is_near(planted):
         (lambda: planted.top_documents(4), r"topic must be one of \[0, 1, 2, 3\], got 4"),
         (lambda: planted.top_documents(0, 0), "n must be"),
         (lambda: planted.topic_correlations(1.0), "interval must be"),
+        (lambda: planted.topic_shares([True]), "document must be a number from 0 to 8 or a label, got True"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -181,3 +183,14 @@ def test_one_chain_and_a_point_have_tables_without_support(planted):
     np.testing.assert_allclose(shares.groupby("document")["share"].sum(), 1.0, rtol=1e-6)
     assert shares["document"].tolist() == np.repeat(np.arange(SIZE[0]), 2).tolist()
     assert len(point.find_word(3)) == 2
+
+
+def test_shares_that_do_not_vary_are_not_correlated():
+    shares = np.array([[[0.1, 0.1, 0.1], [0.2, 0.3, 0.4], [0.7, 0.7, 0.7]]])
+    np.testing.assert_allclose(correlations(shares)[0], np.diag([0.0, 1.0, 0.0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("documents", ["doc 3", 3])
+def test_documents_are_a_sequence(planted, documents):
+    with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
+        planted.topic_shares(documents)

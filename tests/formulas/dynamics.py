@@ -143,6 +143,6 @@ def a_scale_given_the_factor():
         a = np.vstack([NU, X[:-1] @ PI.T / m + gamma_chain.SOURCE])
         printed.append((a * np.log(X / m) - X / m - gammaln(a)).sum())
         brute.append(stats.gamma.logpdf(X, a, scale=m).sum())
-        own.append(gamma_chain.log_chain(X, X[:-1] @ PI.T, NU, m))
+        own.append(gamma_chain.log_chain(X, np.zeros(X.shape, dtype=bool), X[:-1] @ PI.T, NU, m))
     same(np.diff(printed), np.diff(brute))
     same(np.diff(own), np.diff(printed))

@@ -2,18 +2,25 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.reports import Reports
+from countveil.noise.laws import law_of
 from countveil.privacy import Release
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import total
+from countveil.privacy.mechanisms import Mechanism
 
 Given = Release | str | os.PathLike[str]
+Layer = tuple[Any, Any, np.ndarray | None]  # values, mechanism or one per row, mask
+
+SAME = "releases must each have noise of their own, got the same reports {}in number {} and {}"
+LOG_CHANCE = np.log(1e-9)  # of reports that agree by chance, below which they are the same ones
 
 
 def join(releases: Iterable[Given]) -> Reports:
@@ -41,11 +48,15 @@ def join(releases: Iterable[Given]) -> Reports:
     Raises:
         TypeError: something else than a release or a path.
         ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
-            tables together; the same reports twice.
+            tables together; the same reports twice, in all rows or in some.
     """
     if isinstance(releases, Release | str | os.PathLike):
         raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
-    read = [opened(each) for each in releases]
+    given = list(releases)
+    for j, i in combinations(range(len(given)), 2):
+        if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
+            raise ValueError(SAME.format("", j + 1, i + 1))
+    read = [opened(each) for each in given]
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
@@ -109,9 +120,11 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
     return labels[0]
 
 
-def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> tuple[Any, Any, np.ndarray | None]:
+def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
     """(values, mechanism, mask) over the axes of the result."""
     values = release.reports.toarray() if sp.issparse(release.reports) else np.asarray(release.reports)
+    if release.directed is False:
+        values = np.triu(values) + np.triu(values, 1).T
     stated = release.mechanism
     by_row = stated if isinstance(stated, tuple) else None
     absent = None
@@ -126,24 +139,58 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> tuple[An
         if axis == 0:
             absent = order < 0
             by_row = by_row and tuple(by_row[i] for i in np.maximum(order, 0))
-    mask = None if release.directed is not False else np.tri(len(values), k=-1, dtype=bool)
+    mask = None
+    if release.directed is False:
+        values, mask = np.triu(values), np.tri(len(values), k=-1, dtype=bool)
     if absent is not None and absent.any():
         gone = np.broadcast_to(absent.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
         mask = gone if mask is None else mask | gone
     return values, stated if by_row is None else list(by_row), mask
 
 
-def refuse_same_twice(layers: Sequence[tuple[Any, Any, Any]]) -> None:
-    """Refuse reports that are in two releases: the same noise is no second report; raises ValueError."""
-    for i, (values, _, mask) in enumerate(layers):
+def refuse_same_twice(layers: Sequence[Layer]) -> None:
+    """Refuse reports that are in two releases: the same noise is no second report; raises ValueError.
+
+    Those are rows, or whole releases, that agree in all cells although fresh noise would hardly ever do so.
+    """
+    for i, (values, stated, mask) in enumerate(layers):
         for j, (others, _, hidden) in enumerate(layers[:i]):
             seen = np.ones(values.shape, dtype=bool)
             for each in (mask, hidden):
                 seen &= True if each is None else ~each
-            if seen.any() and np.array_equal(values[seen], others[seen], equal_nan=values.dtype.kind == "f"):
-                raise ValueError(
-                    f"releases must each have noise of their own, got the same reports in number {j + 1} and {i + 1}"
-                )
+            seen, agree = (each.reshape(len(values), -1) for each in (seen, equal(values, others)))
+            same = np.flatnonzero(seen.any(axis=1) & (agree | ~seen).all(axis=1))
+            chances = [log_chance(values[d].ravel()[seen[d]], mechanism_of(stated, d)) for d in same.tolist()]
+            whole = same.size == seen.any(axis=1).sum()
+            if min(chances, default=0.0) < LOG_CHANCE - np.log(len(values)) or (
+                whole and sum(chances) < LOG_CHANCE
+            ):
+                raise ValueError(SAME.format("" if whole else "in some rows ", j + 1, i + 1))
+
+
+def equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where reports are the same; absent ones are."""
+    found: np.ndarray = (one == other) | ((one != one) & (other != other))
+    return found
+
+
+def mechanism_of(stated: Any, d: int) -> Mechanism:
+    """The mechanism of a row."""
+    found: Mechanism = stated[d] if isinstance(stated, list) else stated
+    return found
+
+
+def log_chance(reports: np.ndarray, mechanism: Mechanism) -> float:
+    """About how probable it is, in logs, that fresh noise gives these reports (n,) again: an estimate that is high.
+
+    It is found from how often two simulated reports of a count agree, where counts are what the reports look like.
+    """
+    counts = np.maximum(np.rint(np.nan_to_num(reports)), 0).astype(np.int64)
+    law, rng = law_of(mechanism), np.random.default_rng(0)
+    one, other = (np.asarray(law.draw(counts, rng)) for _ in range(2))
+    if not (reports < 0).any():  # negative ones may have been cut
+        one, other = np.maximum(one, 0), np.maximum(other, 0)
+    return float(reports.size * np.log((equal(one, other).sum() + 1.0) / (reports.size + 1.0)))
 
 
 def together(

@@ -1,7 +1,7 @@
 """Documents and words of a fit of topics: what each document is about, which are alike, and where a word is."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from countveil.inference.matching import Matched
 
 DOCUMENTS_AT_ONCE = 256
 TINY = 1e-300
+ROUNDING = 1e-12  # of sums of shares: what varies by less does not vary
 NAMED = {"topic": "name"}
 
 
@@ -49,9 +50,12 @@ class HasDocuments(HasSupport):
             uncalibrated: as in ``members``.
 
         Raises:
+            TypeError: documents that are no sequence.
             ValueError: an unknown document, interval out of range, or a fit without draws of its documents.
         """
         check_interval(interval)
+        if isinstance(documents, str) or not isinstance(documents, Iterable | None):
+            raise TypeError(f"documents must be a sequence of labels or numbers, got {documents!r:.60}")
         places = None if documents is None else [self._place_of("document", each) for each in documents]
         drawn = self._drawn_along("doc")
         rows = np.arange(len(self.axes["doc"])) if places is None else np.array(places, dtype=np.int64)
@@ -213,9 +217,12 @@ class HasDocuments(HasSupport):
     def _place_of(self, kind: str, asked: Any) -> int:
         """The number of a document or word, given by its label or its number; raises ValueError."""
         names = self.axes[{"document": "doc", "word": "word"}[kind]].tolist()
-        if asked in names:
+        number = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
+        if (number or isinstance(asked, str)) and asked in names:
+            if names.count(asked) > 1:
+                raise ValueError(f"{kind} must name one, got {asked!r}, the label of {names.count(asked)}")
             return names.index(asked)
-        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 0 <= asked < len(names):
+        if number and isinstance(names[0], str) and 0 <= asked < len(names):
             return int(asked)
         if isinstance(asked, str) and isinstance(names[0], str):
             near = difflib.get_close_matches(asked, names, 3)
@@ -226,7 +233,7 @@ class HasDocuments(HasSupport):
 
 def made_of(chain: Chain, some: Any) -> np.ndarray:
     """(S, K, n) how much of the expected counts of some entries of an axis is each component's."""
-    counts = chain.shares[:, :, some] * chain.sizes[:, :, None]
+    counts = chain.shares[:, :, some].astype(np.float64) * chain.sizes[:, :, None]
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY))
 
 
@@ -247,5 +254,6 @@ def correlations(shares: np.ndarray) -> np.ndarray:
     for s, draw in enumerate(shares):
         centred = draw - draw.mean(axis=1, keepdims=True, dtype=np.float64)
         length = np.sqrt((centred**2).sum(axis=1))
+        centred[length <= ROUNDING * np.abs(draw).sum(axis=1)] = 0.0
         found[s] = centred @ centred.T / np.maximum(np.outer(length, length), TINY)
     return found

@@ -26,7 +26,6 @@ class Forecast(NamedTuple):
     Attributes:
         rates: expected counts, (draw, and the data's axes with the new time steps).
         counts: true counts that may come, drawn from the rates, likewise.
-        time: the name of the axis of time.
         likelihood: the law of a count given its rate.
         parameters: the likelihood's own parameters in each draw, which broadcast against the axes of the data.
         time: the name of the axis of time.

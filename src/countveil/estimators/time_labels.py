@@ -14,17 +14,26 @@ def continued(names: Sequence[Any], steps: int) -> list[Any]:
     """The labels of ``steps`` more time steps, as the labels so far go on.
 
     Whole numbers at equal distances go on as such, and so do dates and months with a frequency that pandas
-    infers; each as text where they are text. All other labels are followed by "+1", "+2", ...
+    infers; each as text where they are text. All other labels are followed by "+1", "+2", ..., from the first number
+    that is no label yet.
     """
     found = whole_numbers(names, steps)
     if found is None:
         found = dates(names, steps)
-    return [f"+{step}" for step in range(1, steps + 1)] if found is None else found
+    if found is not None:
+        return found
+    last = max((step for step, name in enumerate(after(len(names)), 1) if name in set(names)), default=0)
+    return after(last + steps)[last:]
+
+
+def after(steps: int) -> list[str]:
+    """ "+1", "+2", ..."""
+    return [f"+{step}" for step in range(1, steps + 1)]
 
 
 def whole_numbers(names: Sequence[Any], steps: int) -> list[Any] | None:
     """Whole numbers at equal distances go on; None for other labels."""
-    texts = [str(name) for name in names]
+    texts = [str(int(name)) if is_whole(name) else str(name) for name in names]
     if not all(text.removeprefix("-").isdecimal() and len(text) < 18 for text in texts):
         return None
     numbers = [int(text) for text in texts]
@@ -33,7 +42,15 @@ def whole_numbers(names: Sequence[Any], steps: int) -> list[Any] | None:
         return None
     gap = int(gaps[0]) if len(gaps) else 1
     later = [numbers[-1] + gap * step for step in range(1, steps + 1)]
-    return [str(each) for each in later] if isinstance(names[0], str) else later
+    if not isinstance(names[0], str):
+        return [type(names[0])(each) for each in later]
+    width = len(texts[0]) if any(text.startswith("0") and text != "0" for text in texts) else 0
+    return [str(each).zfill(width) for each in later]
+
+
+def is_whole(name: Any) -> bool:
+    """Whether a label is a number without a fraction that is not written as a whole number."""
+    return isinstance(name, float | np.floating) and float(name).is_integer()
 
 
 def dates(names: Sequence[Any], steps: int) -> list[Any] | None:

@@ -116,7 +116,9 @@ def sizes_off_the_diagonal_alone(monkeypatch):
 def slices_without_a_jacobian(monkeypatch):
     right = gamma_chain.log_chain
     monkeypatch.setattr(
-        gamma_chain, "log_chain", lambda x, a, sizes, m: right(x, a, sizes, m) + x.size * np.log(m) / 3
+        gamma_chain,
+        "log_chain",
+        lambda x, cut, a, sizes, m: right(x, cut, a, sizes, m) + x.size * np.log(m) / 3,
     )
 
 
@@ -208,3 +210,30 @@ def test_facts_come_back():
     assert prior.reported_rates(np.ones((1, 1, 3))) is prior.reported_shapes(np.ones((1, 1, 3))) is None
     assert not prior.independent
     assert prior.holds_size
+
+
+def test_an_entry_that_was_cut_stands_for_all_below_it():
+    sizes, m = np.array([0.02, 0.5]), 3.0
+    x, cut = np.array([[gamma_chain.SMALLEST * m, 0.7]]), np.array([[True, False]])
+    found = gamma_chain.log_chain(x, cut, np.empty((0, 2)), sizes, m)
+    below = stats.gamma(0.02, scale=m).logcdf(x[0, 0]) + stats.gamma(0.5, scale=m).logpdf(0.7)
+    assert found == pytest.approx(below + np.log(0.7), abs=1e-9)
+
+
+def test_the_scale_is_told_which_entries_were_cut(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        GammaChainPrior,
+        "draw_scale_given_value",
+        lambda self, chain, x, cut, *others: seen.append((x, cut)) or chain,
+    )
+    prior = GammaChainPrior(50.0, steady=True)
+    factor, nothing = factor_of(prior), np.zeros(SHAPE)
+    floor = np.full(SHAPE, gamma_chain.SMALLEST)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        prior.draw_with_hypers(factor, prior.start(factor), 1.0, floor, nothing, nothing + 1.0, rng)
+    x, cut = (np.concatenate(each) for each in zip(*seen, strict=True))
+    assert cut.any()
+    assert not cut.all()
+    assert x[~cut].min() > x[cut].max()

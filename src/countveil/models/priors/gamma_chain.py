@@ -108,8 +108,9 @@ class GammaChainPrior(NamedTuple):
         pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
         chain = self.draw_scale(chain, theta, count, exposure * offset[:, None], rng)
         x = theta * (chain.scale * chain.volume * offset)[:, None]
-        chain = self.draw_scale_given_value(chain, np.maximum(x, SMALLEST), offset, rng)
-        return np.maximum(x, SMALLEST), packed(chain)
+        cut = (theta <= SMALLEST) | (x <= SMALLEST)
+        x = np.maximum(x, SMALLEST)
+        return x, packed(self.draw_scale_given_value(chain, x, cut, offset, rng))
 
     def draw_scale(
         self,
@@ -131,11 +132,16 @@ class GammaChainPrior(NamedTuple):
         return chain._replace(scale=scale, volume=volume, steadiness=float(np.exp(log_s[0])))
 
     def draw_scale_given_value(
-        self, chain: Chain, value: np.ndarray, offset: np.ndarray, rng: np.random.Generator
+        self,
+        chain: Chain,
+        value: np.ndarray,
+        cut: np.ndarray,
+        offset: np.ndarray,
+        rng: np.random.Generator,
     ) -> Chain:
         """The scale given x = m g theta, on a slice: it moves where the chain is as smooth as x is.
 
-        Given theta it hardly moves, since x would have to.
+        Given theta it hardly moves, since x would have to. Entries that were ``cut`` stand for all below them.
         """
         x = value / (chain.volume * offset)[:, None]
         shapes = x[:-1] @ chain.transition.T
@@ -143,7 +149,7 @@ class GammaChainPrior(NamedTuple):
 
         def log_density(log_m: np.ndarray) -> np.ndarray:
             prior = EPSILON * log_m - EPSILON / self.mean * np.exp(log_m)
-            chains = [log_chain(x, shapes, chain.sizes, float(each)) for each in np.exp(log_m)]
+            chains = [log_chain(x, cut, shapes, chain.sizes, float(each)) for each in np.exp(log_m)]
             return np.asarray(prior + chains)
 
         bounds = middle - RANGE, middle + RANGE
@@ -306,12 +312,12 @@ def log_steadiness(log_s: np.ndarray, volume: np.ndarray) -> np.ndarray:
     return found + len(volume) * (s * log_s - gammaln(s)) + (s - 1.0) * logs - s * total
 
 
-def log_chain(x: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
+def log_chain(x: np.ndarray, cut: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
     """log p(x) of theta = x / scale in a chain, up to a constant; shapes (T - 1, K) are those of steps, times scale.
 
-    This is (17.8). An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
+    This is (17.8). An entry that was ``cut`` at the smallest number stands for all below (mathematics, equation 18.4).
     """
     a = np.maximum(np.concatenate([sizes[None], shapes / scale + SOURCE]), SMALLEST)
-    log_theta, cut = np.log(x) - np.log(scale), x <= 2.0 * SMALLEST
+    log_theta = np.log(x) - np.log(scale)
     found = a * log_theta - gammaln(a) - np.where(cut, np.log(a), x / scale)
     return float(found.sum())
