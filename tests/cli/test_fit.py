@@ -1,6 +1,7 @@
 """``countveil fit``: what all fits share is tested with topics."""
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -79,8 +80,8 @@ def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
     assert fit.n_topics == "auto"
     assert fit.n_topics_ in (1, 2)
     for wrong in ("0", "many", "2.5", "-3"):
-        message = fails("fit", "topics", "r.npz", "-o", "g.nc", "--topics", wrong)
-        assert f"topics must be a whole number of at least 1, or auto, got {wrong!r}" in message
+        misused = run("fit", "topics", "r.npz", "-o", "g.nc", "--topics", wrong, status=2)
+        assert "must be a whole number of at least 1, or" in words(misused.stderr)
 
 
 def test_weights_of_chains_are_said_where_they_differ(here):
@@ -301,7 +302,14 @@ def test_topics_by_covariates(here):
     found = run(*given, "--prevalence", "~ party + year", "--covariates", "people.csv")
     assert "Coefficients, of the log of expected words" in found.stdout
     assert re.search(r"party\[T.R\]\s*│\s*-?\d+\.\d\d \(-?\d+\.\d\d to -?\d+\.\d\d\)", found.stdout)
-    assert cv.TopicModel.load("f.nc").get_params()["prevalence"] == "~ party + year"
+    fit = cv.TopicModel.load("f.nc")
+    assert fit.get_params()["prevalence"] == "~ party + year"
+    assert "Coefficients, of the log of expected words" in run("show", "f.nc").stdout
+    assert [row["term"] for row in json.loads(run("show", "f.nc", "--json").stdout)["effects"]] == list(
+        fit.effects().term
+    )
+    run("export", "f.nc", "tables")
+    assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects())
     assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
     people.drop(index="d3").to_csv("people.csv")
     said = fails(*given, "--force", "--prevalence", "~ party", "--covariates", "people.csv")

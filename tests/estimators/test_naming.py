@@ -14,7 +14,7 @@ QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress"
 ASKED = {
     "topics": {},
     "top_words": {},
-    "prevalence": {},
+    "prevalences": {},
     "support": {},
     "members": {"axis": "word"},
     "supported": {"axis": "doc"},
@@ -135,4 +135,4 @@ def test_kinds_of_components_have_names_of_their_own():
     tucker.relabel({0: "old"}, axis=one).relabel({1: "new"}, axis=other)
     assert tucker.names_of(one) == {0: "old"}
     assert tucker.names_of(other) == {1: "new"}
-    assert "old" in tucker.prevalence(axis=one)["name"].tolist()
+    assert "old" in tucker.prevalences(axis=one)["name"].tolist()

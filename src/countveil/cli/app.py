@@ -14,6 +14,7 @@ from countveil.cli.browse import browse
 from countveil.cli.collect import collect_reports
 from countveil.cli.compare import compare_models
 from countveil.cli.demo import demo_app
+from countveil.cli.export import export
 from countveil.cli.fit import fit_app
 from countveil.cli.fit_dynamic import fit_dynamic
 from countveil.cli.forecast import forecast
@@ -24,13 +25,14 @@ from countveil.cli.receive import receive_reports
 from countveil.cli.report import report
 from countveil.cli.reproduce import reproduce
 from countveil.cli.say import say
+from countveil.cli.show import show
 from countveil.cli.study import study_app
 
 app = typer.Typer(
     help="Counts under local privacy: exact noise for their owner, posteriors from the noisy reports for an analyst.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
 app.command("collect")(collect_reports)
@@ -39,6 +41,8 @@ app.command("receive")(receive_reports)
 app.command("plan")(plan_study)
 app.command("compare")(compare_models)
 app.command("report")(report)
+app.command("show")(show)
+app.command("export")(export)
 app.command("browse")(browse)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)

@@ -108,7 +108,9 @@ def compare_models(
     *,
     models: Models,
     length: Length,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The table to write (.csv).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="The table to write (.csv).")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="The picture to write (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> None:
@@ -120,10 +122,10 @@ def compare_models(
 
     Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
     """
-    if out is not None:
-        if out.suffix.lower() != ".csv":
-            raise ValueError(f"out must end in .csv, got {out.name}")
-        check_free(out, force, release, length.checkpoint, plot)
+    if output is not None:
+        if output.suffix.lower() != ".csv":
+            raise ValueError(f"output must end in .csv, got {output.name}")
+        check_free(output, force, release, length.checkpoint, plot)
     if plot is not None:
         if plot.suffix.lower() not in PICTURES:
             raise ValueError(f"plot must end in one of {', '.join(PICTURES)}, got {plot.name}")
@@ -135,9 +137,9 @@ def compare_models(
     found = compare(data, candidates, **length.arguments())
     print_table(found)
     say(found.verdict)
-    if out is not None:
-        write_csv(found.table, out)
-        say(f"Wrote {out}.")
+    if output is not None:
+        write_csv(found.table, output)
+        say(f"Wrote {output}.")
     if plot is not None:
         write_plot(found, plot)
         say(f"Wrote {plot}.")

@@ -13,6 +13,7 @@ from countveil.cli.options import (
     Dispersion,
     Force,
     LikelihoodName,
+    Members,
     MethodName,
     PriorShape,
     Seed,
@@ -110,7 +111,7 @@ def fit_topics(
     topics: Annotated[str, typer.Option(help=f"Number of topics K, or {AUTO}.")] = "10",
     rows: Rows,
     sampling: Sampling,
-    words: Annotated[int, typer.Option(min=1, help="Words to print of each topic.")] = 8,
+    members: Members = 8,
     saving: Saving,
 ) -> None:
     """Sample the topics behind a release and write the fit.
@@ -129,7 +130,7 @@ def fit_topics(
 
     model = TopicModel(number, prevalence=rows.prevalence, **sampling.arguments())
     fit_to(model, data, saving, covariates)
-    print_parts(model, words)
+    print_parts(model, members)
     if covariates is not None:
         print_effects(model)
     print_totals(model)
@@ -147,7 +148,7 @@ def fit_blocks(
     undirected: Undirected = False,
     self_loops: SelfLoops = False,
     sampling: Sampling,
-    actors: Annotated[int, typer.Option(min=1, help="Actors to print of each community.")] = 8,
+    members: Members = 8,
     saving: Saving,
 ) -> None:
     """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
@@ -164,7 +165,7 @@ def fit_blocks(
 
     model = BlockModel(number, directed=not undirected, self_loops=self_loops, **sampling.arguments())
     fit_to(model, data, saving)
-    print_parts(model, actors)
+    print_parts(model, members)
     print_totals(model)
     finish(model, output)
 
@@ -182,7 +183,7 @@ def fit_tensor(
     ] = None,
     shape: Shape = None,
     sampling: Sampling,
-    entries: Annotated[int, typer.Option(min=1, help="Entries to print of each component's modes.")] = 5,
+    members: Members = 5,
     saving: Saving,
 ) -> None:
     """Sample the components (CP) behind a release of a tensor, and write the fit.
@@ -201,7 +202,7 @@ def fit_tensor(
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     model = TensorModel(number, modes=names, **sampling.arguments())
     fit_to(model, tensor, saving)
-    print_parts(model, entries)
+    print_parts(model, members)
     print_totals(model)
     finish(model, output)
 

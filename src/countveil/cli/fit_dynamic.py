@@ -19,7 +19,7 @@ from countveil.cli.fit import (
     ready,
 )
 from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Shape, number_or_auto
+from countveil.cli.options import Members, Shape, number_or_auto
 from countveil.cli.say import say
 from countveil.privacy._text import plain
 
@@ -53,7 +53,7 @@ def fit_dynamic(
     ] = False,
     shape: Shape = None,
     sampling: Sampling,
-    entries: Annotated[int, typer.Option(min=1, help="Entries to print of each component's modes.")] = 5,
+    members: Members = 5,
     saving: Saving,
 ) -> None:
     """Sample components over time behind a release whose rows are time steps, in their order, and write the fit.
@@ -74,7 +74,7 @@ def fit_dynamic(
     given = folded(data, shape) if several else data
     model = DynamicModel(number, modes=names, time=axis, steady=not volumes, **sampling.arguments())
     fit_to(model, given, saving)
-    print_parts(model, entries)
+    print_parts(model, members)
     print_stays(model)
     print_totals(model)
     finish(model, output)

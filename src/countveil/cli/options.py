@@ -62,6 +62,13 @@ Shape = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
 ]
+Members = Annotated[
+    int,
+    typer.Option(
+        "--members", "--words", "--actors", "--entries", min=1,
+        help="Words (actors, entries) to list of each topic (community, component).",
+    ),
+]  # fmt: skip
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 
 
@@ -93,11 +100,12 @@ def number_or_word(text: str | None) -> str | float | None:
 
 
 def number_or_auto(name: str, text: str) -> int | str:
-    """A whole number from 1 on, or "auto"; raises ValueError, which names the option."""
+    """A whole number from 1 on, or "auto"; raises BadParameter, which names the option: a misuse, as Typer's own."""
     if text == "auto":
         return text
     if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise ValueError(f"{name} must be a whole number of at least 1, or auto, got {text!r}")
+        rule = f"{name} must be a whole number of at least 1, or auto, got {text!r}"
+        raise typer.BadParameter(rule, param_hint=f"'--{name}'")
     return int(text)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Force
+from countveil.cli.options import Force, Members
 from countveil.cli.outputs import check_free
 from countveil.cli.say import say
 from countveil.privacy import Release
@@ -20,9 +20,7 @@ def report(
         Path | None,
         typer.Option(help="The release that was fitted, to say what noise explains and to check the fit."),
     ] = None,
-    members: Annotated[
-        int, typer.Option("--members", min=1, help="Words (actors, entries) to list of each topic.")
-    ] = 8,
+    members: Members = 8,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     naive: Annotated[
         bool,

@@ -42,7 +42,7 @@ class Exports(Results, HasDispersions):
         return found | self._tables_of_the_fit()
 
     def to_csv(self, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
-        """Write every table of ``tables`` as a .csv of its name, in a folder that is made if need be; returns the files.
+        """Write every table of ``tables`` as a .csv of its name, in a folder made if need be; returns the files.
 
         Each file appears whole or not at all. Text that a spreadsheet would compute gets an apostrophe. The tables hold
         the labels of the data, documents among them: share them as you would share the fit.

@@ -104,12 +104,13 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         return found.rename(columns={"component": "topic", "member": "word"})
 
     def tables(self) -> dict[str, pd.DataFrame]:
+        """Every table that the fit has, by name: also documents, pairs of topics, effects of covariates."""
         found = super().tables()
+        if self.covariates_ is not None:
+            found["effects"] = self.effects()
         if summarised(self.posterior, "theta"):
             return found
         return found | {"documents": self.topic_shares(), "topic_correlations": self.topic_correlations()}
-
-    tables.__doc__ = FactorizationEstimator.tables.__doc__
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

@@ -1,0 +1,28 @@
+"""``countveil export``: every table of a fit as a .csv."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.say import say
+from countveil.cli.show import FitFile, loaded
+
+
+@plain_errors
+def export(
+    fit: FitFile,
+    folder: Annotated[Path, typer.Argument(help="The folder to write to; made if need be.")],
+    force: Force = False,
+) -> None:
+    """Write every table of a fit as a .csv: topics, their words, documents, totals, diagnostics.
+
+    Each file has the name of its table, such as topics_by_word.csv. They hold the labels of the data: share them as you
+    would share the fit.
+
+    Example: `countveil export survey.nc tables`
+    """
+    for path in loaded(fit).to_csv(folder, force=force):
+        say(f"Wrote {path}.")

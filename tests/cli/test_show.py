@@ -1,0 +1,62 @@
+"""``countveil show``: what a fit says, once more."""
+
+import json
+
+import pytest
+
+import countveil as cv
+from tests.commands import SHORT, fails, privatized, run
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def fitted(here):
+    """A folder with f.nc, whose first topic has a name; what the command printed that made it."""
+    privatized()
+    said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--members", "3").stdout
+    cv.TopicModel.load("f.nc").relabel({0: "trade"}).save("named.nc")
+    return said
+
+
+def test_a_fit_is_shown_as_it_was_when_it_was_made(fitted):
+    found = run("show", "f.nc", "--words", "3").stdout
+    assert found.startswith("TopicModel: 20 documents × 8 words, method gibbs.\n")
+    made = fitted[: fitted.index("Wrote f.nc")]
+    assert words(made) in words(found)
+    assert "trade" not in found
+    assert "0 trade" in words(run("show", "named.nc").stdout)
+
+
+def test_documents_and_a_word_are_shown_if_asked_for(fitted):
+    fit = cv.TopicModel.load("named.nc")
+    found = run("show", "named.nc", "--documents", "2").stdout
+    for topic in fit.support()["component"]:
+        best = fit.top_documents(topic, 2).iloc[0]
+        start = f"Documents with most of topic {topic}: {best['document']} {100 * best['share']:.1f}% ("
+        assert start in found
+    found = words(run("show", "named.nc", "--word", "word3").stdout)
+    row = fit.find_word("word3").iloc[0]
+    assert f"topic {row['topic']}" in found
+    assert f"{100 * row['probability']:.1f}% ({100 * row['lower']:.1f} to" in found
+    assert "word must be a label of the fit" in fails("show", "f.nc", "--word", "wurd3")
+
+
+def test_tables_are_printed_as_json(fitted):
+    fit = cv.TopicModel.load("named.nc")
+    found = json.loads(run("show", "named.nc", "--members", "2", "--documents", "1", "--json").stdout)
+    assert list(found) == ["topics by word", "documents", "verdict"]
+    table = fit.topics(2)
+    assert [row["word"] for row in found["topics by word"]] == table["word"].tolist()
+    assert found["topics by word"][0].keys() == set(table.columns)
+    assert found["verdict"] == fit.diagnostics().verdict
+    (word,) = json.loads(run("show", "f.nc", "--word", "word3", "--json").stdout).values()
+    assert len(word) == len(fit.find_word("word3"))
+
+
+def test_what_cannot_be_shown_is_refused_in_one_line(fitted):
+    assert "no fit at none.nc" in fails("show", "none.nc")
+    assert "is not a fit saved by countveil" in fails("show", "r.npz")
+    run("show", "f.nc", "--members", "0", status=2)
