@@ -120,10 +120,10 @@ class HasEffects(HasCovariates, Readable):
         function: Callable[[Drawn], np.ndarray],
         names: list[Any],
         column: str,
-        interval: float,
+        probability: float,
     ) -> pd.DataFrame:
         """Means and intervals of a function of draws (S, names, K), of every topic in the chains that have it."""
-        check_interval(interval)
+        check_interval(probability)
         drawn = [function(each) for each in self._drawn_by_chain()]
         group = self.model_.spec.latent
         alone, rows = len(drawn) < 2, []
@@ -131,7 +131,7 @@ class HasEffects(HasCovariates, Readable):
             own = np.concatenate(
                 [drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)]
             )
-            lower, upper = np.quantile(own, tails(interval), axis=0)
+            lower, upper = np.quantile(own, tails(probability), axis=0)
             support = np.nan if alone else found.support
             rows += [
                 (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
