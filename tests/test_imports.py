@@ -23,7 +23,7 @@ LAYERS = (
     {"experiments"},
     {"planning", "report"},
     {"contenders"},
-    {"estimators", "numpyro", "pymc", "true_counts"},
+    {"estimators", "known_totals", "numpyro", "pymc", "true_counts"},
     {"protected_counts"},
     {"selection"},
     {"plotting"},

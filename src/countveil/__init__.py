@@ -43,6 +43,7 @@ _HOME_OF = {
     "expected_bursts": "countveil.true_counts",
     "log_likelihood": "countveil.true_counts",
     "simulate_reports": "countveil.protected_counts",
+    "sample_counts_given_totals": "countveil.known_totals",
 }
 _MODULES = {
     "distributions": "countveil.distributions",

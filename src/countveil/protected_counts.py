@@ -77,7 +77,7 @@ def sample(
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """One draw of every true count given its report; errors as in ``countveil.sample_true_counts``."""
-    kernels, cells, shape = _read(reports, rate, mechanism, dispersion)
+    kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
     found = np.empty(cells.code.size, dtype=np.int64)
     draw_each(kernels, *cells, rng, found)
     return found.reshape(shape)[()]
@@ -85,7 +85,7 @@ def sample(
 
 def expected(reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None) -> Given:
     """Scores and expectations of true counts and bursts given their reports; errors likewise."""
-    kernels, cells, shape = _read(reports, rate, mechanism, dispersion)
+    kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
     found = np.empty((3, cells.code.size))
     expect_each(kernels, *cells, found)
     return Given(*(values.reshape(shape)[()] for values in found))
@@ -147,7 +147,7 @@ def told(reports: Any, mechanism: Mechanism) -> tuple[ReportKernels, NDArray[np.
     ) + 1
 
 
-def _read(
+def read_cells(
     reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None
 ) -> tuple[ReportKernels, Cells, tuple[int, ...]]:
     """What the reports say, the entries in row-major order, and the shape that all arguments broadcast to."""

@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.special import betaln, digamma, expit, logit, logsumexp
 
 import countveil as cv
-from countveil.inference import gibbs
+from countveil.inference import gibbs, totals
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
@@ -277,8 +277,10 @@ def joint_scores(likelihood, kind, read, sweeps=2500, seed=7, masked=True):
     for _ in range(sweeps):
         theta, phi = model.matrices(state.factors)
         own = parameters_of_rows(likelihood, state.parameters, np.arange(size[0]))
-        counts = likelihood.sample(theta @ phi.T, rng, own)
-        data = read(np.minimum(counts, 10**6), mask, rng)
+        counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
+        data = read(counts, mask, rng)
+        if data.totals is not None:
+            state = state._replace(counts=totals.given(data, counts))
         state, _ = gibbs.step(state, data, model, streams, SERIAL)
         first, last = state.factors[0], state.factors[-1]
         values = [first.mean(), np.log(first).mean(), last.mean(), np.log(last).mean()]

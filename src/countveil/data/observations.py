@@ -33,6 +33,7 @@ from countveil.data.matrices import (
     whole_numbers,
 )
 from countveil.data.tables import split_labels
+from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
@@ -55,6 +56,7 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
+        totals: exact sums of counts that are known besides, over cells (D, V); None without any.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         simulated: whether a release says that its noise was simulated, and protects nobody.
         source: where imported reports are from, as their release says; None for all others.
@@ -64,6 +66,7 @@ class Observations:
 
     kind: ClassVar[str] = "private"
     simulated = False
+    totals: Totals | None = None
     source: str | None = None
     directed: bool | None = None
 
@@ -187,6 +190,8 @@ class Observations:
             for axes, size in zip((rows, columns), sizes, strict=True)
         )
         order, found = np.lexsort((column, row)), self._copy()
+        if self.totals is not None:
+            found.totals = self.totals.arranged(self.mode_shape, rows, columns)
         found.shape, found.below_zero = (math.prod(sizes[0]), math.prod(sizes[1])), None
         counts = np.bincount(row, minlength=found.shape[0])
         found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -257,6 +262,10 @@ class Observations:
 
     def hide(self, rows: np.ndarray, columns: np.ndarray) -> Self:
         """These observations with the given cells masked as well: they leave the likelihood altogether."""
+        if self.totals is not None:
+            raise ValueError(
+                "totals must be None where cells are hidden, since totals would tell of them, got some"
+            )
         keys, wanted = self._keys(), np.unique(self._key(rows, columns))
         place = np.searchsorted(keys, wanted)
         known = (place < keys.size) & (
@@ -280,6 +289,7 @@ class Observations:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
         taken = self._copy()
+        taken.totals = None if self.totals is None else self.totals.of_rows(np.asarray(rows))
         taken.shape = (len(rows), self.shape[1])
         taken.mode_shape = (len(rows), *self.mode_shape[1:])
         taken.indptr, taken.columns, taken.reports = indptr, self.columns[entries], self.reports[entries]

@@ -13,6 +13,8 @@ from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, number
 from countveil.data.observations import Observations
 from countveil.data.tables import cells_of_coordinates, cells_of_frame
+from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
+from countveil.kernels.report_kernels import CONCAVE
 from countveil.noise.any_mechanism import (
     AnyMechanismNoise,
 )
@@ -44,11 +46,17 @@ class Reports(Observations):
         mask: (D, V) booleans, True where a cell is held out or missing for reasons that have nothing to do with its
             count; it leaves the likelihood altogether.
         background: the report of the cells that sparse values do not store; NaN if they have none.
+        totals: a list of one (axis or groups, values): exact sums of counts that were published too. An axis, or a
+            tuple of axes, is summed over, and values have the shape that is left. Groups are an array of the shape of
+            the reports, with the number of each count's total, an index of the values, or -1 for a count in none. NaN
+            is an unknown total. A masked cell is one of its total's counts, and may have any.
         row_labels, column_labels, labels, row_offset, column_offset: as for ``PrivatizedCounts``.
 
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
-        ValueError: reports that the mechanism cannot have made; shapes, labels or offsets that do not fit.
+        ValueError: reports that the mechanism cannot have made; shapes, labels or offsets that do not fit; totals that
+            counts with these reports cannot have, several families of totals or noisy ones, and totals beside a
+            mechanism whose kernel is not log-concave, since the counts that it allows may have gaps.
     """
 
     kind: ClassVar[str] = "private"
@@ -62,6 +70,7 @@ class Reports(Observations):
         mask: Any = None,
         *,
         background: float = 0.0,
+        totals: Any = None,
         row_labels: Sequence[str] | None = None,
         column_labels: Sequence[str] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
@@ -70,11 +79,11 @@ class Reports(Observations):
     ) -> None:
         options = {"labels": labels, "row_offset": row_offset, "column_offset": column_offset}
         options |= {"row_labels": row_labels, "column_labels": column_labels}
-        self._read([Layer(values, mechanism, mask, background)], options)
+        self._read([Layer(values, mechanism, mask, background)], options, totals)
 
-    def _read(self, layers: list[Layer], options: dict[str, Any]) -> None:
-        self._layers, self._options = layers, options
-        if len(layers) == 1 and isinstance(layers[0].mechanism, TwoSidedGeometric):
+    def _read(self, layers: list[Layer], options: dict[str, Any], totals: Any = None) -> None:
+        self._layers, self._options, self._totals = layers, options, totals
+        if totals is None and len(layers) == 1 and isinstance(layers[0].mechanism, TwoSidedGeometric):
             values, mechanism, mask, background = layers[0]
             if background == 0.0:
                 super().__init__(values, float(mechanism.alpha), mask, **options)
@@ -93,6 +102,26 @@ class Reports(Observations):
         codes, noise = coded(numbered, mechanisms)
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
         super().__init__(codes, 1.0, hidden, noise=noise, **found)
+        if totals is not None:
+            values, rows, columns = layers[0].values, options["row_labels"], options["column_labels"]
+            axes = axes_of(values, rows, columns, options["labels"])
+            self._set_totals(read_totals(totals, self.mode_shape, axes))
+
+    def _set_totals(self, totals: Totals) -> None:
+        """Raises ValueError for totals that counts with these reports cannot have."""
+        kernels: Any = self.noise.kernel
+        if not kernels.whole_cj[1:, CONCAVE].all():
+            raise ValueError(
+                f"mechanism must have a log-concave kernel beside totals, got {self.noise.in_words(self.level_d)}"
+            )
+        self.totals = totals.arranged(self.mode_shape, (0,), tuple(range(1, len(self.mode_shape))))
+        group, masked = self.totals.group[self.row_numbers, self.columns], self.reports < 0
+        size = totals.value.size
+        low, high = bounds_of(kernels, np.maximum(self.reports, 0), group, size)
+        high[np.unique(group[masked & (group >= 0)])] = np.inf
+        check_possible(
+            low, high, totals.value, np.bincount(totals.group.ravel() + 1, minlength=size + 1)[1:] > 0
+        )
 
     def also(self, values: Any, mechanism: Any, mask: Any = None, *, background: float = 0.0) -> "Reports":
         """The same counts with another report of each, independent of those before given the counts.
@@ -108,7 +137,7 @@ class Reports(Observations):
                 "also must be called on reports as they were read, got some of their cells or rows"
             )
         more = Reports.__new__(Reports)
-        more._read([*self._layers, Layer(values, mechanism, mask, background)], self._options)
+        more._read([*self._layers, Layer(values, mechanism, mask, background)], self._options, self._totals)
         return more
 
     @classmethod
@@ -130,11 +159,13 @@ class Reports(Observations):
         masked = f", {self.n_masked} masked" if self.n_masked else ""
         several = "" if self.noise.one_report else ", several reports of a count"
         sizes = " x ".join(map(str, self.mode_shape))
-        return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked})"
+        totals = "" if self.totals is None else f", {self.totals.value.size} totals"
+        return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals})"
 
     def _copy(self) -> Any:
         other = super()._copy()
-        other.__dict__.pop("_layers", None)
+        for name in ("_layers", "_totals"):
+            other.__dict__.pop(name, None)
         return other
 
     @classmethod

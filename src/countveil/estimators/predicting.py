@@ -190,7 +190,13 @@ class Predicts(Readable):
 
     def _given_reports(self, X: Any) -> CountsGivenReports:
         """The noise on the reports in X, or any where there are none, and the likelihood."""
-        noise = TWO_SIDED_GEOMETRIC if X is None else self.observe(X).noise
+        data = None if X is None else self.observe(X)
+        if data is not None and data.totals is not None:
+            raise ValueError(
+                "X must have no totals, since its cells are taken one by one: give it without them, or draw "
+                "counts that meet them by sample_counts_given_totals at the rates of the fit"
+            )
+        noise = TWO_SIDED_GEOMETRIC if data is None else data.noise
         return CountsGivenReports(noise, self.model_.likelihood)
 
     def _in_data_order(self, matrix: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:

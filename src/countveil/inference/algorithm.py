@@ -116,6 +116,7 @@ class Method(NamedTuple):
             ``VariationalPrior``.
         learned_shapes: whether it learns the shapes of priors.
         covariates: whether it treats priors that depend on covariates of the rows.
+        known_totals: whether it uses exact totals beside reports.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
@@ -133,6 +134,7 @@ class Method(NamedTuple):
     any_prior: bool = False
     learned_shapes: bool = False
     covariates: bool = False
+    known_totals: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
     mechanisms: tuple[str, ...] | None = None
     starved: str = ""

@@ -21,12 +21,13 @@ STARTS: dict[str, Start] = {
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run all chains of a sampler, with moves if its record declares them and the model has them.
 
-    There are none where sweeps go by tokens: these do not visit the stored entries, as a move does many times.
+    There are none where sweeps go by tokens: these do not visit the stored entries, as a move does many times. Nor
+    beside known totals, whose counts a move does not take with it.
     """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
     law = law_of(data.noise, model.likelihood, model.initial_parameters())
-    if "moves" in method.options and movable(model) and not tokens.pays(data, law):
+    if "moves" in method.options and data.totals is None and movable(model) and not tokens.pays(data, law):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
     if moves:
         algorithm = Moving(algorithm, moves)

@@ -41,6 +41,8 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
     for part in observations.noise.kernel:
         if isinstance(part, np.ndarray):
             digest.update(f"kernel {printed(part)}".encode())
+    for part in observations.totals or ():
+        digest.update(f"totals {printed(part)}".encode())
     return digest.hexdigest()
 
 
@@ -61,16 +63,14 @@ def named(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def unnamed(name: str, content: dict[str, Any]) -> Any:
-    """The value that ``named`` took apart; None if it is not there."""
+    """The value that ``named`` took apart; an empty tuple leaves nothing, and neither do those at a tuple's end."""
     if name in content:
         value = content[name]
         return value if value.ndim else value.item()
-    if not any(known.startswith(f"{name}.") for known in content):
-        return None
-    parts: list[Any] = []
-    while (part := unnamed(f"{name}.{len(parts)}", content)) is not None:
-        parts.append(part)
-    return tuple(parts)
+    places = [int(known[len(name) + 1 :].split(".")[0]) for known in content if known.startswith(f"{name}.")]
+    if max(places, default=0) > len(content):
+        raise ValueError(f"part {max(places)} of a state that has {len(content)} at most")
+    return tuple(unnamed(f"{name}.{i}", content) for i in range(max(places, default=-1) + 1))
 
 
 def write(
@@ -141,7 +141,7 @@ def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Sna
 def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]) -> Snapshot | None:
     """A chain's snapshot; its draws are copied if they are as many, of the shapes and the types of ``draws``."""
     state = unnamed(f"chain{chain}_state", content)
-    if state is None:
+    if state == ():
         return None
     kept = len(content[f"chain{chain}_draws0"])
     for i, values in enumerate(draws):

@@ -8,6 +8,7 @@ the matrix form mu_dv = sum_k theta_dk phi_vk, a row of theta depends only on it
 the rows therefore draws counts, allocation and theta, and only sums of the size of phi leave a block of rows. These
 are carried down to the factors of phi. Where counts are few and noise is strong, the pass goes by ``tokens`` instead. A
 row factor whose prior is not of independent gammas is drawn by its prior, given the counts and exposures of all rows.
+Counts of cells in known totals are moved by pairs first, and the pass takes them as known (``totals``).
 Parameters of the likelihood are drawn last, given the new factors, the counts and what is allocated of them.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import burst_tokens, chains, report_tokens, tokens
+from countveil.inference import burst_tokens, chains, report_tokens, tokens, totals
 from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
@@ -42,12 +43,13 @@ from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
 class State(NamedTuple):
-    """A chain's state: factors, hyperparameters, sweeps done, and parameters of the likelihood."""
+    """A chain's state: factors, hyperparameters, sweeps done, parameters of the likelihood, counts of known totals."""
 
     factors: tuple[np.ndarray, ...]  # each of its factor's shape
     hypers: tuple[np.ndarray, ...]  # of each factor's prior
     sweep: int
     parameters: Parameters = ()  # of the likelihood itself
+    counts: Any = ()  # of the cells in known totals whose reports leave them open (see ``totals``)
 
 
 class Info(NamedTuple):
@@ -75,7 +77,12 @@ def init(
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
     factors = begin(start, observations, model, streams.generator(0, START), engine)
-    return State(factors, model.initial_hypers(), 0, model.initial_parameters())
+    parameters = model.initial_parameters()
+    counts: Any = ()
+    if observations.totals is not None:
+        law = law_of(observations.noise, model.likelihood, parameters)
+        counts = totals.begin(observations, law, model.matrices(factors), streams)
+    return State(factors, model.initial_hypers(), 0, parameters, counts)
 
 
 def step(
@@ -83,7 +90,12 @@ def step(
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     sweep = state.sweep + 1
-    law = law_of(observations.noise, model.likelihood, state.parameters)
+    law, latent = law_of(observations.noise, model.likelihood, state.parameters), state.counts
+    if observations.totals is not None:
+        matrices = model.matrices(state.factors)
+        latent = totals.redrawn(latent, observations, law, matrices, streams, sweep, engine)
+        observations = totals.with_counts(observations, latent)
+        law = law_of(observations.noise, model.likelihood, state.parameters)
     parted = report_tokens.split(observations, law)
     seen = observations if parted is None else parted.visited  # with the same exposures
     factors, values = list(state.factors), model.columns.forward(state.factors)
@@ -115,7 +127,8 @@ def step(
         if parted is None and (row is None or not tokens.pays(observations, law)):
             unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
-    return State(tuple(factors), hypers, sweep, parameters), Info(total_rate(model, factors, parameters))
+    new = State(tuple(factors), hypers, sweep, parameters, latent)
+    return new, Info(total_rate(model, factors, parameters))
 
 
 def sweep_rows(
@@ -246,5 +259,6 @@ METHOD = Method(
     any_prior=True,
     learned_shapes=True,
     covariates=True,
+    known_totals=True,
     likelihoods=("negative-binomial", "poisson"),
 )

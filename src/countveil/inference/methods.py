@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
@@ -39,6 +40,7 @@ def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitt
     if isinstance(data, ReleaseFiles) and not method.batches:
         raise ValueError(f"data on disk goes with {those('batches')}, got method {name!r}")
     check_model(method, model, data.noise)
+    check_totals(method, data)
     return method.fit(method, data, model, settings)
 
 
@@ -59,6 +61,7 @@ def go_on(
     method = METHODS[name]
     assert method.go_on is not None
     check_model(method, model, data.noise)
+    check_totals(method, data)
     return method.go_on(data, model, settings, before, total_rows)
 
 
@@ -97,6 +100,14 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
                 f"priors must have the methods of VariationalPrior for method {method.name!r}, {got}: "
                 f"use {those('any_prior')}"
             )
+
+
+def check_totals(method: Method, data: Data) -> None:
+    """Refuse known totals where the method cannot use them; raises ValueError."""
+    if isinstance(data, Observations) and data.totals is not None and not method.known_totals:
+        raise ValueError(
+            f"totals must be None for method {method.name!r}, got {data.totals.value.size}: use {those('known_totals')}"
+        )
 
 
 def check_likelihood(method: Method, likelihood: Likelihood) -> None:

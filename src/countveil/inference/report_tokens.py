@@ -66,7 +66,12 @@ _splits: WeakKeyDictionary[Observations, dict[float, Split | None]] = WeakKeyDic
 
 
 def split(observations: Observations, law: tuple[Any, ...]) -> Split | None:
-    """How sweeps go where proposals are worth it; else None. Decided by the data and the kind of likelihood alone."""
+    """How sweeps go where proposals are worth it; else None. Decided by the data and the kind of likelihood alone.
+
+    Beside known totals all stored entries are visited: nearly all of them have counts that are known by then.
+    """
+    if observations.totals is not None:
+        return None
     most = largest_ratio(law)
     if most == 0.0 or not isinstance(observations.noise.kernel, ReportKernels):
         return None

@@ -1,0 +1,154 @@
+"""Counts of cells in known totals: part of a chain's state, moved by pairs of cells of one total.
+
+Where a total is known, its counts are no longer independent given the rates, and cannot be drawn one by one. A chain
+holds those that their reports leave open. Each sweep first draws pairs of them given their sum
+(``kernels.totals``), and then takes them as known counts: the pass over the data visits them as it visits reports of a
+single possible count. Totals are met by every state.
+"""
+
+from copy import copy
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Engine
+from countveil.inference import tokens
+from countveil.inference.streams import TOTALS, Streams
+from countveil.kernels import totals as kernels
+from countveil.kernels.report_kernels import (
+    CONCAVE,
+    GUESS,
+    LEAST,
+    MOST,
+    PEAK,
+    RATIO,
+    UNBOUNDED,
+    ReportKernels,
+)
+from countveil.likelihoods.laws import counts_of
+
+CELLS_PER_BLOCK = 1 << 14  # each block has a stream of its own; a total is never cut
+Matrices = tuple[np.ndarray, np.ndarray]
+
+
+class OpenCells(NamedTuple):
+    """The cells in known totals whose reports leave them open, (n,) each, one total after another."""
+
+    entry: np.ndarray  # the place among the stored entries
+    row: np.ndarray
+    column: np.ndarray
+    code: np.ndarray
+    start: np.ndarray  # (G + 1,) where each total's cells begin
+    left: np.ndarray  # (G,) what they add up to
+    blocks: list[slice]  # runs of totals
+    kernel: ReportKernels  # with a last code for cells without a report
+
+
+_open: WeakKeyDictionary[Observations, OpenCells] = WeakKeyDictionary()
+
+
+def open_cells(observations: Observations) -> OpenCells:
+    """The open cells of observations with totals, found once."""
+    if observations not in _open:
+        _open[observations] = find_open_cells(observations)
+    return _open[observations]
+
+
+def find_open_cells(observations: Observations) -> OpenCells:
+    """The open cells; masked ones have the code of a cell without a report."""
+    o, totals = observations, observations.totals
+    assert totals is not None
+    assert isinstance(o.noise.kernel, ReportKernels)
+    kernel = with_codes(o.noise.kernel, np.array([0]), np.array([UNBOUNDED]))
+    row = o.row_numbers
+    code = o.reports.astype(np.int64)
+    code[code < 0] = len(kernel.whole_cj) - 1
+    group = totals.group[row, o.columns]
+    least, most = (kernel.whole_cj[code, column] for column in (LEAST, MOST))
+    fixed, is_open = (group >= 0) & (least == most), (group >= 0) & (least < most)
+    left = totals.value.copy()
+    np.subtract.at(left, group[fixed], least[fixed])
+    entry = np.flatnonzero(is_open)
+    entry = entry[np.argsort(group[entry], kind="stable")]
+    start = np.searchsorted(group[entry], np.arange(left.size + 1))
+    blocks = tokens.cut(np.diff(start) + 1, max(1, entry.size // CELLS_PER_BLOCK)) if left.size else []
+    return OpenCells(
+        entry, row[entry], o.columns[entry].astype(np.int64), code[entry], start, left, blocks, kernel
+    )
+
+
+def with_codes(kernel: ReportKernels, least: np.ndarray, most: np.ndarray) -> ReportKernels:
+    """The kernels, with more codes that only say between which counts a count lies."""
+    whole, real = np.zeros((least.size, kernel.whole_cj.shape[1]), np.int64), np.zeros((least.size, 2))
+    whole[:, LEAST], whole[:, MOST], whole[:, PEAK], whole[:, CONCAVE] = least, most, least, 1
+    real[:, RATIO] = np.where(least > 0, np.nan, 1.0)
+    real[:, GUESS] = least
+    return kernel._replace(
+        whole_cj=np.concatenate([kernel.whole_cj, whole]), real_cj=np.concatenate([kernel.real_cj, real])
+    )
+
+
+def begin(
+    observations: Observations, law: tuple[Any, ...], matrices: Matrices, streams: Streams, sweep: int = 0
+) -> np.ndarray:
+    """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
+    cells = open_cells(observations)
+    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, slice(None), matrices)
+    rng = streams.generator(sweep, TOTALS)
+    own = cells.row, cells.column, cells.code
+    kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
+    kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, counts)
+    return counts
+
+
+def redrawn(
+    counts: np.ndarray,
+    observations: Observations,
+    law: tuple[Any, ...],
+    matrices: Matrices,
+    streams: Streams,
+    sweep: int,
+    engine: Engine,
+) -> np.ndarray:
+    """The counts after a sweep of moves by pairs; every block of totals has a stream of its own."""
+    cells, new, likelihood = open_cells(observations), counts.copy(), counts_of(law)
+
+    def sweep_block(number: int, groups: slice) -> None:
+        part = slice(cells.start[groups.start], cells.start[groups.stop])
+        own = cells.row[part], cells.column[part], cells.code[part]
+        start = cells.start[groups.start : groups.stop + 1] - part.start
+        rng = streams.generator(sweep, TOTALS, number)
+        rates = rates_of(cells, part, matrices)
+        kernels.sweep_totals(cells.kernel, likelihood, own, rates, start, rng, new[part])
+
+    list(engine.map(sweep_block, range(len(cells.blocks)), cells.blocks))
+    return new
+
+
+def rates_of(cells: OpenCells, part: slice, matrices: Matrices) -> np.ndarray:
+    """The rates of some of the open cells."""
+    theta, phi = map(np.ascontiguousarray, matrices)
+    rates = np.empty(cells.entry[part].size)
+    kernels.fill_rates(theta, phi, cells.row[part], cells.column[part], rates)
+    return rates
+
+
+def with_counts(observations: Observations, counts: np.ndarray) -> Observations:
+    """The observations as if each open cell's report were its count."""
+    cells = open_cells(observations)
+    value, place = np.unique(counts, return_inverse=True)
+    kernel = with_codes(cells.kernel, value, value)
+    known = copy(observations)
+    noise: Any = copy(observations.noise)
+    noise.kernel = kernel
+    known.noise, known.reports = noise, observations.reports.astype(np.int32)
+    known.reports[cells.entry] = np.where(counts > 0, len(cells.kernel.whole_cj) + place.reshape(-1), 0)
+    return known
+
+
+def given(observations: Observations, counts: np.ndarray) -> np.ndarray:
+    """(n,) the counts of the open cells among those of all cells (D, V)."""
+    cells = open_cells(observations)
+    return counts[cells.row, cells.column].astype(np.int64)

@@ -1,0 +1,94 @@
+"""Draws of true counts given their reports, their rates, and exact totals over groups of them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from countveil.data.totals import bounds_of, check_possible, groups_and_values
+from countveil.distributions._checks import check_generator
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.report_kernels import LEAST, MOST
+from countveil.kernels.totals import meet_totals, sweep_totals
+from countveil.likelihoods.negative_binomial import NegativeBinomialByColumn
+from countveil.likelihoods.poisson import PoissonCounts
+from countveil.noise.laws import law_of
+from countveil.privacy.mechanisms import Mechanism
+from countveil.protected_counts import check_mechanism, draw_each, read_cells
+
+Counts = NDArray[np.int64]
+
+
+def sample_counts_given_totals(
+    reports: Any,
+    rate: ArrayLike,
+    mechanism: Mechanism,
+    totals: tuple[Any, Any],
+    rng: np.random.Generator,
+    *,
+    sweeps: int,
+    dispersion: ArrayLike | None = None,
+) -> Counts:
+    """One draw of all true counts given their reports and exact totals, by a Markov chain.
+
+    P(y) proportional to prod_i P(y_i | rate_i) P(report_i | y_i) where sum of y_i over i in g = total_g for every g
+
+    The chain starts from draws without totals that are moved until all totals are met, and takes this many sweeps; each
+    draws pairs of counts of one total from their exact law given their sum. Every state meets all totals exactly.
+
+    Args:
+        reports, rate, mechanism, dispersion: as for ``countveil.sample_true_counts``; counts are negative binomial
+            where there is a dispersion.
+        totals: (axis or groups, values). An axis, or a tuple of axes, is summed over, and values have the shape that
+            is left, NaN where a total is unknown. Groups are an array of the shape of the counts, with the number of
+            each count's total, an index of the values, or -1 for a count in none. One family of totals: every count is
+            in one of them at most.
+        sweeps: how many; a few dozen where groups have tens of counts, more where they have hundreds.
+
+    Raises:
+        TypeError: mechanism not one of ``countveil.mechanisms``, rng not a numpy.random.Generator, totals not a pair.
+        ValueError: totals that the reports do not allow, or of another shape; groups that are no index of the values;
+            sweeps below 1; a mechanism whose kernel is not log-concave, since the counts it allows may have gaps.
+
+    >>> import numpy as np
+    >>> import countveil as cv
+    >>> deaths = [[np.nan, 12, np.nan, 0], [np.nan, np.nan, 31, 15]]
+    >>> rng = np.random.default_rng(1)
+    >>> hidden = cv.mechanisms.Suppression(10)
+    >>> counts = sample_counts_given_totals(deaths, 8.0, hidden, (1, [20, 60]), rng, sweeps=20)
+    >>> counts.sum(axis=1).tolist()
+    [20, 60]
+    """
+    check_mechanism(mechanism)
+    if not law_of(mechanism).log_concave:
+        raise ValueError(f"mechanism must have a log-concave kernel beside totals, got {mechanism!r}")
+    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
+        raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
+    rng = check_generator(rng)
+    kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
+    if not isinstance(totals, tuple | list) or len(totals) != 2:
+        raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
+    family = groups_and_values(*totals, shape)
+    groups, wanted = family.group.ravel(), family.value
+    low, high = bounds_of(kernels, cells.code, groups, wanted.size)
+    check_possible(low, high, wanted, np.bincount(groups + 1, minlength=wanted.size + 1)[1:] > 0)
+    known = kernels.whole_cj[cells.code, LEAST] == kernels.whole_cj[cells.code, MOST]
+    found = np.empty(cells.code.size, dtype=np.int64)
+    draw_each(kernels, *cells, rng, found)
+    fixed = (groups >= 0) & known
+    left = wanted.copy()
+    np.subtract.at(left, groups[fixed], found[fixed])
+    free = np.flatnonzero((groups >= 0) & ~known)
+    member = free[np.argsort(groups[free], kind="stable")]
+    start_g = np.searchsorted(groups[member], np.arange(wanted.size + 1))
+    code, rate, count = cells.code[member], np.maximum(cells.rate[member], SMALLEST), found[member]
+    meet_totals(kernels, code, start_g, left, count)
+    likelihood: Any = PoissonCounts()
+    if cells.p.size:
+        p = np.ascontiguousarray(cells.p)
+        likelihood = NegativeBinomialByColumn((p,), -np.log1p(-p))
+    own = np.zeros_like(member), member, code
+    for _ in range(sweeps):
+        sweep_totals(kernels, likelihood, own, rate, start_g, rng, count)
+    found[member] = count
+    return found.reshape(shape)

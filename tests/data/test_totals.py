@@ -1,0 +1,77 @@
+"""Totals beside reports: what is read, what happens to them as data are rearranged, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.data.totals import NONE, read_totals
+
+m = cv.mechanisms
+NAN = np.nan
+COUNTS = np.random.default_rng(1).poisson(4.0, (3, 4, 2))
+REPORTS = np.where((COUNTS > 0) & (COUNTS < 6), NAN, COUNTS)
+
+
+def sums(totals, counts):
+    group = totals.group.ravel()
+    return np.bincount(group[group >= 0], counts.ravel()[group >= 0], minlength=totals.value.size)
+
+
+@pytest.mark.parametrize("axis", [0, 2, -1, (0, 2), (0, 1, 2)])
+def test_totals_over_axes_belong_to_their_cells_in_every_matrix_form(axis):
+    data = cv.Reports(REPORTS, m.Suppression(6), totals=[(axis, COUNTS.sum(axis=axis))])
+    np.testing.assert_array_equal(sums(data.totals, COUNTS), data.totals.value)
+    turned = data.matricized((0, 2), (1,))
+    assert turned.totals.group.shape == turned.shape == (6, 4)
+    np.testing.assert_array_equal(sums(turned.totals, COUNTS.transpose(0, 2, 1)), data.totals.value)
+
+
+def test_groups_unknown_totals_and_labels_are_read():
+    group = np.array([[0, 0, NONE], [1, 1, 2]])
+    found = read_totals([(group, [5, NAN, 7], "exact")], (2, 3))
+    assert found.group.tolist() == [[0, 0, NONE], [NONE, NONE, 2]]
+    assert found.value[[0, 2]].tolist() == [5, 7]
+    frame = pd.DataFrame([[NAN, 12.0], [11.0, NAN]], index=["a", "b"], columns=["x", "y"])
+    by_label = pd.Series([15, 16], index=["a", "b"])
+    data = cv.Reports(frame, m.Suppression(10), totals=[(1, by_label)])
+    assert data.totals.value.tolist() == [15, 16]
+    assert repr(data).endswith("2 totals)")
+    with pytest.raises(ValueError, match="totals"):
+        cv.Reports(frame, m.Suppression(10), totals=[(1, by_label[::-1])])
+
+
+def test_a_total_that_loses_a_cell_is_unknown():
+    reports = REPORTS[:, :, 0]
+    across = cv.Reports(reports, m.Suppression(6), totals=[(0, COUNTS[:, :, 0].sum(axis=0))])
+    assert (across.take(np.array([0, 2])).totals.group == NONE).all()
+    within = cv.Reports(reports, m.Suppression(6), totals=[(1, COUNTS[:, :, 0].sum(axis=1))])
+    assert within.take(np.array([2, 0])).totals.group[:, 0].tolist() == [2, 0]
+    assert across.also(reports, m.Suppression(6)).totals is not None
+
+
+@pytest.mark.parametrize(
+    ("totals", "message"),
+    [
+        ([(1, [30, 40])], "total 0 must be between 13 and 21, as its reports say, got 30"),
+        ([(1, [15, 14])], "total 1 must be between 15 and any number"),
+        ([(1, [15])], r"values of totals must have the shape \(2,\)"),
+        ([(1, [15, 20.5])], "whole numbers"),
+        ([(1, [-1, 20])], "non-negative"),
+        ([(5, [15, 20])], "axis of totals"),
+        ([(1, [15, 20]), (0, [15, 20])], "one family"),
+        ([(1, [15, 20], m.DiscreteGaussian(1))], 'must be "exact"'),
+        ([([[0, 1], [1, 5]], [15, 20])], "from -1 to 1, got 5"),
+        ([([0, 1], [15, 20])], "groups of totals must have the shape"),
+    ],
+)
+def test_totals_that_do_not_fit_are_refused(totals, message):
+    with pytest.raises(ValueError, match=message):
+        cv.Reports([[NAN, 12], [15, 0]], m.Suppression(10), [[False, False], [False, True]], totals=totals)
+
+
+def test_other_things_are_refused():
+    with pytest.raises(TypeError, match="totals must be a list"):
+        cv.Reports([[NAN, 12]], m.Suppression(10), totals=5)
+    with pytest.raises(ValueError, match="log-concave"):
+        cv.Reports([[0, 1]], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]), totals=[(1, [1])])
