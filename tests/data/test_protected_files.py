@@ -92,3 +92,16 @@ def test_files_that_are_not_there(tmp_path):
         read_protected(tmp_path / "t.csv")
     with pytest.raises(ValueError, match=r"must be a .csv"):
         read_long(tmp_path / "t.npz", ["a", "b"], "n")
+
+
+def test_hidden_counts_are_no_labels_and_short_rows_no_hidden_counts(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n<10,15\n<10,20\n")
+    found = read_protected(path, absent=["<10"])
+    assert found.row_labels is None
+    np.testing.assert_array_equal(found.values, [[np.nan, 15], [np.nan, 20]])
+    path.write_text(",x,y,z\nr1,10,20,30\n\nr2,30\n")
+    with pytest.raises(ValueError, match="must have 4 cells in every row, got 2 in row 3"):
+        read_protected(path)
+    path.write_text("x\n12\n\n15\n")
+    np.testing.assert_array_equal(read_protected(path).values, [[12], [np.nan], [15]])

@@ -168,3 +168,25 @@ def test_estimates_suppose_the_spread_of_all_counts():
 def test_observations_are_passed_on():
     data = cv.Reports(HIDDEN, m.Suppression(10))
     assert observations_of(data) is data
+
+
+def test_further_reports_have_the_labels_of_the_first():
+    first = cv.Reports(pd.DataFrame([[1, 2]], index=["r"], columns=["a", "b"]), cv.mechanisms.Gaussian(1))
+    first.also(pd.DataFrame([[1, 2]], index=["r"], columns=["a", "b"]), cv.mechanisms.Gaussian(1))
+    first.also([[1, 2]], cv.mechanisms.Gaussian(1))
+    for rows, columns, name in ((["r"], ["b", "a"], "column_labels"), (["s"], ["a", "b"], "row_labels")):
+        frame = pd.DataFrame([[20, 10]], index=rows, columns=columns)
+        with pytest.raises(
+            ValueError, match=f"values must have the {name} of the first report, in their order"
+        ):
+            first.also(frame, cv.mechanisms.Gaussian(1))
+
+
+def test_sparse_values_store_each_cell_once():
+    twice = sp.coo_array(([3, 4], ([0, 0], [1, 1])), shape=(2, 2))
+    for read in (
+        lambda: cv.Reports(twice, cv.mechanisms.DiscreteGaussian(1)),
+        lambda: cv.import_reports(twice, cv.mechanisms.Suppression(10), "Others"),
+    ):
+        with pytest.raises(ValueError, match="values must store each cell once"):
+            read()

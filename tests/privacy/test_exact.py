@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from countveil.privacy.exact import exact, from_text, positive, short
+from countveil.privacy.exact import exact, from_text, positive, rounded_up, short
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,18 @@ def test_a_fraction_that_is_too_long_is_refused():
 )
 def test_numbers_are_shown_short(value, text):
     assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (0.1, 3, "0.1"),
+        (Fraction(10007, 3000), 6, "3.33567"),
+        (Fraction(1, 3), 3, "0.334"),
+        (1.0025, 3, "1.01"),
+        (11.650, 3, "11.7"),
+        (float("inf"), 3, "inf"),
+    ],
+)
+def test_bounds_are_rounded_up(value, digits, shown):
+    assert rounded_up(value, digits) == shown

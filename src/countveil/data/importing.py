@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from countveil.data.frames import texts_of
 from countveil.data.matrices import check_matrix, unwrap
+from countveil.data.numbering import refuse_repeated
 from countveil.data.tables import cells_of_frame
 from countveil.noise.laws import law_of
 from countveil.noise.reading import read_reports
@@ -144,8 +145,8 @@ def mechanism_of(stated: tuple[Mechanism, ...]) -> Mechanism | tuple[Mechanism, 
 def checked(values: Any, stated: tuple[Mechanism, ...]) -> tuple[Any, bool]:
     """(the reports as a release holds them, whether none is negative and nothing is lost by that)."""
     if len(stated) == 1 and sp.issparse(values):
+        refuse_repeated(sp.coo_array(values))
         stored = sp.csr_array(values)
-        stored.sum_duplicates()
         stored.data = read_reports(stored.data, stated[0])
         read_reports(np.zeros(1), stated[0])  # of the cells that are not stored
         stored.eliminate_zeros()

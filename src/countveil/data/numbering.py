@@ -83,8 +83,16 @@ def says_zero(mechanism: Mechanism, report: float) -> bool:
 def filled(values: Any, background: float) -> np.ndarray:
     """Sparse values as a dense array, with the background where nothing is stored."""
     stored, dense = sp.coo_array(values), np.full(values.shape, float(background))
+    refuse_repeated(stored)
     dense[stored.coords] = stored.data
     return dense
+
+
+def refuse_repeated(stored: sp.coo_array) -> None:
+    """Refuse sparse values that store a cell twice; raises ValueError."""
+    cells = np.ravel_multi_index(stored.coords, stored.shape)
+    if np.unique(cells).size < cells.size:
+        raise ValueError(f"values must store each cell once, got {cells.size - np.unique(cells).size} more")
 
 
 def place_among(mechanism: Mechanism, mechanisms: list[Mechanism]) -> int:

@@ -1,5 +1,6 @@
 """Protected tables from files, for the command line: reports, and words for counts that have none."""
 
+import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ def read_protected(
         return read_counts(path)
     frame = read_frame(path, header)
     names = [str(name).strip() for name in frame.columns]
-    place = label_place(path, frame, names, row_labels, header)
+    place = label_place(path, frame, names, row_labels, header, absent)
     kept = [column for column in range(frame.shape[1]) if column != place]
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
@@ -78,7 +79,7 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
             return pd.read_parquet(path)
         separator = "\t" if path.suffix.lower() == ".tsv" else ","
         options: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
-        cells = pd.read_csv(path, sep=separator, encoding="utf-8-sig", **options)
+        cells = pd.read_csv(path, sep=separator, encoding="utf-8-sig", skip_blank_lines=False, **options)
     except ImportError as error:
         raise ValueError(
             f"{path} must be read by pyarrow, which is not installed: save it as .csv"
@@ -86,6 +87,7 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
     except UNREADABLE as error:
         said = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {said}") from error
+    cells = whole_rows(path, cells, separator)
     if not header:
         return cells
     body = cells.iloc[1:].reset_index(drop=True)
@@ -93,6 +95,21 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
     if body.empty:
         raise ValueError(f"{path} must hold a header row and a row of reports or more, got {len(cells)} rows")
     return body
+
+
+def whole_rows(path: Path, cells: pd.DataFrame, separator: str) -> pd.DataFrame:
+    """The rows without blank lines, which are cells where there is one column; raises ValueError for short rows."""
+    if cells.shape[1] == 1:
+        return cells
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        sizes = [len(row) for row in csv.reader(file, delimiter=separator) if row]
+    short = next((row for row, size in enumerate(sizes, 1) if size < cells.shape[1]), None)
+    if short is not None:
+        raise ValueError(
+            f"{path} must have {cells.shape[1]} cells in every row, got {sizes[short - 1]} in row {short}: an absent "
+            "report is an empty cell"
+        )
+    return cells[(cells != "").any(axis=1)].reset_index(drop=True)
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -105,7 +122,7 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def label_place(
-    path: Path, frame: pd.DataFrame, names: list[str], wanted: str | None, header: bool
+    path: Path, frame: pd.DataFrame, names: list[str], wanted: str | None, header: bool, absent: Sequence[str]
 ) -> int | None:
     """Where the row labels are, if anywhere."""
     if wanted is not None:
@@ -115,6 +132,7 @@ def label_place(
     if header and names[0] == "":
         return 0
     cells = [str(cell).strip() for cell in frame.iloc[:, 0]]
+    cells = [cell for cell in cells if cell not in {*ABSENT, *(word.strip() for word in absent)} or not cell]
     return 0 if not any(reads_as_number(cell) for cell in cells) and any(cells) else None
 
 

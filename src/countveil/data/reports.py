@@ -97,6 +97,7 @@ class Reports(Observations):
                 raise ValueError(
                     f"values must have the shape of the first report {shape}, got {values.shape}"
                 )
+            check_same_labels(own, found)
             numbered.append(number(values, mechanism, hidden, layer.background, mechanisms))
             found |= {name: names for name, names in own.items() if found[name] is None}
         codes, noise = coded(numbered, mechanisms)
@@ -268,3 +269,21 @@ def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Any, Any, Any, di
         check_matrix(values)
     hidden = check_mask(mask, tuple(values.shape))
     return values, hidden, mechanism, {"row_labels": rows, "column_labels": columns}
+
+
+def check_same_labels(own: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Refuse a further report whose labels are others than those of the first, or in another order."""
+    for name, names in own.items():
+        known = first.get(name)
+        if names is not None and known is not None and not same_labels(names, known):
+            raise ValueError(f"values must have the {name} of the first report, in their order, got others")
+
+
+def same_labels(names: Any, known: Any) -> bool:
+    """Whether labels of an axis are the same; of several axes, wherever both have some."""
+    if len(names) != len(known):
+        return False
+    return all(
+        a is None or b is None or (same_labels(a, b) if isinstance(a, list | tuple) else str(a) == str(b))
+        for a, b in zip(names, known, strict=True)
+    )

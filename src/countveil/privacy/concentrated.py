@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from countveil.privacy import gaussian_noise, promise_of_rho
 from countveil.privacy._html import card
 from countveil.privacy.any_level import Level, check_times
-from countveil.privacy.exact import Exact, exact, positive, short
+from countveil.privacy.exact import Exact, exact, positive, rounded_up, short
 from countveil.privacy.mechanisms import DiscreteGaussian
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ConcentratedLevel(Level):
             ("sigma^2", short(self.variance)),
             (
                 f"epsilon at delta = {promise_of_rho.DELTA_SHOWN}",
-                f"{self.epsilon_for(promise_of_rho.DELTA):.3g}",
+                rounded_up(self.epsilon_for(promise_of_rho.DELTA)),
             ),
             ("true zeros reported as positive", f"{self.false_positive_rate:.2%}"),
         ]

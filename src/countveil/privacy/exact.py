@@ -2,7 +2,7 @@
 
 import math
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, SupportsFloat, TypeAlias, cast
@@ -75,6 +75,19 @@ def short(value: Fraction) -> str:
     if value.numerator <= 9999 and value.denominator <= 9999:
         return f"{value.numerator}/{value.denominator}"
     return f"{nearest:.6g}"
+
+
+def rounded_up(value: float | Fraction, digits: int = 3) -> str:
+    """A positive bound for reading, with this many significant digits: never less than the value.
+
+    A float may be more than what it stands for by its own rounding, which is left out.
+    """
+    if value == math.inf:
+        return "inf"
+    exactly = Fraction(value) * (1 - Fraction(1, 10**14)) if isinstance(value, float) else value
+    with localcontext() as context:
+        context.prec, context.rounding = digits, ROUND_CEILING
+        return f"{(Decimal(exactly.numerator) / Decimal(exactly.denominator)).normalize():g}"
 
 
 def _from_decimal(name: str, value: Decimal) -> Fraction:

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 
 from countveil.privacy import promise, wording
-from countveil.privacy.exact import short
+from countveil.privacy.exact import rounded_up, short
 
 DELTA, DELTA_SHOWN = 1e-6, "10^-6"
 """The delta at which an epsilon is stated for reading."""
@@ -90,8 +90,9 @@ def describe(rho: Fraction) -> str:
             f"This level hides {hidden}: two sets of counts that differ by one unit in one cell can {often} be told "
             "apart. "
         )
+    epsilon = rounded_up(epsilon_for(float(rho), DELTA))
     return (
-        f"{said}rho is {short(rho)} for them, which gives epsilon = {epsilon_for(float(rho), DELTA):.3g} with delta = "
+        f"{said}rho is {short(rho)} for them, which gives epsilon = {epsilon} with delta = "
         f"{DELTA_SHOWN}: no conclusion becomes more than e^epsilon times as likely under one as under the other, "
         "except by chances of at most delta. Less protected: larger differences and sums over many counts (d units in "
         "one cell have d^2 times this rho, one unit in each of d cells d times), and counts that are reported more "

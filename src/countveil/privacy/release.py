@@ -1,5 +1,6 @@
 """What leaves the owner's hands: noisy counts, and everything that was done to them."""
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -222,7 +223,10 @@ class Release:
         if isinstance(self.mechanism, Mechanism):
             return self.mechanism.describe()
         if self._known_levels is None or self._weakest is None:
-            return f"Every row has its own mechanism; what follows is said of the first. {self._known[0].describe()}"
+            kept = {each: PrivacyLevel.kept_by(each) for each in self._known}
+            lost = {each: math.inf if level is None else level.kept_rho for each, level in kept.items()}
+            least = max(self._known, key=lambda each: lost[each])
+            return f"Every row has its own mechanism; what follows is said of the least protected. {least.describe()}"
         lowest, highest = (
             short(min(level.loss for level in self._known_levels.values())),
             short(self._weakest.loss),

@@ -1,6 +1,7 @@
 """What was promised to those who gave their counts, in words."""
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from countveil.inference.posterior import noise_of
 from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy.any_level import Level
-from countveil.privacy.exact import short
+from countveil.privacy.exact import rounded_up, short
 
 DISTANCES = (1, 2, 5, 10, 50)
 SURE = 0.99  # a share of right guesses above it is called practically all
@@ -34,6 +35,10 @@ FROM_REPORTS = (
 )
 IMPORTED = (
     "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
+)
+SEVERAL = (
+    "Some counts have several reports. What these promise together is less than what is said here of each mechanism: "
+    "epsilon/N adds up over all reports of a record, and so does rho."
 )
 SIMULATED = (
     "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
@@ -76,9 +81,10 @@ def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
 
 def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release | None) -> Promise:
     """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
+    several = [] if noise.one_report else [SEVERAL]
     kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
     if release is not None and len(kept) == len(noise.mechanisms):
-        weakest = max(kept, key=lambda found: found.loss)
+        weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()
         headline = (
             f"Every count got noise, but it hides {hidden}."
@@ -86,9 +92,10 @@ def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release
             else "Every count was protected by noise."
         )
         words = [f"The release describes itself as follows. {release.describe()}"]
-        return Promise("private", headline, [PRIVATE, *words], [])
+        return Promise("private", headline, [PRIVATE, *words, *several], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
-    return Promise("private", headline, [FROM_REPORTS, *(each.describe() for each in noise.mechanisms)], [])
+    words = [each.describe() for each in noise.mechanisms]
+    return Promise("private", headline, [FROM_REPORTS, *several, *words], [])
 
 
 def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> Promise:
@@ -117,8 +124,8 @@ def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
 def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, list[str]]:
     """The least protective level and what is said about it."""
     if release is None:
-        rate = round(-math.log(float(alpha[alpha > 0.0].min())), 6)
-        weakest = PrivacyLevel(str(rate), 1)
+        rate = -math.log(float(alpha[alpha > 0.0].min()))
+        weakest = PrivacyLevel(Fraction(rounded_up(rate, 6)), 1)
         words = [
             "The fit keeps the strength of the noise, not the level at which the promise was stated, so "
             "the promise is stated here for a difference of one count. " + weakest.describe()

@@ -287,7 +287,7 @@ def test_the_words_are_those_of_the_promise():
 def test_without_a_promise_the_words_are_those_of_the_rate():
     text = TwoSidedGeometric(0.5).describe()
     assert text.startswith("alpha is 0.5 and the noise has standard deviation 2. No conclusion drawn from ")
-    assert "e^(0.693 d) times" in text
+    assert "e^(0.694 d) times" in text
     assert "epsilon" not in text
     assert TwoSidedGeometric(0).describe() == "alpha is 0: there is no noise, and nothing is protected."
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from countveil.privacy import promise_of_rho
-from countveil.privacy.exact import Exact, from_text, positive, short
+from countveil.privacy.exact import Exact, from_text, positive, rounded_up, short
 from countveil.privacy.gaussian_noise import MAX_VARIANCE
 from countveil.privacy.mechanisms.base import MOST_DIGITS
 from countveil.privacy.mechanisms.elsewhere import LARGEST, SMALLEST, AddedNoise, scale
@@ -29,7 +29,7 @@ class _GaussianNoise(AddedNoise):
 
     def describe(self) -> str:
         """The strength of the noise, and what it protects."""
-        rho = f"{float(self.rho):.3g}"
+        rho = rounded_up(self.rho)
         return (
             f"sigma is {short(self.sigma)}. {self._strength()} Protected, by zero-concentrated differential privacy: "
             f"rho is {rho} d^2 for two sets of counts whose squared differences add up to d^2, so one unit in "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from countveil.privacy.exact import short
+from countveil.privacy.exact import rounded_up, short
 from countveil.privacy.mechanisms.elsewhere import AddedNoise, scale
 
 
@@ -38,7 +38,7 @@ class Laplace(AddedNoise):
         """The strength of the noise, and what it protects."""
         return (
             f"The scale is {short(self.scale)}. {self._strength()} Protected, by differential privacy: no conclusion "
-            f"becomes more than e^({float(1 / self.scale):.3g} d) times as likely under one set of counts as under "
+            f"becomes more than e^({rounded_up(1 / self.scale)} d) times as likely under one set of counts as under "
             f"another, d being how much they differ in total, summed over all cells. Where it was drawn in floating "
             f"point, the last digits of reports may tell more."
         )

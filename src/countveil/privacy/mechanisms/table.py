@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from countveil.privacy.exact import exact, from_text, short
+from countveil.privacy.exact import exact, from_text, rounded_up, short
 from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
 
 MOST_NUMBERS = 1_000_000
@@ -63,7 +63,7 @@ class Table(Elsewhere):
         if any(0 in column and any(column) for column in columns):
             return f"{size} Some reports rule some counts out: this is no differential privacy."
         ratio = max((max(column) / min(column) for column in columns if any(column)), default=Fraction(1))
-        likely = f"more than {float(ratio):.3g} times as likely under one count as under another"
+        likely = f"more than {rounded_up(ratio)} times as likely under one count as under another"
         return f"{size} No conclusion becomes {likely}."
 
     def __repr__(self) -> str:

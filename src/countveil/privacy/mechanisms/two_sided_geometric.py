@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 from countveil.privacy import promise
-from countveil.privacy.exact import Exact, from_text, positive, short
+from countveil.privacy.exact import Exact, from_text, positive, rounded_up, short
 from countveil.privacy.mechanisms.base import MOST_DIGITS, Mechanism, names_in
 from countveil.privacy.noise import MIN_RATE
 
@@ -155,7 +155,7 @@ class TwoSidedGeometric(Mechanism):
         if self.alpha == 0:
             return "alpha is 0: there is no noise, and nothing is protected."
         return (
-            f"{strength} No conclusion drawn from the report becomes more than e^({self.rate:.3g} d) times as "
+            f"{strength} No conclusion drawn from the report becomes more than e^({rounded_up(self.rate)} d) times as "
             f"likely under one set of counts as under another, d being how much they differ in total, summed "
             f"over all cells. {zeros}"
         )

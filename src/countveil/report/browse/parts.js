@@ -93,7 +93,7 @@ function matches(labels, text, most) {
 
 // A CSV file; texts that a spreadsheet would compute are replaced by what makes them harmless.
 function csv(rows) {
-  const cell = (value) => (typeof value === "string" ? `"${(DATA.cells[value] ?? value).replaceAll('"', '""')}"` : `${value ?? ""}`);
+  const cell = (value) => (typeof value === "string" ? `"${(Object.hasOwn(DATA.cells, value) ? DATA.cells[value] : value).replaceAll('"', '""')}"` : `${value ?? ""}`);
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
