@@ -3,6 +3,7 @@
 from countveil.plotting.comparisons import differences
 from countveil.plotting.curves import privacy_utility
 from countveil.plotting.dynamics import activity
+from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import prevalence, topics
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.posterior import trace, true_counts
@@ -11,6 +12,8 @@ __all__ = [
     "activity",
     "block_matrix",
     "differences",
+    "effects",
+    "expected_prevalence",
     "network",
     "prevalence",
     "privacy_utility",
