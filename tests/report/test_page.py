@@ -10,6 +10,7 @@ from countveil.privacy._text import plain
 from countveil.report import load_fit, render, write_report
 from countveil.report.page import in_words, trust
 from countveil.report.sections import cards, number, percent
+from tests.effects import the_fit
 from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
 
 VOID = {"meta", "link", "img", "rect", "br"}
@@ -118,12 +119,32 @@ def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
     assert f"from noise alone {percent(alpha / (1 + alpha))} if every true count were zero" in text
 
 
-def test_a_card_has_bars_to_scale(topic_fit):
+def test_all_cards_have_bars_to_one_scale(topic_fit):
+    bars = []
     for card in cards(topic_fit, topic_fit.parts[0], 4):
+        assert len(card.listings[0].bars) == 4
         for bar in (card.share, *card.listings[0].bars):
             assert 0.0 <= bar.low <= bar.middle <= bar.high <= 100.0
-        assert max(bar.high for bar in card.listings[0].bars) == 100.0
-        assert len(card.listings[0].bars) == 4
+        bars += card.listings[0].bars
+    assert max(bar.high for bar in bars) == 100.0
+    table = topic_fit.supported("word", 4)
+    scale = 100.0 / table["upper"].max()
+    np.testing.assert_allclose(
+        sorted(bar.middle for bar in bars), sorted((scale * table["probability"]).round(1)), atol=0.11
+    )
+
+
+def test_topics_come_first_and_promises_after(pages):
+    page, ids = pages["topics"], ("parts", "data", "promise", "check", "trust")
+    places = [page.index("In short"), *(page.index(f'<section aria-labelledby="{each}"') for each in ids)]
+    assert places == sorted(places)
+
+
+def test_effects_of_covariates_are_listed():
+    text = read(render(the_fit())).text
+    row = the_fit().effects().iloc[0]
+    assert "What depends on covariates" in text
+    assert f"Topic {row.topic} {row.term} {row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})" in text
 
 
 def test_the_modes_of_a_tensor_are_listed_one_by_one(tensor_fit, pages):

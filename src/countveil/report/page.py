@@ -29,7 +29,7 @@ from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, trace_picture
 from countveil.report.promise import promise_of
-from countveil.report.sections import Kind, block_table, kinds, number, percent
+from countveil.report.sections import Kind, block_table, effect_rows, kinds, number, percent
 
 
 def write_report(
@@ -127,6 +127,7 @@ def gathered(
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
         "bursts": bursts_of(fit),
+        "effects": effect_rows(fit),
         "facts": facts_table(fit),
         "parameters": parameters(fit),
         "release_given": release is not None,

@@ -25,6 +25,25 @@ class Promise(NamedTuple):
     paragraphs: list[str]
     distances: list[tuple[str, str, str]]
 
+    @property
+    def heading(self) -> str:
+        """The heading of the paragraphs."""
+        promised = PRIVATE in self.paragraphs
+        return (
+            "What was promised to those who gave their counts" if promised else "What was done to the counts"
+        )
+
+    @property
+    def seen(self) -> str:
+        """How the counts were seen, after their size."""
+        if self.kind == "exact":
+            return "seen as they are"
+        return (
+            "seen through noise"
+            if PRIVATE in self.paragraphs or self.kind != "private"
+            else "seen through reports"
+        )
+
 
 PRIVATE = (
     "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page was "

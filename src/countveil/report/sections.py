@@ -85,7 +85,9 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
     for row in shares.itertuples(index=False):
         k = row.component
         lists = [
-            listing(axis, table[table["component"] == k], is_numbered(fit, axis))
+            listing(
+                axis, table[table["component"] == k], is_numbered(fit, axis), largest(table, "probability")
+            )
             for axis, table in tables.items()
         ]
         share = bar(titled(part.one.capitalize(), k, getattr(row, "name", "")), row.prevalence, row, most)
@@ -104,9 +106,8 @@ def is_numbered(fit: FactorizationEstimator, axis: str) -> bool:
     return bool(fit.posterior["posterior"][axis].to_numpy().dtype.kind in "iu")
 
 
-def listing(axis: str, table: pd.DataFrame, numbered: bool) -> Listing:
-    """A component's members along one axis, on a scale of their own."""
-    most = largest(table, "probability")
+def listing(axis: str, table: pd.DataFrame, numbered: bool, most: float) -> Listing:
+    """A component's members along one axis, on a scale that ends at ``most``."""
     bars = [
         bar(f"{axis} {row.member}" if numbered else str(row.member), row.probability, row, most)
         for row in table.itertuples(index=False)
@@ -164,4 +165,20 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
             for d in range(len(mean))
         ]
         for c in range(len(mean))
+    ]
+
+
+def effect_rows(fit: Any) -> list[tuple[str, str, str]]:
+    """(topic, term, coefficient in words) of every topic and term of a fit with covariates."""
+    if fit.covariates_ is None:
+        return []
+    names = fit.names_of()
+    return [
+        (
+            titled("Topic", row.topic, names.get(row.topic, "")),
+            str(row.term),
+            f"{row.estimate:.2f}"
+            + (f" ({row.lower:.2f} to {row.upper:.2f})" if hasattr(row, "lower") else ""),
+        )
+        for row in fit.effects().itertuples(index=False)
     ]
