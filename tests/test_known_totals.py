@@ -21,10 +21,9 @@ CASES = {
 
 
 def all_tables(reports, kernel, total, p, most=20):
-    """(tables, their law) with counts up to most; p is of each cell."""
-    y = np.arange(most + 1)
-    cells = zip(reports, RATES, p, strict=True)
-    logs = [log_mass(y, rate, own)[0] + kernel(r, y) for r, rate, own in cells]
+    """(tables, their law) with counts up to most; p is one, or one for each count."""
+    y, own = np.arange(most + 1), [p] * len(reports) if p is None or np.isscalar(p) else p
+    logs = [log_mass(y, mu, q)[0] + kernel(r, y) for r, mu, q in zip(reports, RATES, own, strict=True)]
     allowed = [y[np.isfinite(each)] for each in logs]
     tables = [t for t in itertools.product(*allowed) if sum(t) == total]
     law = np.exp([sum(each[n] for each, n in zip(logs, t, strict=True)) for t in tables])
@@ -43,7 +42,7 @@ def drawn(mechanism, reports, total, p, copies, rates=RATES, seed=1):
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_law_of_all_tables_with_the_total(name, p):
     mechanism, reports, kernel, total = CASES[name]
-    tables, law = all_tables(reports, kernel, total, [p] * len(reports))
+    tables, law = all_tables(reports, kernel, total, p)
     place = {table: i for i, table in enumerate(tables)}
     assert len(tables) > 5
 
@@ -58,6 +57,19 @@ def test_draws_have_the_law_of_all_tables_with_the_total(name, p):
 
     assert p_value(RATES) > 1e-4
     assert p_value(RATES * [1.0, 1.0, 1.3, 1.0]) < 1e-4
+
+
+@pytest.mark.parametrize("p", [None, 0.6], ids=["poisson", "bursty"])
+def test_two_hidden_counts_have_the_law_of_two(p):
+    rates, total = np.array([4.0, 3.0]), 12
+    draws = cv.sample_counts_given_totals(
+        np.full((20_000, 2), NAN), rates, m.Suppression(12), (1, np.full(20_000, total)),
+        np.random.default_rng(1), sweeps=1, dispersion=p,
+    )  # fmt: skip
+    y = np.arange(1, total)
+    logs = log_mass(y, rates[0], p)[0] + log_mass(total - y, rates[1], p)[0]
+    law = np.exp(logs - logs.max())
+    assert reference.chi_square_p_value(draws[:, 0], 1, law / law.sum()) > 1e-4
 
 
 def test_large_counts_under_noise_have_the_law_of_two():

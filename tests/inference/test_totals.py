@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.estimators.predicting import met
 from countveil.inference import checkpoint, gibbs, totals
 from countveil.inference.streams import Streams
 from countveil.likelihoods import POISSON, NegativeBinomial
+from countveil.likelihoods.given_reports import CountsGivenReports
 from countveil.likelihoods.laws import law_of
 from tests import reference
 from tests.inference.test_any_mechanism import reported
@@ -15,12 +17,11 @@ from tests.likelihoods.test_negative_binomial import joint_scores
 from tests.test_known_totals import CASES, RATES, all_tables
 
 m = cv.mechanisms
-BY_COLUMN = np.array([0.3, 0.9, 0.6, 0.8])
 HIDES = [m.Suppression(4), m.Suppression(6, False), m.RandomRounding(3), m.DiscreteGaussian(1)]
 
 
 def with_totals(axis, mechanisms, unknown=None):
-    """Counts protected by row, with their sums, one of which may be unknown."""
+    """Counts protected by row, with their sums, of which one may be unknown."""
 
     def read(counts, mask, rng):
         sums = counts.sum(axis=axis).astype(float)
@@ -59,27 +60,36 @@ def test_the_joint_law_shows_counts_that_are_moved_by_other_rates(monkeypatch):
     assert z.max() > bound(len(z))
 
 
-@pytest.mark.parametrize("p", [None, 0.6, BY_COLUMN], ids=["poisson", "bursty", "bursty by column"])
-def test_moves_reach_the_law_of_all_tables_with_the_total(p):
-    mechanism, reports, kernel, total = CASES["suppression"]
-    each = p if isinstance(p, np.ndarray) else [p] * len(reports)
-    tables, law = all_tables(reports, kernel, total, each)
+LAWS = {
+    "poisson": (None, POISSON, False),
+    "bursty": (0.6, NegativeBinomial(0.6), False),
+    "by column": (np.array([0.6, 0.2, 0.7, 0.5]), NegativeBinomial("column"), False),
+    "by row": (np.array([0.6, 0.2, 0.7, 0.5]), NegativeBinomial("row"), True),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_moves_reach_the_law_of_all_tables_with_the_total(name):
+    (mechanism, reports, kernel, total), (p, likelihood, turned) = CASES["suppression"], LAWS[name]
+    tables, law = all_tables(reports, kernel, total, p)
     place, copies = {table: i for i, table in enumerate(tables)}, 4_000
-    sums = np.full(copies, float(total))
-    data = cv.Reports(np.tile(reports, (copies, 1)), mechanism, totals=[(1, sums)])
-    likelihood, parameters = POISSON if p is None else NegativeBinomial(0.6), ()
-    if p is BY_COLUMN:
-        likelihood, parameters = NegativeBinomial("column"), (p, np.array([0.5]), np.array([2.0]))
+    values = np.tile(reports, (copies, 1))
+    data = cv.Reports(
+        values.T if turned else values, mechanism, totals=[(0 if turned else 1, np.full(copies, total))]
+    )
+    own = (p, np.array([0.5]), np.array([2.0])) if isinstance(p, np.ndarray) else ()
 
     def p_value(rates):
         matrices = np.ones((copies, 1)), rates[:, None] * 1.0
-        given = law_of(data.noise, likelihood, parameters)
+        matrices = matrices[::-1] if turned else matrices
+        given = law_of(data.noise, likelihood, own)
         counts = totals.begin(data, given, matrices, Streams.of_chain(1, 0))
         for sweep in range(1, 11):
             counts = totals.redrawn(counts, data, given, matrices, Streams.of_chain(1, 0), sweep, SERIAL)
         cells = totals.open_cells(data)
-        found = np.tile(np.nan_to_num(reports), (copies, 1)).astype(int)
+        found = np.nan_to_num(values.T if turned else values).astype(int)
         found[cells.row, cells.column] = counts
+        found = found.T if turned else found
         assert (found.sum(axis=1) == total).all()
         order = np.argsort(law)
         rank = np.empty(order.size, dtype=int)
@@ -88,7 +98,7 @@ def test_moves_reach_the_law_of_all_tables_with_the_total(p):
         return reference.chi_square_p_value(ranks, 0, law[order])
 
     assert p_value(RATES) > 1e-4
-    assert p_value(RATES * [1.0, 1.0, 1.4, 1.0]) < 1e-4
+    assert p_value(RATES * [1.0, 1.0, 1.5, 1.0]) < 1e-4
 
 
 def table(rng):
@@ -150,6 +160,51 @@ def test_a_masked_cell_takes_what_its_total_leaves():
     assert gibbs.init(data, model, streams, SERIAL).counts.tolist() == [18]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_predicted_tables_meet_totals_and_reports_and_laws_of_single_counts_are_refused(likelihood, tmp_path):
+    counts, reports = table(np.random.default_rng(4))
+    mask = np.zeros(counts.shape, dtype=bool)
+    mask[3, 4:6] = True
+    sums = counts.sum(axis=1).astype(float)
+    sums[7] = np.nan
+    data = cv.Reports(reports, m.Suppression(10), mask, totals=[(1, sums)])
+    fit = fitted(data, likelihood=likelihood)
+    fit.save(tmp_path / "fit.nc")
+    for each in (fit, cv.TopicModel.load(tmp_path / "fit.nc")):
+        tables = each.predict_counts(4, np.random.default_rng(1), data).to_numpy()
+        known = ~np.isnan(sums)
+        np.testing.assert_array_equal(tables.sum(axis=2)[:, known], np.tile(sums[known], (4, 1)))
+        shown = ~np.isnan(reports) & ~mask
+        np.testing.assert_array_equal(tables[:, shown], np.tile(counts[shown], (4, 1)))
+        assert tables[:, np.isnan(reports)].min() > 0
+        assert tables[:, np.isnan(reports) & ~mask].max() < 10
+        assert tables.sum(axis=2)[:, 7].std() > 0.0
+    with pytest.raises(ValueError, match="X must have no totals"):
+        fit.count_intervals(data)
+    with pytest.raises(ValueError, match="X must have no totals"):
+        cv.plotting.true_counts(fit, data, [(0, 0)])
+    with pytest.raises(ValueError, match="X must have no totals"):
+        fit.transform(data)
+
+
+def test_predicted_tables_have_the_law_of_all_tables_with_the_total():
+    mechanism, reports, kernel, total = CASES["suppression"]
+    tables, law = all_tables(reports, kernel, total, None)
+    data = cv.Reports([reports], mechanism, totals=[(1, [total])])
+    draw, rng = ((np.ones((1, 1)), RATES[:, None]), ()), np.random.default_rng(1)
+    given = CountsGivenReports(data.noise, POISSON)
+    places = {table: i for i, table in enumerate(tables)}
+    found = []
+    for _ in range(8_000):
+        counts = np.where(np.isnan([reports]), 3, np.nan_to_num([reports])).astype(np.int64)
+        found.append(places[tuple(met(counts, draw, given, data, rng)[0].tolist())])
+    order = np.argsort(law)
+    rank = np.empty(order.size, dtype=int)
+    rank[order] = np.arange(order.size)
+    assert reference.chi_square_p_value(rank[found], 0, law[order]) > 1e-4
+
+
 @pytest.mark.parametrize("method", ["em", "cavi", "svi", "augmented-gibbs"])
 def test_other_methods_refuse_totals(method):
     data = cv.Reports([[np.nan, 12.0], [0.0, 15.0]], m.Suppression(10), totals=[(1, [20, 15])])
@@ -157,16 +212,9 @@ def test_other_methods_refuse_totals(method):
         cv.TopicModel(2, method=method, progress=False).fit(data)
 
 
-def test_models_that_leave_out_cells_refuse_totals():
+def test_hiding_cells_refuses_totals():
     data = cv.Reports([[np.nan, 12.0], [0.0, 15.0]], m.Suppression(10), totals=[(1, [20, 15])])
     with pytest.raises(ValueError, match="totals must be None where cells are hidden"):
         cv.BlockModel(2, progress=False).fit(data)
-
-
-def test_counts_are_not_predicted_one_by_one_beside_totals():
-    data = cv.Reports([[np.nan, 12.0], [0.0, 15.0]], m.Suppression(10), totals=[(1, [20, 15])])
-    found = fitted(data)
-    with pytest.raises(ValueError, match="X must have no totals"):
-        found.predict_counts(1, np.random.default_rng(1), data)
     with pytest.raises(ValueError, match="totals must be None where cells are hidden"):
         cv.hold_out(data, 0.5, seed=1)

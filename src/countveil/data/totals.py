@@ -122,6 +122,14 @@ def checked_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
+def refuse_totals(data: Any) -> None:
+    """Raises ValueError for data with totals, where laws of single counts would ignore them."""
+    if data is not None and data.totals is not None:
+        raise ValueError(
+            "X must have no totals where laws are of single counts, got some: use quantiles of predict_counts"
+        )
+
+
 def bounds_of(kernels: ReportKernels, code: Any, group: Any, size: int) -> tuple[Any, Any]:
     """(the least, the greatest) sum of each group, as the reports of its cells say; cells in none are left out."""
     inside = group >= 0

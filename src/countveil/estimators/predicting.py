@@ -10,17 +10,21 @@ import xarray as xr
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
+from countveil.data.totals import refuse_totals
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.intervals import ENDS
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
+from countveil.inference import totals
 from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports
-from countveil.likelihoods.given_reports import Cells, CountsGivenReports
+from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
+from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.noise import TWO_SIDED_GEOMETRIC
 
 DRAWS_FOR_LAWS = 200  # of the posterior, evenly spread, that laws of counts and reports are averaged over
 CELLS_AT_ONCE = 2**20
+SWEEPS_FOR_TOTALS = 20  # of a table whose totals are known; see docs/protected-data.md
 QUANTILE_ROUNDING = 1e-12  # of a sum of probabilities
 
 
@@ -47,15 +51,16 @@ class Predicts(Readable):
         """n simulated tables of true counts, (table, and the data's axes), each at another draw of the posterior.
 
         With X, the reports of the fit's own cells, these are draws of the counts behind them: a cell's count given its
-        report, and where it is masked in X given the model alone. Without X they are new counts like those, from the
-        model in every cell.
+        report, and where it is masked in X given the model alone. Every table meets the totals that X has, as a Markov
+        chain of 20 sweeps at its draw of the posterior (see ``countveil.sample_counts_given_totals``). Without X they
+        are new counts like those, from the model in every cell.
 
         Raises:
             TypeError, ValueError: as ``log_predictive``; n below one, or rng not a Generator.
         """
         draws, given, data = self._drawn(n, rng), self._given_reports(X), self._data(X)
         parts = [] if data is None else list(self._cells_of(data, None))
-        tables = (simulated_counts(draw, given, parts, rng) for draw in draws)
+        tables = (met(simulated_counts(draw, given, parts, rng), draw, given, data, rng) for draw in draws)
         arrays = [posteriors.rate_array(each, *self._fitted(), "counts") for each in tables]
         return xr.concat(arrays, dim="table")
 
@@ -184,19 +189,15 @@ class Predicts(Readable):
     def _laws_of_counts(self, X: Any, chosen: np.ndarray | None) -> Iterator[tuple[Cells, np.ndarray]]:
         """(some of the chosen cells, P(count = y | report) of each (m, Y)), until each has come once."""
         given, draws = self._given_reports(X), partial(self.even_draws, DRAWS_FOR_LAWS)
-        for cells in self._cells_of(self._data(X), chosen):
+        data = self._data(X)
+        refuse_totals(data)
+        for cells in self._cells_of(data, chosen):
             for numbers, laws in laws_of_counts(draws, given, cells):
                 yield cells.take(numbers), laws
 
     def _given_reports(self, X: Any) -> CountsGivenReports:
         """The noise on the reports in X, or any where there are none, and the likelihood."""
-        data = None if X is None else self.observe(X)
-        if data is not None and data.totals is not None:
-            raise ValueError(
-                "X must have no totals, since its cells are taken one by one: give it without them, or draw "
-                "counts that meet them by sample_counts_given_totals at the rates of the fit"
-            )
-        noise = TWO_SIDED_GEOMETRIC if data is None else data.noise
+        noise = TWO_SIDED_GEOMETRIC if X is None else self.observe(X).noise
         return CountsGivenReports(noise, self.model_.likelihood)
 
     def _in_data_order(self, matrix: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
@@ -216,3 +217,18 @@ class Predicts(Readable):
         wanted = set(chosen.tolist())
         found = {s: draw for s, draw in enumerate(draws) if s in wanted}
         return [found[int(s)] for s in chosen]
+
+
+def met(
+    counts: np.ndarray,
+    draw: Draw,
+    given: CountsGivenReports,
+    data: Observations | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Counts (D, V) drawn given their reports, moved to meet the totals of the data, if these have any."""
+    if data is not None and data.totals is not None:
+        matrices, parameters = draw
+        law = law_of(given.noise, given.likelihood, parameters)
+        totals.meet(counts, data, law, matrices, rng, SWEEPS_FOR_TOTALS)
+    return counts

@@ -42,6 +42,8 @@ class RowProjection(TransformerMixin):
                 "transform needs a dispersion that new rows have too, got one of each fitted row"
             )
         observations = self._observe(X)
+        if getattr(observations, "totals", None) is not None:
+            raise ValueError("X must have no totals for transform, which takes rows one by one, got some")
         self._check_columns(observations)
         factor = model.factors[model.row_factor]
         rates, priors = row_priors(unweighted(tree), factor)

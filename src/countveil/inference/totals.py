@@ -127,6 +127,24 @@ def redrawn(
     return new
 
 
+def meet(
+    counts: np.ndarray,
+    observations: Observations,
+    law: tuple[Any, ...],
+    matrices: Matrices,
+    rng: np.random.Generator,
+    sweeps: int,
+) -> None:
+    """Move the open cells' counts among those of all cells (D, V), in place: to meet all totals, then for sweeps."""
+    cells, likelihood = open_cells(observations), counts_of(law)
+    own, found = (cells.row, cells.column, cells.code), given(observations, counts)
+    kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, found)
+    rates = rates_of(cells, slice(None), matrices)
+    for _ in range(sweeps):
+        kernels.sweep_totals(cells.kernel, likelihood, own, rates, cells.start, rng, found)
+    counts[cells.row, cells.column] = found
+
+
 def rates_of(cells: OpenCells, part: slice, matrices: Matrices) -> np.ndarray:
     """The rates of some of the open cells."""
     theta, phi = map(np.ascontiguousarray, matrices)
@@ -140,9 +158,8 @@ def with_counts(observations: Observations, counts: np.ndarray) -> Observations:
     cells = open_cells(observations)
     value, place = np.unique(counts, return_inverse=True)
     kernel = with_codes(cells.kernel, value, value)
-    known = copy(observations)
-    noise: Any = copy(observations.noise)
-    noise.kernel = kernel
+    known, noise = copy(observations), copy(observations.noise)
+    noise.kernel = kernel  # type: ignore[misc]
     known.noise, known.reports = noise, observations.reports.astype(np.int32)
     known.reports[cells.entry] = np.where(counts > 0, len(cells.kernel.whole_cj) + place.reshape(-1), 0)
     return known

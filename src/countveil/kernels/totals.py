@@ -18,6 +18,19 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import likelihood_at
 from countveil.kernels.gibbs import inner
+from countveil.kernels.report_kernels import (
+    FIRST,
+    FLAT,
+    KIND,
+    LAST,
+    LEAST,
+    MOST,
+    PEAK,
+    RATIO,
+    TABLE,
+    SmoothKernel,
+    smooth,
+)
 from countveil.kernels.windows import (
     NEGLIGIBLE,
     WindowLaw,
@@ -30,6 +43,25 @@ from countveil.kernels.windows import (
 )
 
 SHORT = 32  # where a count lies in so few, all are added up
+
+
+@subroutine
+def has_formula(noise, report):
+    """Whether the report's kernel is that of one piece with a formula, or of none, which is flat."""
+    a, last = noise.whole_cj[report, FIRST], noise.whole_cj[report, LAST]
+    return a == last or (last - a == 1 and noise.whole_aj[a, KIND] != TABLE)
+
+
+@subroutine
+def formula_of(noise, report):
+    """The kernel of a report that ``has_formula``."""
+    a = noise.whole_cj[report, FIRST]
+    if a != noise.whole_cj[report, LAST]:
+        return smooth(noise, report, a)
+    return SmoothKernel(
+        FLAT, 0.0, 0.0, 0.0, noise.whole_cj[report, LEAST], noise.whole_cj[report, MOST],
+        noise.whole_cj[report, PEAK], noise.real_cj[report, RATIO],
+    )  # fmt: skip
 
 
 @subroutine
@@ -159,9 +191,17 @@ def sweep_totals(kernels, likelihood, cells, rate_i, start_g, rng, count_i):
         for a in range(begin, end - 1):
             i, j = order[a], order[a + 1]
             n = count_i[i] + count_i[j]
-            first = WindowLaw(kernels, likelihood_at(likelihood, row_i[i], column_i[i]))
-            second = WindowLaw(kernels, likelihood_at(likelihood, row_i[j], column_i[j]))
-            y = draw_of_two(first, second, (code_i[i], code_i[j]), (rate_i[i], rate_i[j]), n, rng)
+            first = likelihood_at(likelihood, row_i[i], column_i[i])
+            second = likelihood_at(likelihood, row_i[j], column_i[j])
+            codes, rates = (code_i[i], code_i[j]), (rate_i[i], rate_i[j])
+            if has_formula(kernels, codes[0]) and has_formula(kernels, codes[1]):
+                laws = (
+                    WindowLaw(formula_of(kernels, codes[0]), first),
+                    WindowLaw(formula_of(kernels, codes[1]), second),
+                )
+                y = draw_of_two(laws[0], laws[1], codes, rates, n, rng)
+            else:  # loops that pass all kernels are far slower
+                y = draw_of_two(WindowLaw(kernels, first), WindowLaw(kernels, second), codes, rates, n, rng)
             count_i[i], count_i[j] = y, n - y
 
 

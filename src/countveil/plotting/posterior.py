@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from countveil.data.totals import refuse_totals
 from countveil.inference.predict import laws_of_counts
 from countveil.likelihoods.given_reports import Cells, CountsGivenReports
 from countveil.plotting import style
@@ -100,6 +101,7 @@ def laws_of_cells(
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
+    refuse_totals(observed)
     given = CountsGivenReports(observed.noise, fit.model_.likelihood)
     found = Cells(rows, columns, values, np.broadcast_to(level, values.shape))
     laws: dict[int, np.ndarray] = {}
