@@ -99,4 +99,4 @@ def test_nobody_else_writes_tables():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and (node.attr == "to_csv" or ast.unparse(node) == "csv.writer")
     }
-    assert writers == {"collect.py", "files.py"}
+    assert writers == {"cli/export.py", "collect.py", "files.py"}  # the first calls a fit's own method

@@ -17,6 +17,7 @@ class State(NamedTuple):
     hypers: tuple[np.ndarray, ...]
     sweep: int
     parameters: tuple[np.ndarray, ...] = ()
+    counts: tuple = ()
 
 
 def init(data, model, streams, engine, start=automatic):
