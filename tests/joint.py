@@ -16,7 +16,14 @@ from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factor, Factorization, factorization, typical_priors
-from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, learned_shape, regression
+from countveil.models.priors import (
+    GammaPrior,
+    LearnedShapePrior,
+    RegressionPrior,
+    SeededPrior,
+    learned_shape,
+    regression,
+)
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import poisson as laws
@@ -54,6 +61,7 @@ def draw_factors(
 def draw_hypers(factor: Factor, start: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Hyperparameters from their own prior: rates that are learned, and a shape that is."""
     prior = factor.prior
+    prior = prior.usual if isinstance(prior, SeededPrior) else prior
     if isinstance(prior, LearnedShapePrior):
         shape = learned_shape.MEDIAN * np.exp(learned_shape.SPREAD * rng.standard_normal())
         rates = start[1] if prior.mean is None else rng.exponential(shape / prior.mean, start[1].shape)

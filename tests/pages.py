@@ -75,6 +75,12 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
+    "groups.md": [
+        Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo,covariates]'\n", "", INSTALLS),
+        Instead("--chains 8 --seed 1", "--chains 2 --draws 20 --tune 20 --seed 1", SMALL),
+        Instead("(5, 8, 10)", "(5,)", SMALL),
+        Instead("seeds=fit.seeds, seed=1", "seeds=fit.seeds, draws=20, tune=20, chains=2, seed=1", SMALL),
+    ],
     "time.md": [
         Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20", SMALL),
     ],
@@ -109,6 +115,8 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
         Instead("people.py 1000", "people.py 12", "a process for each of a thousand people"),
         Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),
+        Instead("year.py 60", "year.py 4", "three processes for each of sixty people"),
+        Instead("--components 4 --seed 1", "--components 2 --seed 1 --draws 10 --tune 10 --chains 2", SMALL),
     ],
 }  # fmt: skip
 

@@ -255,3 +255,32 @@ def test_reports_of_rho_become_a_release(here):
     assert [row["rho"] for row in told] == ["1/8", "2", "1/8", "2", ""]
     assert {row["epsilon"] for row in told} == {""}
     assert observations_of(release).shape == (4, len(WORDS))
+
+
+def test_reports_of_waves_become_one_release_with_the_wave_of_every_row(here):
+    under = planned(waves=("spring", "summer"))
+    reports = {
+        (who, wave): report.privatized([who] * 5, under.at(wave), LEVELS[who % 2], f"{who:032x}")
+        for who, wave in [(3, "summer"), (3, "spring"), (1, "summer"), (2, "spring")]
+    }
+    for (who, wave), each in reports.items():
+        put(here, f"{who}-{wave}.json", each, under)
+    put(here, "again.json", reports[1, "summer"], under)
+    put(here, "other.json", made(9))
+    done = collect(under, report_files([here / "reports"]), "r.npz", "t.csv")
+    assert (done.accepted, done.refused) == (4, 2)
+    release = cv.Release.load("r.npz")
+    assert [int(name, 16) for name in release.row_labels] == [1, 2, 3, 3]
+    assert release.waves == (("spring", "summer"), (1, 0, 0, 1))
+    expected = [reports[key] for key in [(1, "summer"), (2, "spring"), (3, "spring"), (3, "summer")]]
+    assert release.reports.toarray().tolist() == [each.values for each in expected]
+    assert release.levels == tuple(each.level for each in expected)
+    assert "come to at most" in release.describe()
+    release.save("again.npz")
+    assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
+    said = {
+        row["file"].rpartition("/")[2]: (row["outcome"], row["field"], row["wave"]) for row in rows("t.csv")
+    }
+    assert said["3-spring.json"] == ("accepted", "", "spring")
+    assert said["other.json"][:2] == ("refused", "study")
+    assert sorted(said[name][0] for name in ("1-summer.json", "again.json")) == ["accepted", "refused"]

@@ -24,7 +24,7 @@ LAYERS = (
     {"planning", "report"},
     {"contenders"},
     {"estimators", "known_totals", "numpyro", "pymc", "true_counts"},
-    {"protected_counts"},
+    {"crossing_totals", "protected_counts"},
     {"selection"},
     {"plotting"},
     {"inference"},

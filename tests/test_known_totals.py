@@ -8,6 +8,8 @@ import pytest
 
 import countveil as cv
 import countveil.known_totals
+from countveil.kernels.totals import meet_totals
+from countveil.protected_counts import read_cells
 from tests import reference
 from tests.noise.laws import log_mass, suppressed, triangle
 
@@ -142,3 +144,15 @@ def test_other_arguments_that_do_not_fit_are_refused():
 
 def test_docstring_runs():
     assert doctest.testmod(countveil.known_totals).failed == 0
+
+
+def test_sums_that_nothing_can_meet_end():
+    """Totals are checked before; what cannot be met all the same must not run for ever."""
+    with pytest.raises(ValueError, match="total 1 must be 0, since no cell is in it"):
+        cv.sample_counts_given_totals(
+            [NAN, NAN], 3.0, m.Suppression(10), ([0, 0], [10, 5]), np.random.default_rng(1), sweeps=1
+        )
+    kernels, cells, _ = read_cells([NAN, NAN], 3.0, m.Suppression(10), None)
+    counts = np.array([1, 2])
+    meet_totals(kernels, cells.code, np.array([0, 2, 2]), np.array([100, 5]), counts)
+    assert counts.tolist() == [9, 9]

@@ -24,6 +24,8 @@ CROSS_CUTTING = {
     "inference/test_calibration_of_factorizations.py": "the same for every kind of factorization",
     "inference/test_dynamics.py": "the joint law and calibration of gamma chains over time",
     "inference/test_covariates.py": "the joint law and calibration where the rows have covariates",
+    "inference/test_seeds.py": "the joint law and the numbers of topics with seeds",
+    "inference/test_dated_rows.py": "the joint law and calibration where the rows have dates",
     "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
     "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",
     "inference/test_masks.py": "masked cells, in every method",

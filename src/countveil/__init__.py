@@ -23,6 +23,7 @@ _HOME_OF = {
     "import_reports": "countveil.data.importing",
     "import_long": "countveil.data.importing",
     "join": "countveil.data.joining",
+    "by_wave": "countveil.data.waves",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.tables",
     "graph_counts": "countveil.data.networks",

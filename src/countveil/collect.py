@@ -50,27 +50,27 @@ def collect(
     output: str | os.PathLike[str],
     table: str | os.PathLike[str],
 ) -> Collected:
-    """Merges the reports of a study into the release at ``output``, one row each, ordered by token.
+    """Merges the reports of a study into the release at ``output``, one row each, ordered by token, and by wave.
 
     Tokens are random, so that the order of rows says nothing, whatever the files are called and whenever they came.
 
     A file is refused, and the rest goes on, if it is not a report of this study, schema and mechanism, was
-    changed, holds an impossible value, or comes from a participant who was there before. ``table`` is a CSV
-    file with COLUMNS that says of every file what became of it and why. Rows are labelled with the participants'
-    tokens and keep their own level. Nothing in memory grows with the number of reports except tokens, levels
-    and row lengths; the counts wait in temporary files beside ``output``.
+    changed, holds an impossible value, or comes from a participant who was there before, in the same wave.
+    ``table`` is a CSV file with COLUMNS that says of every file what became of it and why. Rows are labelled with the
+    participants' tokens and keep their own level. Nothing in memory grows with the number of reports except tokens,
+    levels and row lengths; the counts wait in temporary files beside ``output``.
 
     Raises ValueError if no report is accepted, after writing the table; OSError if a file cannot be written.
     """
     with ExitStack() as stack:
         rows = Rows(study, Path(output).parent, stack)
-        seen: dict[bytes, str] = {}
+        seen: dict[tuple[bytes, str | None], str] = {}
         fields: Counter[str] = Counter()
         sheet = stack.enter_context(replacing(table))
         writer = csv.writer(
             stack.enter_context(open(sheet, "w", encoding="utf-8", errors="backslashreplace", newline=""))
         )
-        writer.writerow(COLUMNS)
+        writer.writerow([*COLUMNS, *(["wave"] if study.waves else [])])
         for file in files:
             name = file.name if isinstance(file, Held) else os.fspath(file)
             try:
@@ -99,7 +99,8 @@ def collect(
             rows.add(found)
             numbers = found.level.numbers()
             level = [numbers.get(number, "") for number in ("epsilon", "precision", "rho")]
-            writer.writerow((cell(name), ACCEPTED, found.participant, *level, "", ""))
+            wave = [] if found.wave is None else [cell(found.wave)]
+            writer.writerow((cell(name), ACCEPTED, found.participant, *level, "", "", *wave))
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
@@ -113,12 +114,12 @@ def _read(file: str | os.PathLike[str] | Held, study: Study, name: str) -> Repor
     return report.load(name, study)
 
 
-def _refuse_again(found: Report, seen: dict[bytes, str], name: str) -> None:
-    """Refuses a second report with a token that was accepted; the first one stays."""
-    token = bytes.fromhex(found.participant)
-    if token in seen:
-        raise RefusedError(name, "participant", f"must be new, got the participant of {seen[token]} again")
-    seen[token] = name
+def _refuse_again(found: Report, seen: dict[tuple[bytes, str | None], str], name: str) -> None:
+    """Refuses a second report with a token that was accepted, in the same wave; the first one stays."""
+    key = bytes.fromhex(found.participant), found.wave
+    if key in seen:
+        raise RefusedError(name, "participant", f"must be new, got the participant of {seen[key]} again")
+    seen[key] = name
 
 
 def report_files(paths: Iterable[Path]) -> list[str]:
@@ -162,6 +163,7 @@ class Rows:
         self._ends = array("q", [0])
         self._levels: dict[Level, int] = {}
         self._level_of_row = array("q")
+        self._waves = array("q")
         self.tokens: list[str] = []
 
     def add(self, found: Report) -> None:
@@ -176,6 +178,8 @@ class Rows:
             self._spool("reports", values)
         self._level_of_row.append(self._levels.setdefault(found.level, len(self._levels)))
         self.tokens.append(found.participant)
+        if found.wave is not None:
+            self._waves.append(self._study.waves.index(found.wave))
 
     def _spool(self, name: str, values: np.ndarray) -> None:
         low, high = self._extremes[name]
@@ -185,7 +189,7 @@ class Rows:
 
     def write(self, output: str | os.PathLike[str]) -> None:
         """Writes the release file, the same bytes as Release.save would write."""
-        order = sorted(range(len(self.tokens)), key=self.tokens.__getitem__)
+        order = sorted(range(len(self.tokens)), key=self._place)
         used = dict.fromkeys(self._level_of_row[row] for row in order)
         place, levels = {level: i for i, level in enumerate(used)}, list(self._levels)
         meta = _format.description(
@@ -196,10 +200,12 @@ class Rows:
             truncated=self._study.truncated,
             simulated=False,
             per_row=len(self._levels) > 1,
+            waves=self._study.waves or None,
         )
         held = {
             "indptr": array("q", accumulate((self._length(row) for row in order), initial=0)),
             "mechanism_of_row": array("q", (place[self._level_of_row[row]] for row in order)),
+            "wave_of_row": array("q", (self._waves[row] for row in order) if self._waves else ()),
         }
         members: dict[str, bytes | _archive.Streamed] = {_format.META: _format.canonical(meta)}
         for name, lengths in _format.array_shapes(meta).items():
@@ -210,6 +216,10 @@ class Rows:
                 pieces = chain([_npy.header(lengths, n_bytes)], self._rows(name, order, n_bytes))
                 members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths, n_bytes), pieces)
         _archive.write(output, members)
+
+    def _place(self, row: int) -> tuple[str, int]:
+        """By what rows are ordered: the token, then the wave."""
+        return self.tokens[row], self._waves[row] if self._waves else 0
 
     def _length(self, row: int) -> int:
         """How many values are kept of a row."""

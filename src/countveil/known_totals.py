@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from countveil.crossing_totals import is_crossing, read_both, sample_both
 from countveil.data.totals import bounds_of, check_possible, groups_and_values
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
@@ -14,7 +15,7 @@ from countveil.likelihoods.negative_binomial import NegativeBinomialByColumn
 from countveil.likelihoods.poisson import PoissonCounts
 from countveil.noise.laws import law_of
 from countveil.privacy.mechanisms import Mechanism
-from countveil.protected_counts import check_mechanism, draw_each, read_cells
+from countveil.protected_counts import Cells, check_mechanism, draw_each, read_cells
 
 Counts = NDArray[np.int64]
 
@@ -23,7 +24,7 @@ def sample_counts_given_totals(
     reports: Any,
     rate: ArrayLike,
     mechanism: Mechanism,
-    totals: tuple[Any, Any],
+    totals: Any,
     rng: np.random.Generator,
     *,
     sweeps: int,
@@ -42,7 +43,8 @@ def sample_counts_given_totals(
         totals: (axis or groups, values). An axis, or a tuple of axes, is summed over, and values have the shape that
             is left, NaN where a total is unknown. Groups are an array of the shape of the counts, with the number of
             each count's total, an index of the values, or -1 for a count in none. One family of totals: every count is
-            in one of them at most.
+            in one of them at most. Or a list of two, [(1, of rows), (0, of columns)]: all totals of a table with two
+            axes, none of them unknown. Moves then go along cycles of open cells.
         sweeps: how many; a few dozen where groups have tens of counts, more where they have hundreds.
 
     Raises:
@@ -66,9 +68,13 @@ def sample_counts_given_totals(
         raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
     rng = check_generator(rng)
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
+    if is_crossing(totals):
+        both = read_both(totals, shape)
+        given = cells.code, np.maximum(cells.rate, SMALLEST), likelihood_of(cells)
+        return sample_both(kernels, given, both, rng, sweeps)
     if not isinstance(totals, tuple | list) or len(totals) != 2:
         raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
-    family = groups_and_values(*totals, shape)
+    family = groups_and_values(totals[0], totals[1], shape)
     groups, wanted = family.group.ravel(), family.value
     low, high = bounds_of(kernels, cells.code, groups, wanted.size)
     check_possible(low, high, wanted, np.bincount(groups + 1, minlength=wanted.size + 1)[1:] > 0)
@@ -83,12 +89,17 @@ def sample_counts_given_totals(
     start_g = np.searchsorted(groups[member], np.arange(wanted.size + 1))
     code, rate, count = cells.code[member], np.maximum(cells.rate[member], SMALLEST), found[member]
     meet_totals(kernels, code, start_g, left, count)
-    likelihood: Any = PoissonCounts()
-    if cells.p.size:
-        p = np.ascontiguousarray(cells.p)
-        likelihood = NegativeBinomialByColumn((p,), -np.log1p(-p))
+    likelihood = likelihood_of(cells)
     own = np.zeros_like(member), member, code
     for _ in range(sweeps):
         sweep_totals(kernels, likelihood, own, rate, start_g, rng, count)
     found[member] = count
     return found.reshape(shape)
+
+
+def likelihood_of(cells: Cells) -> Any:
+    """That of the entries, each of which is a column of its own."""
+    if not cells.p.size:
+        return PoissonCounts()
+    p = np.ascontiguousarray(cells.p)
+    return NegativeBinomialByColumn((p,), -np.log1p(-p))

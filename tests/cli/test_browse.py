@@ -1,10 +1,13 @@
 """``countveil browse``: what the page holds is tested in tests/report/browse."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.cli.browse import distinct_names
 from tests.commands import fails, run
 
 
@@ -29,6 +32,32 @@ def test_a_page_of_one_fit_or_two_is_written(here):
     page = (here / "one.html").read_text(encoding="utf-8")
     assert "person 3" in page
     assert '"name":"two"' in page
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (("one.nc", "two.nc"), ("one", "two")),
+        (("/home/ada/a/fit.nc", "/home/ada/b/fit.nc"), ("a/fit", "b/fit")),
+        (("/home/ada/a/run/fit.nc", "/home/ada/b/run/fit.nc"), ("a/run/fit", "b/run/fit")),
+        (("/fit.nc", "/a/fit.nc"), ("fit", "a/fit")),
+        (("/a/fit.nc", "/fit.nc"), ("a/fit", "fit")),
+        (("/a/fit.nc", "/a/fit.h5"), ("fit.nc", "fit.h5")),
+        (("fit.nc", "./fit.nc"), ("fit", "fit (again)")),
+    ],
+)
+def test_two_files_are_called_by_as_little_as_tells_them_apart(files, names):
+    assert distinct_names(*map(Path, files)) == names
+
+
+def test_no_path_of_this_machine_is_on_the_page(here):
+    (here / "again").mkdir()
+    (here / "again" / "one.nc").write_bytes((here / "two.nc").read_bytes())
+    run("browse", str(here / "one.nc"), str(here / "again" / "one.nc"), "-o", "both.html")
+    page = (here / "both.html").read_text(encoding="utf-8")
+    assert str(here) not in page
+    assert str(here.parent) not in page
+    assert '"name":"again/one"' in page
 
 
 def test_what_cannot_be_browsed_is_refused_in_one_line(here):

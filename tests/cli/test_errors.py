@@ -44,3 +44,17 @@ def test_ctrl_c_exits_with_130(here, monkeypatch):
 
     monkeypatch.setattr(cv.TopicModel, "fit", interrupt)
     assert run("fit", "topics", "r.npz", "-o", "f.nc", status=130).stderr.strip() == "interrupted"
+
+
+def test_ctrl_c_during_a_choice_says_that_nothing_is_kept(here, monkeypatch):
+    privatized()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("countveil.estimators.choosing.compare_quickly", interrupt)
+    said = run("fit", "topics", "r.npz", "-o", "f.nc", "--topics", "auto", status=130).stderr.strip()
+    assert said.startswith(
+        "interrupted while n_topics was chosen, before the fit began: nothing is kept; give a number"
+    )
+    assert not (here / "f.nc").exists()

@@ -262,6 +262,11 @@ def test_components_of_a_tensor(network):
     assert "component support share largest entries: share of the component in % (90% interval)" in words(
         said
     )
+    pd.DataFrame({"size": [1.0, 2.5, 4.0]}, index=list("abc")).to_csv("who.csv")
+    formula = "--prevalence", "~ size", "--covariates", "who.csv"
+    said = run(*asked, "--modes", "who,what,year", *formula, "--force").stdout
+    assert "Coefficients, of the log of expected counts" in said
+    assert cv.TensorModel.load("fit.nc").effects()["term"].tolist() == ["size", "size"]
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
     assert "whole numbers separated by commas, got '3,x'" in fails(*asked, "--shape", "3,x", "--force")
@@ -314,3 +319,28 @@ def test_topics_by_covariates(here):
     people.drop(index="d3").to_csv("people.csv")
     said = fails(*given, "--force", "--prevalence", "~ party", "--covariates", "people.csv")
     assert "none for 'd3'" in said
+
+
+def test_topics_over_time(here):
+    counts = pd.DataFrame(np.random.default_rng(2).poisson(2.0, (9, 6)), index=[f"d{i}" for i in range(9)])
+    cv.privatize(counts, LEVEL).save("own.npz")
+    times = pd.Series([f"1998-{m:02}" for m in (1, 2, 3, 4, 5, 7, 8, 9, 9)], index=counts.index, name="month")
+    times.iloc[::-1].to_csv("times.csv")
+    given = "fit", "topics", "own.npz", "-o", "f.nc", *SHORT
+    found = run(*given, "--time", "times.csv")
+    assert "Expected share of a document over time" in found.stdout
+    assert re.search(r"1998-01\s*┃.*1998-09", found.stdout)
+    assert re.search(r"\d+% \(\d+ to \d+\)", found.stdout)
+    fit = cv.TopicModel.load("f.nc")
+    assert fit.dates_.names[5] == "1998-06"
+    assert fit.dates_.step.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 8]
+    assert "Expected share of a document over time" in run("show", "f.nc").stdout
+    assert len(json.loads(run("show", "f.nc", "--json").stdout)["prevalence over time"]) == 2 * 9
+    run("export", "f.nc", "tables")
+    assert pd.read_csv("tables/prevalence_over.csv")["time"].tolist() == fit.prevalence_over().time.tolist()
+    times.drop(index="d3").to_csv("times.csv")
+    assert "none for 'd3'" in fails(*given, "--force", "--time", "times.csv")
+    times.to_frame().assign(more=1).to_csv("times.csv")
+    assert "times.csv must have two columns" in fails(*given, "--force", "--time", "times.csv")
+    times.mask(times == "1998-03").to_csv("times.csv")
+    assert "no missing dates, got 1, the first in row d2" in fails(*given, "--force", "--time", "times.csv")

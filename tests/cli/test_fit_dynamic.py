@@ -75,3 +75,23 @@ def test_what_makes_no_sense_is_refused_in_a_line(months):
     assert "time must be a name among modes" in fails(*asked, "--time", "year")
     assert "for a chain in time, got 'em'" in fails(*asked, "--method", "em")
     assert not (months / "fit.nc").exists()
+
+
+def test_a_release_in_waves_has_people_waves_and_items(months):
+    values = np.random.default_rng(3).poisson(3.0, (5, 2))
+    people, of_row = ("ann", "ann", "bob", "cy", "cy"), (0, 1, 1, 0, 1)
+    labels, waves = (people, ("tea", "jam")), (("spring", "summer"), of_row)
+    cv.Release(values, LEVEL, True, labels, waves=waves).save("waves.npz")
+    asked = ["fit", "dynamic", "waves.npz", "-o", "fit.nc", *QUICK]
+    said = " ".join(run(*asked).stdout.split())
+    fit = cv.DynamicModel.load("fit.nc")
+    assert {name: list(found) for name, found in fit.axes.items()} == {
+        "person": ["ann", "bob", "cy"],
+        "wave": ["spring", "summer"],
+        "item": ["tea", "jam"],
+    }
+    assert fit.time_axis == "wave"
+    assert "3 people in 2 waves, 5 reports of 6; what is absent is masked." in said
+    assert "come to at most" in said
+    assert "Expected counts by wave, with 90% intervals" in said
+    assert "shape must be left to a release in waves" in fails(*asked, "--shape", "5,2", "--force")

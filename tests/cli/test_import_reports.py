@@ -81,10 +81,38 @@ def test_long_tables_become_tensors_or_matrices(here):
     )
 
 
+def test_missing_rows_of_a_long_table_have_to_be_explained(here):
+    (here / "few.csv").write_text("place,age,n\na,x,12\na,y,3\nb,y,6\n")
+    given = ("--mechanism", "random-rounding", "--base", "3", *SOURCE)
+    long = ("import", "few.csv", "-o", "r.npz", "--long", "place,age", "--value", "n", *given)
+    assert "got 1 cells without one: background=0 (--background 0)" in fails(*long)
+    run(*long, "--background", "0")
+    np.testing.assert_array_equal(cv.Release.load("r.npz").reports, [[12, 3], [0, 6]])
+    assert "--background must come with --long" in fails(
+        "import", "few.csv", "-o", "s.npz", "--background", "0", *given
+    )
+
+
+def test_a_column_of_numeric_ids_is_not_imported_without_a_word(here):
+    rows = [f"{1000 + 7 * i},{3 * (i % 3)},{3 * (i % 4)}" for i in range(12)]
+    (here / "ids.csv").write_text("\n".join(["county,a,b", *rows]))
+    made = ("import", "ids.csv", "--mechanism", "top-coding", "--above", "100000", *SOURCE)
+    said = " ".join(run(*made, "-o", "r.npz").stderr.split())
+    assert "warning: the first column increases from row to row, as an index does" in said
+    assert "name its column with --row-labels" in said
+    assert "warning" not in run(*made, "-o", "s.npz", "--row-labels", "county").stderr
+    assert cv.Release.load("s.npz").row_labels[1] == "1007"
+    (here / "ids.csv").write_text("\n".join(["Unnamed: 0,a,b", *rows]))
+    assert "index among them" in " ".join(fails(*made, "-o", "t.npz").split())
+
+
 def test_two_sided_geometric_noise_needs_its_alpha_alone(here):
     reports = cv.simulate_reports(COUNTS, m.TwoSidedGeometric(0.37), np.random.default_rng(2))
     np.savetxt("n.csv", reports, fmt="%d", delimiter=",")
-    run("import", "n.csv", "-o", "r.npz", "--alpha", "0.37", "--no-header", *SOURCE)
+    made = ("import", "n.csv", "--alpha", "0.37", "--no-header", *SOURCE)
+    assert "SIMULATED research noise" in run(*made, "--simulated", "-o", "s.npz").stdout
+    assert "This release is simulated" in run("fit", "topics", "s.npz", "-o", "s.nc", *SHORT).stdout
+    assert "SIMULATED" not in run(*made, "-o", "r.npz").stdout
     assert_same(observations_of(cv.Release.load("r.npz")), cv.Reports(reports, m.TwoSidedGeometric(0.37)))
 
 
@@ -107,3 +135,62 @@ def test_impossible_reports_in_a_release_are_refused_by_name(here):
     cv.Release(np.array([[4, 12]]), m.Suppression(10), False, source="s").save("r.npz")
     said = fails("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
     assert "r.npz must hold reports that its mechanism can have made" in said
+
+
+def with_margins(folder):
+    """The wide table with a row and a column of totals, and these in files of their own."""
+    rows, columns = COUNTS.sum(axis=1), COUNTS.sum(axis=0)
+    lines = [f"county{i}," + ",".join(map(words, row)) + f",{rows[i]}" for i, row in enumerate(COUNTS)]
+    last = "Total," + ",".join(map(str, columns)) + f",{COUNTS.sum()}"
+    (folder / "margins.csv").write_text("\n".join(["county,a,b,c,d,All", *lines, last]))
+    (folder / "rows.csv").write_text(
+        "\n".join(["county,deaths", *(f"county{i},{n}" for i, n in enumerate(rows))])
+    )
+    (folder / "ages.csv").write_text(
+        "\n".join(["age,deaths", *(f"{'abcd'[j]},{n}" for j, n in enumerate(columns))])
+    )
+
+
+def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here):
+    with_margins(here)
+    both = ("--total-row", "Total", "--total-column", "All")
+    said = run("import", "margins.csv", "-o", "r.npz", *both, "--totals-of", "rows", *HIDDEN).stdout
+    assert "12 exact totals were published beside them, sums over axis 1." in said
+    release = cv.Release.load("r.npz")
+    np.testing.assert_array_equal(release.reports, published())
+    assert release.totals == ((1,), tuple(COUNTS.sum(axis=1).tolist()))
+    run("import", "wide.csv", "-o", "s.npz", "--totals", "rows.csv", "--totals-of", "rows", *HIDDEN)
+    assert (here / "s.npz").read_bytes() == (here / "r.npz").read_bytes()
+
+    run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
+    assert "12 exact totals, all met." in run("show", "f.nc").stdout
+    run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
+    assert "12, all met" in (here / "f.html").read_text()
+    said = run("compare", "r.npz", "--topics", "1,2", "--folds", "2", *SHORT[2:]).stdout
+    assert "Compared without its exact totals" in said
+
+
+def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
+    with_margins(here)
+    run("import", "long.csv", "-o", "r.npz", "--long", "county,age", "--value", "deaths", "--totals",
+        "ages.csv", *HIDDEN)  # fmt: skip
+    assert cv.Release.load("r.npz").totals == ((0,), tuple(COUNTS.sum(axis=0).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--total-row", "Total", "--total-column", "All"), "a fit meets one of"),
+        (("--totals", "rows.csv"), "--totals must come with --totals-of"),
+        (("--totals-of", "rows"), "--totals-of must come with"),
+        (("--totals-of", "all"), "--totals-of must be rows or columns"),
+        (("--totals", "rows.csv", "--total-row", "Total"), "totals are in one place"),
+        (("--totals", "ages.csv", "--totals-of", "rows"), "must be of the table's 'rows', got 'a'"),
+        (("--long", "county,age", "--value", "deaths", "--total-row", "Total"), "--long must come without"),
+    ],
+)
+def test_totals_that_do_not_go_together_are_refused(here, options, rule):
+    with_margins(here)
+    assert rule in fails(
+        "import", "wide.csv" if "ages.csv" in options else "margins.csv", "-o", "r.npz", *options, *HIDDEN
+    )

@@ -1,5 +1,7 @@
 import pytest
+from typer.main import get_command
 
+from countveil.cli.app import app
 from countveil.cli.options import read_level, whole_numbers
 from countveil.privacy import PrivacyLevel
 
@@ -25,3 +27,16 @@ def test_whole_numbers_are_read_from_a_list():
     assert whole_numbers("topics", "5,10, 20") == [5, 10, 20]
     with pytest.raises(ValueError, match="topics must be whole numbers separated by commas, got '5,ten'"):
         whole_numbers("topics", "5,ten")
+
+
+def help_of(*names):
+    """{option: its words} of a command."""
+    command = get_command(app)
+    for name in names:
+        command = command.commands[name]
+    return {each.name: getattr(each, "help", None) for each in command.params}
+
+
+def test_help_says_that_levels_of_rho_keep_the_sign():
+    assert "levels of rho need it" in help_of("study", "new")["signed"]
+    assert "as with --rho always" in help_of("privatize")["truncated"]

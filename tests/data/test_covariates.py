@@ -105,7 +105,10 @@ def test_frames_that_do_not_fit_are_refused(frame, said):
         ("~ bs(year, 4 if year else 5)", "simple calls"),
         ("~ {year}", "names, calls and the signs"),
         ("~ (party + year)**9", "names, calls and the signs"),
-        ("party ~ year", "such as"),
+        ("party ~ year", "nothing before"),
+        ("~ poly(year, 1e8)", "at most 50 columns, got 100000000.0"),
+        ("~ bs(year, df=100000)", "at most 50 columns, got 100000"),
+        ("~ bs(year, df=2*100000)", "at most 50 columns"),
         ("~ 0 + party", "keep its intercept"),
         ("~ 1", "name a covariate"),
         ("~ log(party)", "fit the covariates"),
@@ -128,3 +131,55 @@ def test_without_formulaic_it_says_what_to_install(monkeypatch):
         ModuleNotFoundError, match=r"prevalence needs formulaic: pip install '.\[covariates\]'"
     ):
         read()
+
+
+def test_terms_without_a_number_are_refused_by_name_and_row():
+    frame = FRAME.assign(size=[1.0, 2.0, -1.0, 4.0, 5.0])
+    with pytest.raises(
+        ValueError, match=r"term 'log\(size\)' must be finite in every row, got nan in row cid"
+    ):
+        read("~ log(size)", frame)
+    found = read("~ log(year)")
+    for year, got in ((-1, "nan"), (0, "-inf")):
+        with pytest.raises(ValueError, match=rf"must be finite in every row, got {got} in row 1"):
+            found.rows(pd.DataFrame({"year": [1990, year, 1991]}))
+
+
+def test_numbers_that_are_levels_must_have_been_seen():
+    found = read("~ C(year)")
+    np.testing.assert_allclose(found.rows(FRAME.iloc[[2]]), found.design[[2]])
+    with pytest.raises(ValueError, match="range of those of the fit"):
+        found.rows(pd.DataFrame({"year": [1900]}))
+
+
+def test_a_column_that_differs_by_rounding_alone_does_not_vary():
+    with pytest.raises(ValueError, match="every term must vary between rows, got 'x'"):
+        read("~ x", FRAME.assign(x=[0.1, 0.1, 0.1, 0.3 - 0.2, 0.1]))
+
+
+def test_the_default_numbering_goes_by_labels_where_these_are_its_numbers():
+    frame = FRAME.reset_index(drop=True)
+    turned = read(frame=frame, labels=["4", "3", "2", "1", "0"])
+    np.testing.assert_allclose(turned.design, read(frame=frame).design[::-1])
+
+
+def test_objects_are_numbers_if_all_of_them_are_and_dates_are_refused():
+    found = read("~ year", FRAME.astype({"year": object}))
+    np.testing.assert_array_equal(found.design, read("~ year").design)
+    with pytest.raises(ValueError, match="must be of numbers or text, got datetime64"):
+        read("~ day", FRAME.assign(day=pd.to_datetime(["2001-01-01"] * 4 + ["2001-01-02"])))
+    with pytest.raises(ValueError, match="must be of numbers or text, got complex128"):
+        read("~ z", FRAME.assign(z=[1j, 2, 3, 4, 5]))
+    with pytest.raises(ValueError, match="nothing before its '~'"):
+        read("party ~ year")
+
+
+def test_levels_are_in_the_order_of_their_categories():
+    party = [*FRAME["party"]]
+    levels = sorted(set(party), reverse=True)
+    frame = FRAME.assign(party=pd.Categorical(party, [*levels, "never seen"]))
+    found = read("~ party", frame)
+    assert found.terms == tuple(f"party[T.{level}]" for level in levels[1:])
+    assert read("~ party", FRAME).terms == tuple(f"party[T.{level}]" for level in levels[-2::-1])
+    np.testing.assert_array_equal(found.rows(FRAME), found.design)
+    assert read("~ bs(year, df=4, lower_bound=0, upper_bound=3000)").design.shape == (5, 4)

@@ -96,12 +96,20 @@ def test_frames_and_sparse_arrays_keep_what_they_have():
     )
 
 
-def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
+def test_rows_that_a_long_table_lacks_are_reports_only_where_absence_is_one():
     frame = pd.DataFrame({"place": ["a", "a", "b"], "age": ["x", "y", "y"], "n": [12, np.nan, 0]})
     hidden = cv.import_long(frame, ["place", "age"], "n", m.Suppression(10), "s")
     np.testing.assert_array_equal(hidden.reports, [[12, np.nan], [np.nan, 0]])
     assert hidden.labels == (("a", "b"), ("x", "y"))
-    rounded = cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s")
+    with pytest.raises(
+        ValueError, match=r"row for every cell, because rounding .*, got 1 cells .*background=0"
+    ):
+        cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s")
+    with pytest.raises(ValueError, match="row for every cell"):
+        cv.import_long(frame.fillna(3), ["place", "age"], "n", m.DiscreteGaussian(3), "s")
+    with pytest.raises(ValueError, match="must not be missing"):
+        cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s", background=np.nan)
+    rounded = cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s", background=0)
     np.testing.assert_array_equal(rounded.reports, [[12, 3], [0, 0]])
     many = pd.DataFrame({axis: np.arange(500) for axis in "abc"} | {"n": 12})
     with pytest.raises(ValueError, match=r"at most 100,000,000 cells, .*, got 125,000,000"):
@@ -110,6 +118,39 @@ def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
         cv.import_long(pd.concat([frame, frame]), ["place", "age"], "n", m.Suppression(10), "s")
     with pytest.raises(ValueError, match="one column 'm'"):
         cv.import_long(frame, ["place", "age"], "m", m.Suppression(10), "s")
+
+
+def test_no_column_is_overwritten_whatever_it_is_called():
+    place = "place of the row"
+    frame = pd.DataFrame({place: ["a", "b"], "age": ["x", "y"], place + "_": [12, 30]})
+    axes, value = [place, "age"], place + "_"
+    for labels in (
+        cv.import_long(frame, axes, value, m.Suppression(10), "s").labels,
+        cv.Reports.from_frame(frame, axes, value, m.Suppression(10)).labels,
+    ):
+        assert [list(names) for names in labels] == [["a", "b"], ["x", "y"]]
+
+
+def test_sparse_reports_are_called_cut_only_where_they_may_be(tmp_path):
+    values = sp.csr_array([[0, 3, 0], [6, 0, 0]])
+    for mechanism, cut in ((m.RandomRounding(3), False), (m.TwoSidedGeometric(0.5), True)):
+        cv.import_reports(values, mechanism, "s").save(tmp_path / "r.npz")
+        release = cv.Release.load(tmp_path / "r.npz")
+        assert sp.issparse(release.reports)
+        assert release.truncated is cut
+        assert ("truncated" in release.describe()) is cut
+    with pytest.raises(ReleaseError, match="sparse reports must be truncated"):
+        cv.Release(values, cv.PrivacyLevel(1, 1), False)
+
+
+def test_sparse_tensors_are_imported_unless_they_are_too_large():
+    values = np.zeros((2, 3, 4), dtype=np.int64)
+    values[1, 2, 3] = 6
+    release = cv.import_reports(sp.coo_array(values), m.RandomRounding(3), "s")
+    np.testing.assert_array_equal(release.reports, values)
+    wide = sp.coo_array((np.array([3]), ([0], [0], [0])), shape=(500, 500, 500))
+    with pytest.raises(ValueError, match=r"values must have at most 100,000,000 cells .*, got 125,000,000"):
+        cv.import_reports(wide, m.RandomRounding(3), "s")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +162,7 @@ def test_long_tables_have_no_report_or_zero_where_there_is_no_row():
         ([[4]], m.RandomRounding(3), "multiples of 3"),
         (np.zeros((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
         (sp.csr_array((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
+        (np.zeros((9, 9)), m.Skellam(2, 2), "cut at zero"),
         (np.array(3.0), m.Rounding(3), "two axes or more, got 0"),
         (np.zeros(3), m.Rounding(3), "two axes or more, got 1"),
         (np.ma.masked_array([[1, 2]], [[True, False]]), m.Rounding(2), "must not be masked"),
@@ -134,6 +176,7 @@ def test_what_cannot_have_been_published_is_refused(values, mechanism, said):
 
 def test_strong_noise_may_have_no_negative_report():
     assert cv.import_reports(np.zeros((9, 9)), m.DiscreteGaussian("0.1"), "s").shape == (9, 9)
+    assert cv.import_reports(np.zeros((9, 9)), m.Skellam(2, "0.01"), "s").shape == (9, 9)
 
 
 @pytest.mark.parametrize("source", ["", "two\nlines", "x" * 201, None, 3])

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
 import countveil as cv
@@ -71,6 +72,27 @@ def test_promises_add_up_for_every_row():
     assert "All reports of one record together" in data.promise
     weakest = max(data.levels, key=lambda each: each.kept_rho)
     assert weakest.describe() in data.promise
+
+
+def test_a_further_report_keeps_what_is_promised():
+    data, values = cv.join([wave(["ann", "bob"], 1), wave(["bob", "ann"], 2)]), np.full((2, 3), 4)
+    more = data.also(values, cv.PrivacyLevel(epsilon=1, precision=4).mechanism)
+    assert [each.epsilon for each in more.levels] == [Fraction(9, 4)] * 2
+    assert more.levels[0].describe() in more.promise
+    assert more.simulated
+    without = data.also(values, cv.mechanisms.Rounding(4))
+    assert without.levels == (None, None)
+    assert "no level of privacy" in without.promise
+
+
+def test_sparse_releases_are_joined_up_to_a_size():
+    narrow, wide = (
+        [cv.Release(sp.csr_array((3, n), dtype=np.int64), LEVEL, True) for _ in range(2)]
+        for n in (2, 7_000_000)
+    )
+    assert cv.join(narrow).mode_shape == (3, 2)
+    with pytest.raises(ValueError, match=r"at most 20,000,000 cells together .*, got 21,000,000"):
+        cv.join(wide)
 
 
 def test_reports_without_a_level_promise_nothing_together():

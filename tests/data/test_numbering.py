@@ -13,7 +13,7 @@ m = cv.mechanisms
 def test_the_same_value_of_two_mechanisms_has_two_numbers():
     mechanisms = []
     rows = [m.RandomRounding(3), m.TopCoding(9)]
-    found = number(np.array([[3.0, 6.0], [3.0, 0.0]]), rows, None, 0.0, mechanisms)
+    found = number(np.array([[3.0, 6.0], [3.0, 0.0]]), np.array(rows)[:, None], None, 0.0, mechanisms)
     assert mechanisms == rows
     assert len(np.unique(found.number)) == 4
     codes, noise = coded([found], mechanisms)

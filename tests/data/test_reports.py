@@ -91,7 +91,7 @@ def test_tensors_keep_their_axes_and_labels():
 
 def test_mechanisms_by_row_and_by_cell():
     values = np.array([[3, 6], [1, 7]])
-    by_row = cv.Reports(values, [m.RandomRounding(3), m.TopCoding(7)])
+    by_row = cv.Reports(values, [[m.RandomRounding(3)], [m.TopCoding(7)]])
     np.testing.assert_array_equal(ranges(by_row)[:, :, 0], [[1, 4], [1, 7]])
     cells = np.array([[m.RandomRounding(3), m.TopCoding(6)], [m.TopCoding(6), m.TopCoding(7)]], dtype=object)
     by_cell = cv.Reports(values, cells)
@@ -103,6 +103,45 @@ def test_mechanisms_by_row_and_by_cell():
         cv.Reports(frame, series[::-1])
     with pytest.raises(ValueError, match="mechanism must be one, one per row"):
         cv.Reports(values, [m.TopCoding(9)] * 3)
+
+
+def test_a_list_of_mechanisms_says_whether_it_goes_by_row_or_by_column():
+    two, wide, square = [m.RandomRounding(3), m.TopCoding(9)], np.full((3, 2), 6), np.full((2, 2), 6)
+    assert_same(cv.Reports(wide, two), cv.Reports(wide, np.array([two])))
+    with pytest.raises(ValueError, match=r"by row or by column, \(2, 1\) or \(1, 2\), .* got a list of 2"):
+        cv.Reports(square, two)
+    assert cv.Reports(square, [two[0]] * 2).mode_shape == (2, 2)
+    by_row = cv.Reports(square, np.array(two)[:, None])
+    for same in (
+        cv.Reports(square, pd.Series(two)),
+        observations_of(cv.import_reports(square, two, "s")),
+    ):
+        assert_same(same, by_row)
+    assert not np.array_equal(cv.Reports(square, np.array([two])).reports, by_row.reports)
+
+
+def test_simulated_noise_is_said_from_the_data_to_the_fit(tmp_path):
+    values, rounding = np.full((4, 3), 6), m.RandomRounding(3)
+    data = cv.Reports(values, rounding, simulated=True)
+    assert data.simulated
+    assert "simulated noise" in repr(data)
+    assert not cv.Reports(values, rounding).simulated
+    assert cv.Reports(values, rounding).also(values, m.TopCoding(9), simulated=True).simulated
+    assert data.also(values, m.TopCoding(9)).simulated
+    assert data.take(np.arange(2)).simulated
+    frame = pd.DataFrame({"row": list("ab"), "column": list("xy"), "n": [3, 6]})
+    assert cv.Reports.from_frame(frame, ["row", "column"], "n", rounding, simulated=True).simulated
+    assert cv.Reports(values, m.TwoSidedGeometric(0.5), simulated=True).simulated
+    cv.import_reports(values, rounding, "a test", simulated=True).save(tmp_path / "r.npz")
+    release = cv.Release.load(tmp_path / "r.npz")
+    assert release.simulated
+    assert "SIMULATED research noise" in release.describe()
+    fit = cv.TopicModel(1, chains=1, tune=2, draws=2, seed=1, progress=False)
+    fit.fit(data).save(tmp_path / "fit.nc")
+    assert cv.TopicModel.load(tmp_path / "fit.nc").posterior.attrs["simulated_noise"] == 1
+    for wrong in (1, "yes", None):
+        with pytest.raises(TypeError, match="simulated must be True or False"):
+            cv.Reports(values, rounding, simulated=wrong)
 
 
 def test_a_second_report_narrows_what_is_known():

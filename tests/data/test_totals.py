@@ -75,3 +75,14 @@ def test_other_things_are_refused():
         cv.Reports([[NAN, 12]], m.Suppression(10), totals=5)
     with pytest.raises(ValueError, match="log-concave"):
         cv.Reports([[0, 1]], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]), totals=[(1, [1])])
+
+
+def test_totals_of_no_cells_are_zero():
+    group = np.array([[0, 0, 1], [1, 1, 1]])
+    with pytest.raises(ValueError, match="total 2 must be 0, since no cell is in it, got 7"):
+        read_totals([(group, [5, 6, 7])], (2, 3))
+    assert read_totals([(group, [5, 6, 0])], (2, 3)).value.tolist() == [5, 6, 0]
+    data = cv.Reports(REPORTS[:, :, 0], m.Suppression(6), totals=[(0, COUNTS[:, :, 0].sum(axis=0))])
+    taken = data.take(np.array([0, 2]))
+    assert (taken.totals.group == NONE).all()
+    assert not taken.totals.value.any()

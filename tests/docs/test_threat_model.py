@@ -11,6 +11,7 @@ from tests.pages import DOCS, ROOT
 PARTIES = [
     "The analyst",
     "A participant",
+    "Who gets what the analyst passes on",
     "The server",
     "Who sends a file",
     "The network",

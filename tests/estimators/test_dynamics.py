@@ -175,3 +175,19 @@ def test_naive_fits_have_no_intervals(planted):
     assert list(naive.transitions().columns) == ["previous_component", "component", "share"]
     assert "uncalibrated_lower" in naive.activity(uncalibrated=True)
     assert "lower" not in naive.forecast(1).table()
+
+
+def test_a_trend_is_the_sum_of_expected_counts_along_an_axis(fit):
+    table, rates = fit.trend(), fit.rate()
+    assert list(table.columns) == ["time", "item", "rate", "lower", "upper"]
+    np.testing.assert_allclose(table["rate"], rates.to_numpy().ravel(), rtol=1e-5)
+    assert ((table["lower"] <= table["rate"]) & (table["rate"] <= table["upper"])).all()
+    with pytest.raises(ValueError, match=r"along must be one of \['item'\], got 'month'"):
+        fit.trend("month")
+    counts = np.random.default_rng(1).poisson(3.0, (3, 4, 2))
+    tensor = cv.DynamicModel(2, modes=["who", "wave", "what"], time="wave", **BRIEF).fit(
+        cv.PrivatizedCounts(counts, 0.3)
+    )
+    sums = tensor.rate().to_numpy().sum(axis=0)
+    np.testing.assert_allclose(tensor.trend()["rate"], sums.ravel(), rtol=1e-5)
+    assert list(tensor.trend("who").columns[:2]) == ["wave", "who"]

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.estimators.effects import MOST_ROWS, evenly_weighted
 from countveil.inference.mixture import keep_weights
 from tests.effects import FRAME, SHORT, counts, model, the_fit
 
@@ -104,3 +105,16 @@ def test_effects_need_covariates_and_an_interval_in_range(fit):
         fit.effects(1.0)
     with pytest.raises(ValueError, match=r"among \['party', 'age'\], got 'year'"):
         fit.contrast({"year": 3}, {"party": "D"})
+
+
+def test_many_designs_are_averaged_over_documents_and_not_over_designs():
+    x = np.sort(np.concatenate([np.full(800, 0.5), np.linspace(0.0, 1.0, 300)]))
+    rows, times = np.unique(x[:, None], axis=0, return_counts=True)
+    kept, weight = evenly_weighted(rows, times)
+    assert len(kept) <= MOST_ROWS
+    np.testing.assert_allclose(weight.sum(), 1.0)
+    for function in (np.square, np.exp, lambda v: v == 0.5):
+        np.testing.assert_allclose(weight @ function(kept[:, 0]), function(x).mean(), atol=0.01)
+    few, each = evenly_weighted(rows[:5], times[:5])
+    np.testing.assert_array_equal(few, rows[:5])
+    np.testing.assert_allclose(each, times[:5] / times[:5].sum())

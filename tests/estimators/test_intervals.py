@@ -11,6 +11,7 @@ import countveil as cv
 from countveil import estimators, plotting
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.effects import HasEffects
+from countveil.estimators.over_time import HasPrevalenceOverTime
 from countveil.inference.methods import METHODS
 from countveil.report import render
 from tests.chronicle import Chronicle
@@ -80,10 +81,8 @@ def tables_of(fit, **more):
             continue
         if name == "dispersions" and fit.model_.likelihood.name == "poisson":
             continue
-        if name in vars(
-            HasEffects
-        ):  # of fits with covariates, for which tests/estimators/test_effects.py asks
-            continue
+        if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
+            continue  # for which tests/estimators/test_effects.py and test_over_time.py ask
         asked = inspect.signature(method).parameters
         axis = next((each for each in ("axis", "mode") if each in asked), None)
         given = {key: value for key, value in (ASKED | more).items() if key in asked}

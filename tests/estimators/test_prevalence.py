@@ -57,6 +57,15 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     assert cv.TopicModel.load(tmp_path / "again.nc").effects().equals(fit.effects())
 
 
+def with_fact(tree, **facts):
+    tree.attrs["covariates"] = json.dumps(json.loads(tree.attrs["covariates"]) | facts)
+
+
+def with_other_ages(tree):
+    ages = tree["covariates"]["column1"].values
+    ages[[0, 1]] = ages[[1, 0]]
+
+
 def with_formula(tree, formula):
     """The tree with another formula among its parameters."""
     tree.attrs["parameters"] = tree.attrs["parameters"].replace("~ party + age", formula)
@@ -66,7 +75,9 @@ def with_formula(tree, formula):
     ("change", "said"),
     [
         (lambda tree: tree["posterior"]["theta_effect"].values.__imul__(1e4), "coefficients"),
-        (lambda tree: tree.attrs.update(covariates=json.dumps(["age", "party"])), r"formula|numbers|text|terms"),
+        (lambda tree: with_fact(tree, names=["age", "party"]), r"formula|numbers|text|terms"),
+        (lambda tree: with_fact(tree, levels=[["R", "D"], None]), "fitted with, got others"),
+        (lambda tree: with_other_ages(tree), "fitted with, got others"),
         (lambda tree: with_formula(tree, "~ open(party)"), "may call"),
         (lambda tree: with_formula(tree, "~ party"), "must"),
     ],
@@ -116,3 +127,23 @@ def test_what_goes_with_covariates(made, given, said):
 def test_new_rows_are_refused_in_words(fit):
     with pytest.raises(ValueError, match="transform needs a prior"):
         fit.transform(counts())
+
+
+def test_levels_keep_their_order_in_files(tmp_path):
+    frame = FRAME.assign(party=pd.Categorical(FRAME["party"], ["R", "D"]))
+    fit = model(draws=4, tune=4).fit(counts(), covariates=frame)
+    assert fit.covariates_.terms == ("party[T.D]", "age")
+    fit.save(tmp_path / "fit.nc")
+    found = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert found.covariates_.terms == fit.covariates_.terms
+    np.testing.assert_array_equal(found.covariates_.design, fit.covariates_.design)
+
+
+def test_a_refit_that_fails_leaves_the_fit_as_it_was(monkeypatch):
+    fit = model(draws=4, tune=4).fit(counts(), covariates=FRAME)
+    before = dict(vars(fit))
+    monkeypatch.setattr("countveil.estimators.base.fit", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fit.fit(counts(), covariates=FRAME.assign(age=FRAME["age"] ** 2))
+    assert vars(fit).keys() == before.keys()
+    assert all(vars(fit)[name] is before[name] for name in before if name != "_waiting")

@@ -7,7 +7,8 @@ from numpy.polynomial import polynomial
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
-from countveil.models.priors import DirichletPrior, gamma_chain
+from countveil.models.priors import DatedRowsPrior, DirichletPrior, gamma_chain
+from countveil.models.priors.dated_rows import Dated, log_mass_of_rows, packed
 from countveil.models.priors.gamma_chain import Unscaled
 from tests.dynamics import draw_chain
 from tests.formulas.brute import formula, same
@@ -146,3 +147,48 @@ def a_scale_given_the_factor():
         own.append(gamma_chain.log_chain(X, np.zeros(X.shape, dtype=bool), X[:-1] @ PI.T, NU, m))
     same(np.diff(printed), np.diff(brute))
     same(np.diff(own), np.diff(printed))
+
+
+@formula("17.9")
+def tables_of_rows_with_dates():
+    """p(n_dk, l_dk | x) proportional to x^l exp(-x log(1 + e / b)),   l | n, x ~ CRT(n, x)"""
+    e, b = 1.7, 0.6
+    for n in (1, 2, 5):
+        printed, brute = [], []
+        for x in M:
+            joint = stirling(n) * x ** np.arange(n + 1.0) * np.exp(-x * np.log1p(e / b))
+            printed.append(joint.sum())
+            brute.append(stats.nbinom.pmf(n, x, b / (b + e)))
+            law = np.array([1.0])
+            for i in range(n):
+                law = np.convolve(law, [i / (x + i), x / (x + i)])
+            same(joint / joint.sum(), law)
+        same(printed[1] / printed[0], brute[1] / brute[0])
+
+
+@formula("17.10")
+def counts_with_rows_summed_out():
+    """log p(n | x, b)
+    = sum_dk [lgamma(x_tk + n_dk) - lgamma(x_tk) - x_tk log(1 + e_dk / b_d) - n_dk log(b_d + e_dk)]"""
+    n, e = np.array([[3.0, 0.0], [1.0, 5.0]]), np.array([[1.0, 0.5], [2.0, 0.7]])
+    printed, brute, own = [], [], []
+    for times in (0.3, 1.0, 2.5):
+        x, b = times * np.array([[0.4, 1.1], [2.0, 0.2]]), times * np.array([[0.8], [1.7]])
+        each = gammaln(x + n) - gammaln(x) - x * np.log(1.0 + e / b) - n * np.log(b + e)
+        printed.append(each.sum())
+        brute.append(stats.nbinom.logpmf(n, x, b / (b + e)).sum())
+        own.append(log_mass_of_rows(n, x, b[:, 0], e))
+    same(np.diff(printed), np.diff(brute))
+    same(own, printed)
+
+
+@formula("17.11")
+def expected_shares_of_rows_with_dates():
+    """E[theta_dk / sum_j theta_dj | x] = x_tk / sum_j x_tj"""
+    prior = DatedRowsPrior(1.0, 1.0, np.array([0, 1]), 2)
+    x = np.array([[0.3, 1.2, 2.0], [0.8, 0.1, 0.4]])
+    printed = x / x.sum(axis=1, keepdims=True)
+    brute = [[stats.beta(each, row.sum() - each).expect(lambda s: s) for each in row] for row in x]
+    hypers = packed(Dated(np.ones(5), x, np.ones(2), 1.0))
+    same(brute, printed, rtol=1e-8)
+    same(prior.shares(hypers[None, None], (2, 3))[0, 0], printed)

@@ -5,7 +5,7 @@ from scipy import special, stats
 from scipy.special import gammaln
 
 from countveil.kernels.gamma import SMALLEST
-from countveil.models.priors import LearnedShapePrior
+from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.formulas.brute import formula, gamma_logpdf, same
 from tests.joint import small_model
 
@@ -99,3 +99,59 @@ def shape_given_counts():
     prior = LearnedShapePrior(S, None)
     hypers = np.stack([np.full((1, 2), 0.7), 0.7 * c])
     same(np.diff(prior.log_mass(np.log(A), prior.told(FACTOR, hypers, 1.0, n, e))), np.diff(printed))
+
+
+ADDED = np.array([[0.0, 0.7], [2.5, 0.0], [0.0, 1.2], [0.0, 0.0]])
+SEEDED = SeededPrior(LearnedShapePrior(S, None), ADDED)
+
+
+@formula("18.6")
+def entries_with_seeds():
+    """phi_vk | a, b_k ~ Gamma(a + w_vk, b_k)"""
+    rate = np.array([[1.5, 4.0]])
+    shape, found = SEEDED.gamma(np.stack([np.full((1, 2), 0.7), rate]), 2.0)
+    same(shape, 0.7 + ADDED)
+    same(found, 2.0 * rate)
+
+
+@formula("18.7")
+def shape_given_entries_with_seeds():
+    """log p(log a | x) = log p(log a)
+    + sum_k [log(s / a) + lgamma(1 + a n_k + W_k) - (1 + a n_k + W_k) log(s / a + S_k)]
+    + a sum_i log x_i - sum_i lgamma(a + w_i)"""
+    printed, brute = np.array(PRIOR), np.array(PRIOR)
+    log_b = np.linspace(-25.0, 8.0, 4000)
+    for k in range(2):
+        size = 1 + A * 4 + ADDED[:, k].sum()
+        printed += np.log(S / A) + gammaln(size) - size * np.log(S / A + X[:, k].sum())
+        for i, a in enumerate(A):
+            joint = gamma_logpdf(np.exp(log_b), 1.0, S / a) + log_b
+            for x, w in zip(X[:, k], ADDED[:, k], strict=True):
+                joint = joint + gamma_logpdf(x, a + w, np.exp(log_b))
+            brute[i] += special.logsumexp(joint)
+    printed += A * np.log(X).sum() - gammaln(A[:, None, None] + ADDED).sum(axis=(1, 2))
+    same(np.diff(printed), np.diff(brute), 1e-6)
+    found = SEEDED.log_density(np.log(A), SEEDED.evidence(FACTOR, 1.0, X), X)
+    same(np.diff(found), np.diff(printed))
+
+
+@formula("18.8")
+def shape_given_counts_with_seeds():
+    """log p(log a | n, e) = log p(log a) + sum_i [lgamma(a + w_i + n_i) - lgamma(a + w_i)
+    + (a + w_i) log b_i - (a + w_i + n_i) log(b_i + e_i)]"""
+    rng = np.random.default_rng(2)
+    n, e, c = rng.poisson(1.0, (4, 2)).astype(float), rng.gamma(2.0, 1.0, (4, 2)), np.array([[1.5, 4.0]])
+    printed, brute = np.array(PRIOR), np.array(PRIOR)
+    log_x = np.linspace(-600.0, 6.0, 60_000)
+    for i, a in enumerate(A):
+        b, shape = np.broadcast_to(a * c, n.shape), a + ADDED
+        terms = gammaln(shape + n) - gammaln(shape) + shape * np.log(b) - (shape + n) * np.log(b + e)
+        printed[i] += terms.sum()
+        for at in np.ndindex(*n.shape):
+            x, own = np.exp(log_x), shape[at]
+            log_law = own * np.log(b[at]) - gammaln(own) + own * log_x - b[at] * x
+            brute[i] += special.logsumexp(log_law + n[at] * log_x - e[at] * x)
+    same(np.diff(printed), np.diff(brute), 1e-5)
+    hypers = np.stack([np.full((1, 2), 0.7), 0.7 * c])
+    told = SEEDED.usual.told(FACTOR, hypers, 1.0, n, e)
+    same(np.diff(SEEDED.log_mass(np.log(A), told)), np.diff(printed))

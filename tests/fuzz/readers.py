@@ -57,6 +57,9 @@ def imported() -> dict[str, bytes]:
     other = [Suppression(10), Laplace(2)]
     made = {
         "hidden.npz": Release(np.array([[np.nan, 12], [0.5, -3]]), other, False, source="Others, 2020"),
+        "margins.npz": Release(
+            np.array([[np.nan, 12], [0, np.nan]]), other[0], False, source="Others", totals=((1,), (15, None))
+        ),
         "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
     }
     return {name: _saved(each.save, name) for name, each in made.items()}

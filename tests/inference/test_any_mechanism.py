@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.data.numbering import in_rows
 from countveil.likelihoods import POISSON, NegativeBinomial
 from tests.inference.test_calibration_of_bursts import DRAWS, ranks
 from tests.joint import FALSE_ALARM, bound, rank_p_values
@@ -34,7 +35,9 @@ def reported(counts, mechanisms, rng):
 
 
 def by_row(mechanisms):
-    return lambda counts, mask, rng: cv.Reports(reported(counts, mechanisms, rng), mechanisms, mask)
+    return lambda counts, mask, rng: cv.Reports(
+        reported(counts, mechanisms, rng), in_rows(mechanisms, counts.ndim), mask
+    )
 
 
 def twice(first, second):
@@ -43,8 +46,8 @@ def twice(first, second):
     def read(counts, mask, rng):
         missing = np.zeros(counts.shape, dtype=bool)
         missing[1, 1] = True
-        once = cv.Reports(reported(counts, first, rng), first, mask)
-        return once.also(reported(counts, second, rng), second, mask | missing)
+        once = cv.Reports(reported(counts, first, rng), in_rows(first, counts.ndim), mask)
+        return once.also(reported(counts, second, rng), in_rows(second, counts.ndim), mask | missing)
 
     return read
 

@@ -9,7 +9,7 @@ from countveil.inference.streams import Streams
 from countveil.likelihoods import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, RegressionPrior
-from countveil.models.spec import axis_sizes
+from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import (
     FALSE_ALARM,
     SERIAL,
@@ -47,28 +47,48 @@ def bursty():
     return model_with(likelihood=NegativeBinomial(P_BURST))
 
 
-def seen(model, theta_phi, rng):
+def tensor():
+    """The same over the first mode of a tensor (8, 3, 2)."""
+    spec, shapes = parse_spec("ik,jk,tk->ijt", names=("theta", "phi", "psi")), GammaPrior(1.5, 1.5, False)
+    priors = {"theta": RegressionPrior(1.0, None, DESIGN, 0.5), "phi": shapes, "psi": shapes}
+    return factorization(spec, axis_sizes(spec, (8, 3, 2), {"k": 2}), priors, likelihood=Poisson())
+
+
+def means(model, factors):
+    """(8, columns) expected counts."""
+    return np.einsum(model.spec.text, *factors).reshape(SIZE[0], -1)
+
+
+def mask_of(model):
+    """(8, columns) the cells that are not seen."""
+    columns = np.prod([model.columns.sizes[a] for a in model.columns.observed], dtype=int)
+    return np.pad(MASK, ((0, 0), (0, columns - SIZE[1])))
+
+
+def seen(model, factors, rng):
     """(reports, observations) of counts with these factors."""
-    mu = mu_of(theta_phi)
+    mu, mask = means(model, factors), mask_of(model)
     if isinstance(model.likelihood, Poisson):
         reports = draw_reports(mu, ALPHA[:, None], rng)
     else:
         counts = rng.negative_binomial(np.maximum(mu / -np.log1p(-P_BURST), 1e-300), 1.0 - P_BURST)
         reports = counts + two_sided_geometric(np.broadcast_to(ALPHA[:, None], SIZE), rng)
-    return reports, PrivatizedCounts(reports, ALPHA, MASK, row_offset=OFFSET)
+    shape = [(model.rows.sizes | model.columns.sizes)[a] for a in model.spec.output]
+    data = PrivatizedCounts(reports.reshape(shape), ALPHA, mask.reshape(shape), row_offset=OFFSET)
+    return reports, data.matricized(*model.matrix_axes)
 
 
 def prior_draw(model, rng):
     """Parameters from their prior; offsets multiply the rows."""
-    (theta, phi), hypers = draw_factors(model, rng)
-    return gibbs.State((theta * OFFSET[:, None], phi), hypers, 0, model.initial_parameters())
+    (theta, *others), hypers = draw_factors(model, rng)
+    return gibbs.State((theta * OFFSET[:, None], *others), hypers, 0, model.initial_parameters())
 
 
-def statistics(state, reports):
+def statistics(state, reports, model):
     """Functions of parameters and seen reports that do not depend on the order of components."""
-    mu, (log_theta, log_phi) = mu_of(state.factors), map(np.log, state.factors)
+    mu, (log_theta, log_phi, *_) = means(model, state.factors), map(np.log, state.factors)
     shape, rate, one, two = state.hypers[0][:, 0]
-    positive = np.where(MASK, 0, np.maximum(reports, 0))
+    positive = np.where(mask_of(model), 0, np.maximum(reports, 0))
     log_mu, log_seen = np.log(mu), np.log1p(positive)
     return [
         np.log(shape).mean(), np.log(rate).mean(), one.mean(), two.mean(), (one**2).mean(), (two**2).mean(),
@@ -85,20 +105,20 @@ def joint_z(model, restarts, seed=11):
     for _ in range(restarts):
         state = prior_draw(model, rng)
         reports, observations = seen(model, state.factors, rng)
-        before, after = statistics(state, reports), []
+        before, after = statistics(state, reports, model), []
         state = state._replace(sweep=sweep)
         for _ in range(SWEEPS):
             state, _ = gibbs.step(state, observations, model, streams, SERIAL)
             reports, observations = seen(model, state.factors, rng)
             if state.sweep % 4 == 0:
-                after.append(statistics(state, reports))
+                after.append(statistics(state, reports, model))
         sweep = state.sweep
         differences.append(np.mean(after, axis=0) - before)
     d = np.array(differences)
     return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
 
 
-@pytest.mark.parametrize("model", [model_with, bursty], ids=["poisson", "bursts"])
+@pytest.mark.parametrize("model", [model_with, bursty, tensor], ids=["poisson", "bursts", "tensor"])
 def test_a_step_leaves_the_joint_law_as_it_is(model, monkeypatch):
     moderate_shapes(monkeypatch)
     z, most = joint_z(model(), 100)

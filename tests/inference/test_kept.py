@@ -31,6 +31,14 @@ def test_what_is_kept_comes_back(totals):
     )
 
 
+def test_the_number_of_masked_cells_comes_back():
+    tree = xr.DataTree()
+    assert kept.masked_kept(tree) is None
+    tree.attrs = kept.kept_masked(0)
+    kept.check_kept(tree)
+    assert kept.masked_kept(tree) == 0
+
+
 def test_files_of_earlier_versions_have_a_share_without_an_error():
     tree = xr.DataTree()
     tree.attrs = {"signal_share": 0.9}
@@ -45,6 +53,7 @@ def test_files_of_earlier_versions_have_a_share_without_an_error():
         {"total_reported": 1.0, "total_error": 2.0},
         {name: value for name, value in kept.kept_totals(TOTALS).items() if name != "total_error"},
         {"level_stated": 0.5},
+        {"masked_cells": "5"},
         {"level_stated": 0.5, "level_found": 0.4, "level_at_most": True},
         kept.kept_totals(TOTALS) | {"total_lower": np.array([1.0, 2.0])},
     ],

@@ -123,3 +123,19 @@ def test_chains_may_have_different_numbers_of_components():
     assert places(found) == {((0, 1), (1, 1)), ((0, 0), (1, 2)), ((1, 0),), ((1, 3),)}
     assert [each.components[-1] for each in found] == [0, 1, 2, 3]
     assert [chain for chain, _ in alike(found, 4)] == [1]
+
+
+def test_components_with_numbers_of_their_own_are_matched_by_these_alone():
+    topics = planted(5)
+    swapped = topics[
+        [1, 0, 4, 3, 2]
+    ]  # the first two are about each other's words, all others in another order
+    found = matched([[topics], [swapped], [swapped]], np.array([0.4, 0.3, 0.3]), n_anchored=2)
+    assert [each.support for each in found] == pytest.approx([0.4, 0.4, 1.0, 1.0, 1.0, 0.6, 0.6])
+    for number, each in enumerate(found[:2]):
+        assert each.components.tolist() == [number]
+    for number, each in zip((0, 1), found[5:], strict=True):
+        assert (each.chains.tolist(), each.components.tolist()) == ([1, 2], [number, number])
+    assert found[2].components.tolist() == [2, 4, 4]
+    free = matched([[topics], [swapped], [swapped]], np.array([0.4, 0.3, 0.3]))
+    assert [each.support for each in free] == pytest.approx([1.0] * 5)

@@ -95,7 +95,15 @@ def test_levels_are_values():
             ValueError,
             r"rho of at least 2\*\*-81, got 1e-30",
         ),
-        (lambda: PrivacyLevel.zcdp("1e-300").mechanism, ValueError, "rho must lie between 5e-201 and 5e199"),
+        (
+            lambda: PrivacyLevel.zcdp("1e-400"),
+            ValueError,
+            "rho must lie between 5e-201 and 5e199, got 1e-400",
+        ),
+        (lambda: PrivacyLevel.zcdp("1e400"), ValueError, r"rho must lie between .*, got 1.00000e\+400"),
+        (lambda: EIGHTH.epsilon_for("x"), ValueError, "delta must be a decimal number, got 'x'"),
+        (lambda: EIGHTH.epsilon_for(None), TypeError, "delta must be a number or a decimal string, got None"),
+        (lambda: EIGHTH.epsilon_for("1e-400"), ValueError, "delta must be at least 5e-324"),
         (lambda: EIGHTH.repeated(0), ValueError, "times must be at least 1, got 0"),
         (lambda: EIGHTH.composed_with(0.1), TypeError, "other must be a level, got float"),
         (lambda: EIGHTH.epsilon_for(0), ValueError, "delta must lie between 0 and 1, got 0"),
@@ -105,6 +113,16 @@ def test_levels_are_values():
 def test_what_no_level_can_be_is_refused(make, error, rule):
     with pytest.raises(error, match=rule):
         make()
+
+
+def test_any_distance_and_any_spelling_of_delta_has_its_epsilon():
+    assert EIGHTH.epsilon_for("1e-6") == EIGHTH.epsilon_for(1e-6)
+    assert EIGHTH.epsilon_for(1e-6, "1e200") == math.inf
+    assert 0.0 <= EIGHTH.epsilon_for(1e-6, "1e-200") <= EIGHTH.epsilon_for(1e-6, "1e-100") < 1e-6
+    for rho in ("5e-201", "5e199"):
+        level = PrivacyLevel.zcdp(rho)
+        assert f"rho is {rho.replace('e', 'e+') if rho == '5e199' else rho}" in level.describe()
+        assert level.mechanism.rho == level.rho
 
 
 def test_a_level_of_rho_has_no_epsilon():

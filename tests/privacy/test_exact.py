@@ -70,6 +70,8 @@ def test_a_fraction_that_is_too_long_is_refused():
         (Fraction(10**9, 10**9 + 7), "1"),
         (Fraction(123456789, 10**10 + 19), "0.0123457"),
         (Fraction(10) ** 400, "1.00000e+400"),
+        (Fraction(1, 10**400), "1e-400"),
+        (Fraction(1e-320), "9.99989e-321"),
     ],
 )
 def test_numbers_are_shown_short(value, text):

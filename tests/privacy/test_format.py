@@ -255,7 +255,7 @@ def at(**values):
         (lambda meta: meta.pop("simulated"), "the keys"),
         (put(simulated=0), "simulated of type bool, got int"),
         (put(truncated=None), "truncated of type bool"),
-        (put(truncated=False), "two axes and truncated reports to be sparse"),
+        (put(truncated=False), "two axes, and truncated or imported reports, to be sparse"),
         (put(layout="coo"), "a layout among"),
         (put(layout="dense"), "as many"),
         (put(shape=[2, 0]), "a shape of 1 to 32 positive lengths"),

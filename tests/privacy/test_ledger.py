@@ -443,3 +443,24 @@ def test_only_ledgers_with_a_rho_are_of_the_second_version(path):
     with Ledger(path) as ledger:
         assert ledger.spent("me") == PrivacyLevel("0.5", 1)
         assert not ledger.begun
+
+
+def test_a_study_in_waves_has_one_report_of_each_and_they_add_up(path):
+    axes = [("word", ["surprise", "party"])]
+    waves = study.new("Waves", "To learn.", "a@b.org", [WEAK, STRONG], axes, waves=("one", "two", "three"))
+    make = Maker()
+    with Ledger(path) as ledger:
+        first = release(ledger, waves.at("one"), "me", WEAK, make=make)
+        assert release(ledger, waves.at("one"), "me", WEAK, make=make) == first
+        with pytest.raises(LimitError):
+            ledger.obtain(waves.at("two"), "me", WEAK, make)  # without a limit there is one release
+        ledger.set_limit(WEAK.repeated(2))
+        second = release(ledger, waves.at("two"), "me", WEAK, make=make)
+        assert second != first
+        assert second.split()[0] == first.split()[0]  # the same token
+        with pytest.raises(LimitError, match="once in each"):
+            ledger.obtain(waves.at("two"), "me", STRONG, make)
+        with pytest.raises(LimitError):
+            ledger.obtain(waves.at("three"), "me", STRONG, make)
+        assert ledger.spent("me").loss == WEAK.repeated(2).rate
+    assert make.made == 2

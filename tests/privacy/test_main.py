@@ -374,3 +374,27 @@ def test_a_study_of_rho(here):
     assert "must be of epsilon at an N or of rho, got both" in refused
     refused = alone(*made, "--level", "rho:7", status=1).stderr
     assert "by its number: 1 (rho:0.125), 2 (rho:2); got 'rho:7'" in refused
+
+
+def test_a_study_in_waves_asks_once_in_each(here):
+    (here / "waves.json").write_text(planned(waves=("spring", "summer")).to_json())
+    shown = alone("show", "waves.json").stdout
+    assert "Waves: spring, summer." in shown
+    assert LEVELS[0].repeated(2).in_numbers() in shown
+    made = ("report", "waves.json", "mail.txt", "--yes", "--level", "1", "--name", "me")
+    assert "must be one of spring, summer, got none" in alone(*made, status=1).stderr
+    assert (
+        "without waves"
+        in alone("report", "study.json", "mail.txt", "--yes", "--wave", "spring", status=1).stderr
+    )
+    alone(*made, "--wave", "spring", "-o", "a.json")
+    assert "must be set before" in alone(*made, "--wave", "summer", status=1).stderr
+    alone("limit", "--epsilon", str(2 * LEVELS[0].epsilon), "--precision", str(LEVELS[0].precision))
+    alone(*made, "--wave", "summer")
+    alone(*made, "--wave", "spring", "-o", "again.json")
+    assert (here / "again.json").read_bytes() == (here / "a.json").read_bytes()
+    (second,) = here.glob("report-*-2.json")
+    first, later = (json.loads(path.read_text()) for path in (here / "a.json", second))
+    assert (first["wave"], later["wave"]) == ("spring", "summer")
+    assert first["participant"] == later["participant"]
+    assert "adds up to epsilon/N = 0.2 per count." in alone("ledger", "--name", "me").stdout

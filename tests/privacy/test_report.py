@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import json
 import os
@@ -253,3 +254,29 @@ def test_reports_of_rho_state_it_and_keep_their_sign():
     assert report.decode(content, asked, "r") == made
     with pytest.raises(RefusedError, match="r: study must be"):
         report.decode(content, SIGNED, "r")
+
+
+def test_reports_of_a_study_in_waves_say_which_they_are_of():
+    waves = dataclasses.replace(CUT, waves=("spring", "summer"))
+    content = report.encode(made()._replace(wave="summer"), waves)
+    assert json.loads(content)["wave"] == "summer"
+    assert report.decode(content, waves, "r") == made()._replace(wave="summer")
+    assert len(content) <= report.most_bytes(waves)
+    assert report.privatized([0, 0, 0], waves.at("spring"), LEVELS[0], TOKEN).wave == "spring"
+    with pytest.raises(ValueError, match="wave must be one of spring, summer, got none"):
+        report.encode(made(), waves)
+    with pytest.raises(RefusedError, match="wave"):
+        report.decode(content.replace(b"summer", b"winter"), waves, "r")
+    with pytest.raises(RefusedError, match="sha256"):
+        report.decode(content.replace(b"summer", b"spring"), waves, "r")
+    other = planned(title="Other")
+    with pytest.raises(RefusedError, match="study"):
+        report.decode(report.encode(made(), other), waves, "r")
+    with pytest.raises(RefusedError, match="study"):
+        report.decode(content, other, "r")
+    bare = {name: value for name, value in json.loads(content).items() if name not in ("wave", "sha256")}
+    with pytest.raises(RefusedError, match="wave must be one of the study's, got none"):
+        report.decode(sealed(bare), waves, "r")
+    bare = json.loads(report.encode(made(), CUT)) | {"wave": "summer"}
+    with pytest.raises(RefusedError, match="wave must be left out in a study without waves, got"):
+        report.decode(sealed(bare), CUT, "r")

@@ -189,7 +189,7 @@ def test_the_published_schema_agrees():
 def test_the_schema_names_every_field_that_a_study_has():
     described = json.loads(study.SCHEMA_FILE.read_text())
     written = json.loads(words().to_json())
-    assert set(described["properties"]) - {"address"} == set(described["required"]) == set(written)
+    assert set(described["properties"]) - {"address", "waves"} == set(described["required"]) == set(written)
     assert set(described["properties"]["schema"]["oneOf"][0]["properties"]) == set(written["schema"])
 
 
@@ -397,3 +397,40 @@ def test_levels_of_both_kinds_do_not_mix_in_a_study():
         of_rho(levels=[PrivacyLevel.zcdp(1), PrivacyLevel(1, 1)])
     with pytest.raises(RefusedError, match="reports must be 'signed' with discrete Gaussian noise"):
         of_rho(truncated=True)
+
+
+def test_waves_are_kept_in_their_order_and_what_they_add_up_to_is_said():
+    once, waves = words(), words(waves=("spring", "summer", "autumn"))
+    assert study.read(waves.to_json().encode(), "s") == waves
+    assert once.waves == ()
+    assert "waves" not in json.loads(once.to_json())
+    assert waves.id != once.id
+    said = waves.describe()
+    assert "Waves: spring, summer, autumn." in said
+    for level in waves.levels:
+        assert level.repeated(3).in_numbers() in said
+    assert "Waves" not in once.describe()
+    assert waves.at("summer").named == f"{waves.title}, summer"
+    assert waves.at("summer").to_json() == waves.to_json()
+    assert once.at(None) == once
+
+
+@pytest.mark.parametrize(
+    ("waves", "rule"),
+    [
+        (("one",), "must number 2 to 1000"),
+        (("a", "a"), "must differ from those before"),
+        (("a", ""), "waves"),
+        (("a", "b\nc"), "waves"),
+    ],
+)
+def test_waves_that_cannot_be_are_refused(waves, rule):
+    with pytest.raises(RefusedError, match=rule):
+        words(waves=waves)
+
+
+def test_a_wave_must_be_one_of_the_study():
+    with pytest.raises(ValueError, match="must be one of spring, summer, got none"):
+        words(waves=("spring", "summer")).at(None)
+    with pytest.raises(ValueError, match="without waves"):
+        words().at("spring")

@@ -310,3 +310,18 @@ def test_refusals_get_no_line_each_and_the_last_line_has_all_counts(tmp_path):
     first, last = (tmp_path / "out").read_text().splitlines()
     assert "listening at" in first
     assert last == "1 of 10 reports (10%); 200 refused: 200 not HTTP"
+
+
+def test_a_participant_has_one_report_in_every_wave(path):
+    under = planned(waves=("spring", "summer"))
+
+    def of(wave, values=(1, 0, 7)):
+        return report.encode(report.Report(f"{1:032x}", LEVEL, list(values), wave), under)
+
+    with testclient.TestClient(app.application(under, Store(path, under), Limits(0))) as opened:
+        outcomes = [opened.post("/reports", content=of(wave)) for wave in ("spring", "summer", "spring")]
+        assert [each.status_code for each in outcomes] == [200, 200, 200]
+        assert opened.post("/reports", content=of("summer", (9, 9, 9))).status_code == 409
+        assert opened.post("/reports", content=made(2)).status_code == 400
+    kept = {name.rpartition("#")[2]: content for name, content in store.contents(path)}
+    assert kept == {f"{1:032x} {wave}": of(wave) for wave in ("spring", "summer")}

@@ -13,6 +13,8 @@ import pytest
 
 import countveil as cv
 from countveil.report import render
+from tests import dates
+from tests.effects import the_fit
 from tests.page import browser as b
 from tests.report.conftest import LONG
 
@@ -23,6 +25,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
     "--window-size=1500,1000", "--hide-scrollbars",
 ]  # fmt: skip
+KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates"]
 FRAME = """<!DOCTYPE html><title>nothing</title>
 <iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{page}"></iframe>
 <script>
@@ -57,7 +60,8 @@ def pages(fits):
     counts = np.random.default_rng(7).poisson(1.0, (20, 60))
     data = cv.PrivatizedCounts(counts, 0.3, column_labels=[f"{LONG}{v}" for v in range(60)])
     many = cv.TopicModel(100, draws=2, tune=2, chains=2, seed=1, threads=1).fit(data)
-    return {name: render(*each, naive=True) for name, each in fits.items()} | {"many": render(many)}
+    found = {name: render(*each, naive=True) for name, each in fits.items()}
+    return found | {"many": render(many), "effects": render(the_fit()), "dates": render(dates.the_fit())}
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +80,14 @@ def written(tmp_path_factory, topic_fit, release, block_fit, network, tensor_fit
     return folder
 
 
-@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor", "many"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_console_stays_empty(written, kind):
     console, _ = browse(written / f"{kind}.html")
     assert console == []
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-@pytest.mark.parametrize("kind", ["topics", "blocks", "tensor", "many"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_overlaps_or_leaves_the_screen(written, kind, width):
     _, dom = browse(written / f"{kind}-{width}.html")
     found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.DOTALL)[1]))
@@ -100,19 +104,18 @@ def test_the_console_is_really_watched(written, topic_fit):
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_nothing_serious_for_a_screen_reader(written, tmp_path, width):
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
+def test_nothing_serious_for_a_screen_reader(written, tmp_path, width, dark):
     source = next(iter(axe_core_python.__path__)) + "/axe.min.js"
-    pages = ["topics", "blocks", "tensor", "many"]
     sick = (written / "topics.html").read_text(encoding="utf-8").replace(' alt="', ' data-alt="')
     (written / "sick.html").write_text(sick, encoding="utf-8")
     found = {}
-    with b.browser(tmp_path, width) as driver, open(source, encoding="utf-8") as code:
+    with b.browser(tmp_path, width, dark=dark) as driver, open(source, encoding="utf-8") as code:
         axe = code.read()
-        for page in [*pages, "sick"]:
+        for page in [*KINDS, "sick"]:
             driver.get((written / f"{page}.html").as_uri())
             b.evaluated(driver, axe + "; 0")
             found[page] = json.loads(b.evaluated(driver, AXE))
         assert driver.get_log("browser") == []
     assert [rule for _, rule, _ in found.pop("sick")] == ["image-alt"]
-    assert found == {page: [] for page in pages}
+    assert found == {page: [] for page in KINDS}

@@ -1,3 +1,4 @@
+import json
 import re
 from html.parser import HTMLParser
 
@@ -8,8 +9,9 @@ import countveil as cv
 from countveil.inference.diagnostics import Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
 from countveil.report import load_fit, render, write_report
-from countveil.report.page import in_words, trust
+from countveil.report.page import LONGEST_VALUE, in_words, parameters, trust
 from countveil.report.sections import cards, number, percent
+from tests import dates
 from tests.effects import the_fit
 from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
 
@@ -145,6 +147,18 @@ def test_effects_of_covariates_are_listed():
     row = the_fit().effects().iloc[0]
     assert "What depends on covariates" in text
     assert f"Topic {row.topic} {row.term} {row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})" in text
+
+
+def test_topics_over_time_are_a_picture_with_words():
+    fit = dates.the_fit()
+    page = read(render(fit))
+    assert "Topics over time" in page.text
+    (alt,) = [of["alt"] for tag, of in page.tags if tag == "img" and of["alt"].startswith("Expected share")]
+    assert f"from {dates.TIME.min()} to {1989 + dates.YEARS}, one curve a topic: topic 0" in alt
+    table = fit.prevalence_over()
+    own = table[table["topic"] == 0]["estimate"]
+    assert f"{100 * own.iloc[0]:.0f}% to {100 * own.iloc[-1]:.0f}%" in alt.split(";")[0]
+    assert "over time" not in read(render(the_fit())).text
 
 
 def test_the_modes_of_a_tensor_are_listed_one_by_one(tensor_fit, pages):
@@ -296,3 +310,18 @@ def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
         monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
         assert (fit.diagnostics().state == State.UNTRUSTED) is wanted
         assert ("should not be trusted" in render(fit)) is wanted
+
+
+def test_of_a_long_parameter_a_page_has_the_beginning(topic_fit):
+    facts = topic_fit.posterior.attrs
+    plain_text = parameters(topic_fit)
+    assert "seeds=None" in plain_text
+    assert "..." not in plain_text
+    given = json.loads(facts["parameters"]) | {"seeds": {"war": ["gun"] * 1000}}
+    changed = topic_fit.posterior.copy()
+    changed.attrs = facts | {"parameters": json.dumps(given)}
+    other = type(topic_fit)(topic_fit.n_topics)
+    other.posterior_ = changed
+    found = parameters(other)
+    assert f"seeds={str(given['seeds'])[:LONGEST_VALUE]}..., " in found
+    assert len(found) < len(plain_text) + LONGEST_VALUE + 10

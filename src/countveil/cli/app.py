@@ -11,6 +11,7 @@ import typer
 from countveil import __version__
 from countveil.cli.audit import audit_noise
 from countveil.cli.browse import browse
+from countveil.cli.checklist import checklist
 from countveil.cli.collect import collect_reports
 from countveil.cli.compare import compare_models
 from countveil.cli.demo import demo_app
@@ -43,6 +44,7 @@ app.command("compare")(compare_models)
 app.command("report")(report)
 app.command("show")(show)
 app.command("export")(export)
+app.command("checklist")(checklist)
 app.command("browse")(browse)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)

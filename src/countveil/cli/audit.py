@@ -7,6 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import read_any_level
+from countveil.cli.results import Failed, Result, with_result
 from countveil.cli.say import say
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import short
@@ -14,6 +15,7 @@ from countveil.privacy.study import load
 
 
 @plain_errors
+@with_result
 def audit_noise(
     level: Annotated[
         list[str] | None,
@@ -23,7 +25,7 @@ def audit_noise(
         ),
     ] = None,
     study: Annotated[Path | None, typer.Option(help="Audit the levels of this study file.")] = None,
-) -> None:
+) -> Result:
     """Check the promise: the shipped noise against its exact law, and what a report file gives away.
 
     On every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha or sigma,
@@ -39,9 +41,9 @@ def audit_noise(
 
     levels: list[Level] = [read_any_level(text) for text in level or []]
     levels += load(study).levels if study is not None else ()
-    failed = total = 0
+    failed, checks = 0, []
     for finding in audit(levels or LEVELS):
-        total, failed = total + 1, failed + (not finding.passed)
+        failed += not finding.passed
         named = finding.level.numbers().items()
         said = ", ".join(
             f"{'N' if name == 'precision' else name}={short(number)}" for name, number in sorted(named)[::-1]
@@ -50,6 +52,11 @@ def audit_noise(
             f"{'PASS' if finding.passed else 'FAIL'}  {finding.route}, {finding.check} ({said}): {finding.seen}; "
             f"detects {finding.power}"
         )
-    say(f"{total - failed} of {total} checks passed.")
+        numbers = {name: float(number) for name, number in finding.level.numbers().items()}
+        what = {"route": finding.route, "check": finding.check, **numbers}
+        checks.append({**what, "passed": finding.passed, "seen": finding.seen, "detects": finding.power})
+    say(f"{len(checks) - failed} of {len(checks)} checks passed.")
+    found: Result = {"checks": checks, "failed": failed}
     if failed:
-        raise typer.Exit(1)
+        raise Failed(found)
+    return found

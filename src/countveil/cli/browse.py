@@ -1,5 +1,6 @@
 """``countveil browse``: a page on which a fit, or two, are looked through."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,10 +9,24 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 
 
+def distinct_names(first: Path, second: Path) -> tuple[str, str]:
+    """What two files are called beside each other: as little of their paths as tells them apart, from the end."""
+    one, other = (Path(os.path.abspath(path)) for path in (first, second))
+    if one == other:
+        return first.stem, f"{first.stem} (again)"
+    if one.with_suffix("") != other.with_suffix(""):
+        one, other = one.with_suffix(""), other.with_suffix("")
+    ours, theirs = one.parts[1:], other.parts[1:]  # without the root
+    n = next(n for n in range(1, len(ours) + len(theirs)) if ours[-n:] != theirs[-n:])
+    return "/".join(ours[-n:]), "/".join(theirs[-n:])
+
+
 @plain_errors
+@with_quiet
 def browse(
     fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
@@ -52,8 +67,6 @@ def browse(
 
     found = load_fit(fit)
     second = None if other is None else load_fit(other)
-    names = fit.stem, "" if other is None else other.stem
-    if names[0] == names[1]:
-        names = str(fit), str(other)
+    names = (fit.stem, "") if other is None else distinct_names(fit, other)
     write_browser(found, output, second, members=members, rows=rows, title=title, names=names)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

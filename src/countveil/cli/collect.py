@@ -10,6 +10,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 from countveil.privacy.study import load
 
@@ -17,6 +18,7 @@ Report = TypeVar("Report")
 
 
 @plain_errors
+@with_result
 def collect_reports(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     reports: Annotated[
@@ -31,7 +33,7 @@ def collect_reports(
         typer.Option(help="What became of every file, and why [default: the output with the ending .csv]."),
     ] = None,
     force: Force = False,
-) -> None:
+) -> Result:
     """Merge the reports of a study into one release.
 
     Files that are not reports of this study, were changed, hold impossible values or come from a participant whose
@@ -64,6 +66,8 @@ def collect_reports(
     for field, times in done.fields.most_common():
         say(f"Refused for {field}: {times}")
     say(f"Wrote {output}, and {table} with what became of every file.")
+    told = {"accepted": done.accepted, "refused": done.refused, "refused_for": dict(done.fields)}
+    return {**told, "output": str(output), "table": str(table)}
 
 
 def check_outside(output: Path, reports: Iterable[Path]) -> None:

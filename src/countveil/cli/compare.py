@@ -23,6 +23,7 @@ from countveil.cli.options import (
     whole_numbers,
 )
 from countveil.cli.outputs import check_free
+from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Length(NamedTuple):
 
 
 @plain_errors
+@with_result
 @with_option_groups
 def compare_models(
     release: ReleaseFile,
@@ -113,7 +115,7 @@ def compare_models(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="The picture to write (.png, .svg or .pdf).")] = None,
     force: Force = False,
-) -> None:
+) -> Result:
     """Compare numbers of topics, communities or components by how well they predict reports that they did not see.
 
     Every model is fitted without a fifth of the cells, five times, and scored on the reports in these. Prints the mean
@@ -130,7 +132,7 @@ def compare_models(
         if plot.suffix.lower() not in PICTURES:
             raise ValueError(f"plot must end in one of {', '.join(PICTURES)}, got {plot.name}")
         check_free(plot, force, release, length.checkpoint)
-    data, candidates = models.made(read_release(release))
+    data, candidates = models.made(without_totals(read_release(release)))
     from countveil.files import write_csv
     from countveil.selection import compare
 
@@ -143,6 +145,17 @@ def compare_models(
     if plot is not None:
         write_plot(found, plot)
         say(f"Wrote {plot}.")
+    return {"models": found.table, "verdict": found.verdict}
+
+
+def without_totals(data: Any) -> Any:
+    """A release with totals as reports without them, and says so; anything else as it is."""
+    from countveil.data.reports import Reports
+
+    if getattr(data, "totals", None) is None:
+        return data
+    say("Compared without its exact totals, which would tell of the cells that are left out.")
+    return Reports.from_release(data, totals=False)
 
 
 def print_table(found: "Comparison") -> None:

@@ -1,4 +1,4 @@
-"""Covariates of a release's rows as options of ``countveil fit topics``, and what is printed of their effects."""
+"""Covariates of a release's rows as options of ``countveil fit``, and what is printed of their effects."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -10,7 +10,7 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.estimators import TopicModel
+    from countveil.estimators import TensorModel, TopicModel
 
 
 class Rows(NamedTuple):
@@ -19,7 +19,8 @@ class Rows(NamedTuple):
     prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Formula of covariates that topics depend on, such as '~ party + year'. Needs --covariates."
+            help="Formula of covariates that topics or components depend on, such as '~ party + year'; needs "
+            "--covariates."
         ),
     ] = None
     covariates: Annotated[
@@ -38,22 +39,23 @@ class Rows(NamedTuple):
         import pandas as pd
 
         try:
-            return pd.read_csv(self.covariates, index_col=0)
+            return pd.read_csv(self.covariates, index_col=0, converters={0: str})
         except (ValueError, UnicodeError) as error:
             raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
 
 
-def print_effects(model: "TopicModel") -> None:
-    """The coefficients of covariates, one row per topic and term, with intervals if there are any."""
+def print_effects(model: "TopicModel | TensorModel") -> None:
+    """The coefficients of covariates, one row per component and term, with intervals if there are any."""
     from rich.table import Table
     from rich.text import Text
 
     from countveil.console import console
 
     effects = model.effects()
-    title = Text("Coefficients, of the log of expected words")
-    table = Table("topic", "term", "estimate", title=title, title_justify="left", header_style="")
-    for row in effects.itertuples():
+    one = effects.columns[0]
+    title = Text(f"Coefficients, of the log of expected {'words' if one == 'topic' else 'counts'}")
+    table = Table(one, "term", "estimate", title=title, title_justify="left", header_style="")
+    for number, row in zip(effects[one], effects.itertuples(), strict=True):
         ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
-        table.add_row(str(row.topic), Text(plain(str(row.term))), f"{row.estimate:.2f}{ends}")
+        table.add_row(str(number), Text(plain(str(row.term))), f"{row.estimate:.2f}{ends}")
     console().print(table)

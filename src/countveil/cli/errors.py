@@ -21,8 +21,8 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         except EXPECTED as error:
             say("error: " + " ".join((str(error) or "out of memory").split()), err=True)
             raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            say("interrupted", err=True)
+        except KeyboardInterrupt as stop:
+            say(str(stop) or "interrupted", err=True)
             raise typer.Exit(130) from None
 
     return wrapped

@@ -7,11 +7,13 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
+from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
 
 
 @plain_errors
+@with_quiet
 def export(
     fit: FitFile,
     folder: Annotated[Path, typer.Argument(help="The folder to write to; made if need be.")],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from countveil.cli.covariates import Rows, print_effects
+from countveil.cli.dates import Times, print_over_time
 from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import (
@@ -27,7 +28,9 @@ from countveil.cli.options import (
     whole_numbers,
 )
 from countveil.cli.outputs import check_free
+from countveil.cli.results import Result, fit_tables, with_result
 from countveil.cli.say import say
+from countveil.cli.seeds import Seeding, say_left_out
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 
@@ -103,6 +106,7 @@ class Saving(NamedTuple):
 
 @fit_app.command("topics")
 @plain_errors
+@with_result
 @with_option_groups
 def fit_topics(
     release: ReleaseFile,
@@ -110,35 +114,41 @@ def fit_topics(
     *,
     topics: Annotated[str, typer.Option(help=f"Number of topics K, or {AUTO}.")] = "10",
     rows: Rows,
+    times: Times,
+    seeding: Seeding,
     sampling: Sampling,
     members: Members = 8,
     saving: Saving,
-) -> None:
+) -> Result:
     """Sample the topics behind a release and write the fit.
 
     Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
     calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` topics depend on covariates of
-    the rows, and their coefficients are printed, too. Ctrl-C stops early: draws so far are kept and written, and tuning
-    is lost without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same
-    draws as without the break.
+    the rows, and their coefficients are printed, too; with `--time` topics change over time. With `--seeds` the first
+    topics are about words that are given. Ctrl-C stops early: draws so far are kept and written, and tuning is lost
+    without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same draws as
+    without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number, covariates = number_or_auto("topics", topics), rows.read()
+    number, about = number_or_auto("topics", topics), {"covariates": rows.read(), "time": times.read()}
+    seeds = seeding.read()
     data = ready(release, output, saving)
     from countveil.estimators import TopicModel
 
-    model = TopicModel(number, prevalence=rows.prevalence, **sampling.arguments())
-    fit_to(model, data, saving, covariates)
+    seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
+    model = TopicModel(number, prevalence=rows.prevalence, **seeded | sampling.arguments())
+    fit_to(model, data, saving, about)
+    say_left_out(model)
     print_parts(model, members)
-    if covariates is not None:
-        print_effects(model)
+    print_rows(model)
     print_totals(model)
-    finish(model, output)
+    return finish(model, output, members)
 
 
 @fit_app.command("blocks")
 @plain_errors
+@with_result
 @with_option_groups
 def fit_blocks(
     release: ReleaseFile,
@@ -150,7 +160,7 @@ def fit_blocks(
     sampling: Sampling,
     members: Members = 8,
     saving: Saving,
-) -> None:
+) -> Result:
     """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
 
     Prints every community's share of all expected messages and its strongest actors, with 90% intervals if the method's
@@ -167,11 +177,12 @@ def fit_blocks(
     fit_to(model, data, saving)
     print_parts(model, members)
     print_totals(model)
-    finish(model, output)
+    return finish(model, output, members)
 
 
 @fit_app.command("tensor")
 @plain_errors
+@with_result
 @with_option_groups
 def fit_tensor(
     release: ReleaseFile,
@@ -182,29 +193,33 @@ def fit_tensor(
         str | None, typer.Option(help="Names of the axes, separated by commas [default: mode0,mode1,...].")
     ] = None,
     shape: Shape = None,
+    rows: Rows,
     sampling: Sampling,
     members: Members = 5,
     saving: Saving,
-) -> None:
+) -> Result:
     """Sample the components (CP) behind a release of a tensor, and write the fit.
 
     A release is a matrix: its columns are the cells along all axes but the first. Prints every component's share of all
     expected counts and its largest entries along each mode, with 90% intervals if the method's are calibrated, and says
-    whether the chains agree. Ctrl-C, `--checkpoint` and `--resume`: as for `countveil fit topics`.
+    whether the chains agree. With `--prevalence` and `--covariates` components depend on covariates of the release's
+    rows, the first mode, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
+    `countveil fit topics`.
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
-    number = number_or_auto("components", components)
+    number, about = number_or_auto("components", components), {"covariates": rows.read()}
     data = ready(release, output, saving)
     from countveil.estimators import TensorModel
 
     tensor = folded(data, shape)
     names = None if modes is None else [part.strip() for part in modes.split(",")]
-    model = TensorModel(number, modes=names, **sampling.arguments())
-    fit_to(model, tensor, saving)
+    model = TensorModel(number, modes=names, prevalence=rows.prevalence, **sampling.arguments())
+    fit_to(model, tensor, saving, about)
     print_parts(model, members)
+    print_rows(model)
     print_totals(model)
-    finish(model, output)
+    return finish(model, output, members)
 
 
 def folded(data: "Release | ReleaseFiles", shape: str | None) -> "Observations":
@@ -262,15 +277,14 @@ def read_release(release: Path) -> "Release | ReleaseFiles":
 
 
 def fit_to(
-    model: "FactorizationEstimator", data: Any, saving: Saving, covariates: "pd.DataFrame | None" = None
+    model: "FactorizationEstimator", data: Any, saving: Saving, about: dict[str, Any] | None = None
 ) -> None:
-    """Fit; what it warns of is printed at the end."""
-    about = {} if covariates is None else {"covariates": covariates}
+    """Fit, given what ``about`` says of the rows; what it warns of is printed at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(
             data,
-            **about,
+            **{name: given for name, given in (about or {}).items() if given is not None},
             checkpoint=saving.checkpoint,
             checkpoint_minutes=saving.checkpoint_minutes,
             resume=saving.resume,
@@ -280,8 +294,19 @@ def fit_to(
         say(found.verdict)
 
 
-def finish(model: "FactorizationEstimator", output: Path) -> None:
-    """Say whether to trust the fit, then write it: last, so that a failure to write loses nothing that was printed."""
+def print_rows(model: Any) -> None:
+    """What covariates do to topics, or how topics change over time, if the fit has either."""
+    if model.covariates_ is not None:
+        print_effects(model)
+    if model.dates_ is not None:
+        print_over_time(model)
+
+
+def finish(model: "FactorizationEstimator", output: Path, members: int) -> Result:
+    """Say whether to trust the fit, then write it: last, so that a failure to write loses nothing that was printed.
+
+    Returns what the fit says.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if model.interrupted_:
@@ -289,6 +314,8 @@ def finish(model: "FactorizationEstimator", output: Path) -> None:
         say(model.diagnostics().verdict)
         model.save(output)
     say(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
+    facts = {"output": str(output), "seed": model.seed_, "seconds": model.fit_seconds_}
+    return fit_tables(model, members) | facts
 
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:

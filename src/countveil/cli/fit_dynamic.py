@@ -1,6 +1,6 @@
 """``countveil fit dynamic``: components over time behind a release."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,14 +20,20 @@ from countveil.cli.fit import (
 )
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Members, Shape, number_or_auto
+from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
+from countveil.privacy import Release
 from countveil.privacy._text import plain
 
+FEW_STEPS, MOST_ROWS = 6, 20  # of which a terminal can hold the counts
+
 if TYPE_CHECKING:
+    from countveil.data.reports import Reports
     from countveil.estimators.dynamics import DynamicModel
 
 
 @plain_errors
+@with_result
 @with_option_groups
 def fit_dynamic(
     release: ReleaseFile,
@@ -55,12 +61,16 @@ def fit_dynamic(
     sampling: Sampling,
     members: Members = 5,
     saving: Saving,
-) -> None:
+) -> Result:
     """Sample components over time behind a release whose rows are time steps, in their order, and write the fit.
 
     Prints every component's share of all expected counts, its largest entries and how much of it stays from one step to
-    the next, with 90% intervals, and says whether the chains agree. `countveil forecast` goes on from the fit. Method
-    'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and `--resume`: as for `countveil fit topics`.
+    the next, and what is counted by step where there are few, all with 90% intervals. Says whether the chains agree.
+    `countveil forecast` goes on from the fit. Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and
+    `--resume`: as for `countveil fit topics`.
+
+    A release that `countveil collect` made of a study in waves has people, waves and what is counted as axes (person,
+    wave, ..); where a person has no report of a wave, it is masked.
 
     Example: `countveil fit dynamic months.npz -o months.nc --components 10 --seed 1`
     """
@@ -70,14 +80,70 @@ def fit_dynamic(
 
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     axis = int(time) if time is not None and time.isascii() and time.isdigit() else time
-    several = shape is not None or (names is not None and len(names) > 2)
-    given = folded(data, shape) if several else data
+    given: Any
+    if isinstance(data, Release) and data.waves is not None:
+        given, names, axis = waves_of(data, names, axis, shape)
+    else:
+        several = shape is not None or (names is not None and len(names) > 2)
+        given = folded(data, shape) if several else data
     model = DynamicModel(number, modes=names, time=axis, steady=not volumes, **sampling.arguments())
     fit_to(model, given, saving)
     print_parts(model, members)
     print_stays(model)
+    print_trend(model)
     print_totals(model)
-    finish(model, output)
+    return {**finish(model, output, members), "trend": model.trend(), "transitions": model.transitions()}
+
+
+def waves_of(
+    release: Release, modes: list[str] | None, time: str | int | None, shape: str | None
+) -> tuple["Reports", list[str], str | int]:
+    """A release in waves with an axis of time, the names of its axes, and which of them is time; says what it has.
+
+    Raises:
+        ValueError: another shape is asked for.
+    """
+    from countveil.data.waves import by_wave
+
+    if shape is not None:
+        raise ValueError(f"shape must be left to a release in waves, got {shape}")
+    found = by_wave(release)
+    n_people, n_waves, *others = found.mode_shape
+    things = ["item"] if len(others) == 1 else [f"mode{i}" for i in range(2, len(found.mode_shape))]
+    cells = n_people * n_waves
+    say(
+        f"{n_people} people in {n_waves} waves, {release.shape[0]} reports of {cells}; what is absent is masked."
+    )
+    say(found.promise or "")
+    return found, modes or ["person", "wave", *things], 1 if time is None else time
+
+
+def print_trend(model: "DynamicModel") -> None:
+    """Expected counts in each time step of what is counted most, where there are few steps."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from countveil.console import console
+
+    found, time = model.trend(), model.time_axis
+    axis = found.columns[1]
+    steps = list(dict.fromkeys(found[time]))
+    if len(steps) > FEW_STEPS:
+        return
+    intervals = ", with 90% intervals" if "lower" in found else ""
+    table = Table(
+        title=Text(f"Expected counts by {plain(time)}{intervals}"), title_justify="left", header_style=""
+    )
+    for name in (axis, *steps):
+        table.add_column(Text(plain(str(name))), justify="left" if name == axis else "right")
+    largest = found.groupby(axis, sort=False)["rate"].sum().nlargest(MOST_ROWS).index
+    for name in largest:
+        cells = [
+            f"{row['rate']:.1f}" + (f" ({row['lower']:.1f} to {row['upper']:.1f})" if intervals else "")
+            for row in found[found[axis] == name].to_dict("records")
+        ]
+        table.add_row(Text(plain(str(name))), *cells)
+    console().print(table)
 
 
 def print_stays(model: "DynamicModel") -> None:

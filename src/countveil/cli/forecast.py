@@ -8,10 +8,12 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Seed
 from countveil.cli.outputs import check_free
+from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
 
 @plain_errors
+@with_result
 def forecast(
     fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit dynamic` (.nc).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.csv).")],
@@ -20,7 +22,7 @@ def forecast(
     draws: Annotated[int, typer.Option(min=1, help="Draws of the posterior to go on from.")] = 500,
     seed: Seed = None,
     force: Force = False,
-) -> None:
+) -> Result:
     """Write what a fit over time expects of the steps to come: mean, median and interval of each cell's true count.
 
     Time steps that are numbers or dates at equal distances go on; others are called +1, +2 and so on. Without a seed
@@ -47,3 +49,4 @@ def forecast(
     if model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
     say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")
+    return {"output": str(output), "forecast": table}

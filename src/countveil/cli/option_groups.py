@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+def with_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with every named tuple among its parameters replaced by that tuple's fields.
 
     Typer reads the options of a command from its signature. A parameter such as ``sampling: Sampling`` becomes one
@@ -23,10 +23,10 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             options.append(parameter)
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
+    def wrapped(**given: Any) -> Any:
         for name, group in groups.items():
             given[name] = group(**{field: given.pop(field) for field in group._fields})
-        command(**given)
+        return command(**given)
 
     keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
     wrapped.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Threads, number_or_word, read_level
 from countveil.cli.outputs import check_folder
+from countveil.cli.results import Result, with_result
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.study import Study, load
@@ -20,6 +21,7 @@ TRUTHS = ("model", "pilot")
 
 
 @plain_errors
+@with_result
 def plan_study(
     pilot: Annotated[
         Path | None,
@@ -81,7 +83,7 @@ def plan_study(
     ),
     threads: Threads = None,
     seed: Annotated[int, typer.Option(min=0, help="For the whole simulation, noise included.")] = 1,
-) -> None:
+) -> Result:
     """How much noise can a study bear, and how many participants does it need? By simulation.
 
     Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of
@@ -95,7 +97,7 @@ def plan_study(
     """
     from countveil.engines.threads import available_threads
     from countveil.planning import Grid
-    from countveil.planning.answers import read_target
+    from countveil.planning.answers import read_target, summary
     from countveil.planning.present import present
 
     check_folder(output)
@@ -113,7 +115,8 @@ def plan_study(
         counted: dict[str, Any] = {"likelihood": likelihood, "dispersion": p}
         source, sizes = source_of_pilot(read_pilot(pilot, asked), topics, truth, seed, **counted)
     grid = Grid(levels, rows or sizes, replicates, seed, threads or available_threads())
-    present(grid, source, targets, output, **settings)
+    fits = present(grid, source, targets, output, **settings)
+    return {"plan": summary(fits), "output": str(output)}
 
 
 def read_levels(level: list[str] | None, asked: Study | None) -> list[PrivacyLevel]:

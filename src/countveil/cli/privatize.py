@@ -8,6 +8,7 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
+from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
@@ -19,6 +20,7 @@ from countveil.privacy.wording import BOTH
 
 
 @plain_errors
+@with_quiet
 def privatize_counts(
     counts: Annotated[
         Path,
@@ -46,7 +48,8 @@ def privatize_counts(
     truncated: Annotated[
         bool | None,
         typer.Option(
-            "--truncated/--signed", help="Cut reports at zero, or keep their sign [default: cut if sparse]."
+            "--truncated/--signed",
+            help="Cut reports at zero, or keep their sign, as with --rho always [default: cut if sparse].",
         ),
     ] = None,
     no_header: Annotated[

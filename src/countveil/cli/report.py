@@ -8,11 +8,13 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Members
 from countveil.cli.outputs import check_free
+from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.privacy import Release
 
 
 @plain_errors
+@with_quiet
 def report(
     fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],

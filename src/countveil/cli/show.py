@@ -1,15 +1,14 @@
 """``countveil show``: what a fit says, once more."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.covariates import print_effects
 from countveil.cli.errors import plain_errors
-from countveil.cli.fit import print_parts, print_totals
+from countveil.cli.fit import print_parts, print_rows, print_totals
 from countveil.cli.options import Members
+from countveil.cli.results import Result, fit_tables, top_documents, with_result
 from countveil.cli.say import say
 from countveil.privacy._text import plain
 
@@ -20,6 +19,7 @@ FitFile = Annotated[Path, typer.Argument(help="A fit written by `countveil fit` 
 
 
 @plain_errors
+@with_result
 def show(
     fit: FitFile,
     members: Members = 8,
@@ -29,10 +29,7 @@ def show(
     documents: Annotated[
         int, typer.Option("--documents", min=0, help="Documents to list of each topic; of topics alone.")
     ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print tables as JSON: an object with a list of rows for each.")
-    ] = False,
-) -> None:
+) -> Result:
     """Print what a fit found: its topics, communities or components, totals, and whether to trust it.
 
     The same as `countveil fit` printed when it was made, with the names that the fit was given.
@@ -42,20 +39,19 @@ def show(
     found = loaded(fit)
     if (word is not None or documents) and not hasattr(found, "top_documents"):
         raise ValueError(f"word and documents go with a fit of topics, got one of {type(found).__name__}")
-    if as_json:
-        say(as_text(tables_of(found, members, word, documents)))
-        return
     if word is not None:
         print_word(found, word)
-        return
+        return {"word": found.find_word(word)}
     say(f"{type(found).__name__}: {found.data_in_words()}, method {found.posterior.attrs['method']}.")
+    if "known_totals" in found.posterior.attrs:
+        say(f"{found.posterior.attrs['known_totals']:,} exact totals, all met.")
     print_parts(found, members)
     if documents:
         print_documents(found, documents)
-    if found.covariates_ is not None:
-        print_effects(found)
+    print_rows(found)
     print_totals(found)
     say(found.diagnostics().verdict)
+    return fit_tables(found, members, documents)
 
 
 def loaded(path: Path) -> "FactorizationEstimator":
@@ -66,39 +62,6 @@ def loaded(path: Path) -> "FactorizationEstimator":
     from countveil.report import load_fit
 
     return load_fit(path)
-
-
-def tables_of(found: Any, members: int, word: str | None, documents: int) -> dict[str, Any]:
-    """What is shown, as tables and lines by name."""
-    if word is not None:
-        return {"word": found.find_word(word)}
-    tables = {}
-    for part in found.parts:
-        for axis in part.axes:
-            listed = found.supported(axis, members)
-            tables[f"{part.many} by {axis}"] = listed.rename(columns={"component": part.one, "member": axis})
-    if documents:
-        tables["documents"] = top_documents(found, documents)
-    if found.covariates_ is not None:
-        tables["effects"] = found.effects()
-    return tables | {"verdict": found.diagnostics().verdict}
-
-
-def as_text(tables: dict[str, Any]) -> str:
-    """Tables as JSON of plain ASCII; what is not a number is null."""
-    rows = {
-        name: table if isinstance(table, str) else json.loads(table.to_json(orient="records"))
-        for name, table in tables.items()
-    }
-    return json.dumps(rows, indent=1)
-
-
-def top_documents(found: Any, n: int) -> Any:
-    """The documents of every topic, one table after another."""
-    import pandas as pd
-
-    topics = found.support()["component"]
-    return pd.concat([found.top_documents(k, n) for k in topics], ignore_index=True)
 
 
 def print_documents(found: Any, n: int) -> None:

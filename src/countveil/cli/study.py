@@ -10,6 +10,7 @@ from countveil import page
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, read_any_level
 from countveil.cli.outputs import check_free, write_text
+from countveil.cli.results import Result, with_quiet, with_result
 from countveil.cli.say import say
 from countveil.privacy import study
 
@@ -20,6 +21,7 @@ study_app = typer.Typer(help="Write and read the file that a study publishes.", 
 
 @study_app.command("new")
 @plain_errors
+@with_result
 def new_study(
     labels: Annotated[
         list[Path],
@@ -42,18 +44,28 @@ def new_study(
         typer.Option("--categories", help="Lines are categories that participants count, not words of text."),
     ] = False,
     signed: Annotated[
-        bool, typer.Option("--signed", help="Reports keep their sign; the models here do not need it.")
+        bool,
+        typer.Option(
+            "--signed",
+            help="Reports keep their sign: levels of rho need it, and with other levels the models here do not.",
+        ),
     ] = False,
     address: Annotated[
         str | None,
         typer.Option(help="Where the participant's page may send a report (https://...) [default: nowhere]."),
     ] = None,
+    wave: Annotated[
+        list[str] | None,
+        typer.Option(help="A period in which the same people are asked again; repeat it, in their order."),
+    ] = None,
     force: Force = False,
-) -> None:
+) -> Result:
     """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
 
     An axis is named after its file: `receiver.txt` is the axis `receiver`. Prints the study's id and what its
     levels mean.
+
+    With `--wave 2026-01 --wave 2026-02` people report once in each wave, about their counts of that time.
 
     Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."
     --contact me@example.org --level 10:1 --level 10:5`
@@ -71,30 +83,39 @@ def new_study(
         kind=study.CATEGORIES if categories else study.WORDS,
         truncated=not signed,
         address=address,
+        waves=wave or (),
     )
     write_text(output, made.to_json())
     sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
     say(f"Wrote {output}: study {made.id}, {sizes}.")
     for place, meaning in enumerate(made.meanings(), start=1):
         say(f"Level {place}: {meaning}")
+    if made.waves:
+        summed = ", ".join(level.repeated(len(made.waves)).in_numbers() for level in made.levels)
+        say(f"Reports at one level in all {len(made.waves)} waves add up to: {summed}.")
+    return {"output": str(output), "id": made.id, "levels": list(made.meanings())}
 
 
 @study_app.command("show")
 @plain_errors
-def show_study(file: StudyFile) -> None:
+@with_result
+def show_study(file: StudyFile) -> Result:
     """Check a study file, and show it as participants see it."""
-    say(study.load(file).describe())
+    made = study.load(file)
+    say(made.describe())
+    return dict(json.loads(made.to_json()))
 
 
 @study_app.command("status")
 @plain_errors
+@with_result
 def study_status(
     file: StudyFile,
     database: Annotated[
         str, typer.Option("--db", help="What `receive` stores reports in: the SQLite file, or a URL.")
     ],
     target: Annotated[int | None, typer.Option(min=1, help="How many reports are wanted.")] = None,
-) -> None:
+) -> Result:
     """Count the reports that `countveil receive` has accepted so far; it may be running or not.
 
     There is no count per day, since times are not stored. Refusals are not stored either: the receiver shows them
@@ -113,10 +134,12 @@ def study_status(
         )
     accepted = store.size(database, made)
     say(f"Study {made.id}: {progress(accepted, target)} in {store.name_of(database)}.")
+    return {"study": made.id, "accepted": accepted, "target": target}
 
 
 @study_app.command("page")
 @plain_errors
+@with_quiet
 def study_page(
     file: StudyFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],

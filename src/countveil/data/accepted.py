@@ -14,7 +14,7 @@ def observations_of(data: Any) -> Observations:
         return data
     if isinstance(data, Release):
         stated = data.mechanism if isinstance(data.mechanism, tuple) else (data.mechanism,)
-        read_by_level = all(each.name in NOISES for each in stated)
+        read_by_level = data.totals is None and all(each.name in NOISES for each in stated)
         return PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "

@@ -18,6 +18,12 @@ from countveil.extras import install
 FUNCTIONS = ("C", "I", "bs", "cs", "cr", "cc", "poly", "log", "log2", "log10", "exp", "center", "scale")
 """What a formula may call."""
 LONGEST = 500  # characters of a formula
+BASES = ("bs", "cs", "cr", "cc", "poly")
+MOST_COLUMNS = 50  # that a call of a basis may ask for, as its number of columns or its degree
+LIMITS = ("lower_bound", "upper_bound")  # of a basis: arguments that are numbers of the covariate's own scale
+LEAST_SPREAD = 1e-10  # of a term, relative to its largest value: below it differs by rounding alone
+TINY = 1e-300  # keeps divisors positive
+NUMBERS = "integer", "floating", "mixed-integer-float", "boolean"  # what objects may be
 _NODES = (
     ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Call, ast.keyword, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub,
     ast.Mult, ast.Div, ast.USub, ast.List, ast.Tuple,
@@ -28,7 +34,9 @@ class Covariates(NamedTuple):
     """Covariates of the rows of some data, with a design matrix that is centred and scaled."""
 
     formula: str
-    frame: pd.DataFrame  # (D, columns that the formula names), numbers or text, in the rows' order
+    frame: (
+        pd.DataFrame
+    )  # (D, columns that the formula names), float64 or categories of text, in the rows' order
     terms: tuple[str, ...]  # of the P columns of the design
     centre: np.ndarray  # (P,)
     scale: np.ndarray  # (P,)
@@ -47,9 +55,9 @@ class Covariates(NamedTuple):
         """
         own = {}
         for name in self.frame.columns:
-            own[name] = plain_column(name, frame)
-            check_levels(name, own[name], self.frame[name])
+            own[name] = like(name, plain_column(name, frame), self.frame[name])
         raw = columns_of(self.spec, pd.DataFrame(own, index=frame.index))[list(self.terms)]
+        check_finite(raw, frame.index)
         return np.asarray((raw.to_numpy(float) - self.centre) / self.scale)
 
     def changed(self, values: Mapping[str, Any]) -> pd.DataFrame:
@@ -64,7 +72,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     """The covariates that a formula names, in the order of the data's rows.
 
     A frame with labels of its own is put into the order of the rows' labels; one with pandas' default numbering, or
-    beside data without labels, goes by position.
+    beside data without labels, goes by position, except where the data's labels are these numbers.
 
     Raises:
         TypeError: not a DataFrame.
@@ -81,35 +89,39 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
             f"covariates must have a column for every name in {formula!r}, got no {missing[0]!r}"
         )
     frame = in_order_of_rows(frame, labels, n_rows)
-    own = pd.DataFrame({name: plain_column(name, frame).to_numpy() for name in names})
+    own = pd.DataFrame({name: plain_column(name, frame) for name in names}).reset_index(drop=True)
     spec, raw = first_design(formula, own)
-    centre, scale = raw.mean().to_numpy(), raw.std(ddof=0).to_numpy()
-    for term, spread in zip(raw.columns, scale, strict=True):
-        if not spread > 0.0:
+    check_finite(raw, frame.index)
+    centre, scale, largest = raw.mean().to_numpy(), raw.std(ddof=0).to_numpy(), raw.abs().max().to_numpy()
+    for term, spread in zip(raw.columns, scale / np.maximum(largest, TINY), strict=True):
+        if not spread > LEAST_SPREAD:
             raise ValueError(f"every term must vary between rows, got {term!r}, which does not")
     return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
 
 
-def in_order_of_rows(frame: pd.DataFrame, labels: list[str] | None, n_rows: int) -> pd.DataFrame:
-    """A frame in the order of the data's rows; raises ValueError."""
-    if labels is None or is_default(frame.index):
+def in_order_of_rows(
+    frame: pd.DataFrame, labels: list[str] | None, n_rows: int, name: str = "covariates"
+) -> pd.DataFrame:
+    """A frame in the order of the data's rows; raises ValueError, which calls it by its ``name``."""
+    numbered = labels is not None and set(labels) == set(texts_of(frame.index))
+    if labels is None or (is_default(frame.index) and not numbered):
         if len(frame) != n_rows:
             raise ValueError(
-                f"covariates must have a row for each of {n_rows} rows of the data, got {len(frame)}"
+                f"{name} must have a row for each of {n_rows} rows of the data, got {len(frame)}"
             )
         return frame
     places: dict[str, int] = {}
     for i, text in enumerate(texts_of(frame.index)):
         if places.setdefault(text, i) != i:
-            raise ValueError(f"covariates must have every label once, got {text!r} twice")
+            raise ValueError(f"{name} must have every label once, got {text!r} twice")
     absent = next((label for label in labels if label not in places), None)
     if absent is not None:
-        raise ValueError(f"covariates must have a row for every row of the data, got none for {absent!r}")
+        raise ValueError(f"{name} must have a row for every row of the data, got none for {absent!r}")
     return frame.iloc[[places[label] for label in labels]]
 
 
 def plain_column(name: str, frame: pd.DataFrame) -> pd.Series:
-    """A covariate as float64, or as text; raises ValueError."""
+    """A covariate as float64, or as categories of text; raises ValueError."""
     if name not in frame.columns:
         raise ValueError(f"covariates must have the column {name!r}, got none")
     column = frame[name]
@@ -120,6 +132,12 @@ def plain_column(name: str, frame: pd.DataFrame) -> pd.Series:
         raise ValueError(
             f"covariate {name!r} must have no missing values, got {int(column.isna().sum())}, the first in row {where}"
         )
+    if column.dtype.kind in "cMm":
+        raise ValueError(
+            f"covariate {name!r} must be of numbers or text, got {column.dtype}: dates, for one, as years or days"
+        )
+    if column.dtype == object and pd.api.types.infer_dtype(column) in NUMBERS:
+        column = column.astype(np.float64)
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64)
         if not np.isfinite(values).all():
@@ -127,19 +145,49 @@ def plain_column(name: str, frame: pd.DataFrame) -> pd.Series:
                 f"covariate {name!r} must have finite values, got {values[~np.isfinite(values)][0]}"
             )
         return pd.Series(values, index=frame.index)
-    return pd.Series([str(value) for value in column], index=frame.index, dtype=object)
+    return in_levels(column)
 
 
-def check_levels(name: str, found: pd.Series, own: pd.Series) -> None:
-    """Refuse text for numbers, and levels that the fit has not seen; raises ValueError."""
-    if (found.dtype == object) != (own.dtype == object):
-        wanted = "text" if own.dtype == object else "numbers"
+def in_levels(column: pd.Series) -> pd.Series:
+    """A covariate of text, with its levels in the order of its categories, or in alphabetical order if it has none."""
+    texts = column.astype(object).map(str)
+    seen = set(texts)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = list(dict.fromkeys(text for text in map(str, column.cat.categories) if text in seen))
+    else:
+        known = sorted(seen)
+    return pd.Series(pd.Categorical(texts, known), index=column.index)
+
+
+def check_finite(raw: pd.DataFrame, labels: pd.Index) -> None:
+    """Refuse terms without a number in some row, such as log(year) of a year of zero; raises ValueError."""
+    if len(raw) != len(labels):
+        raise ValueError(f"every term must have a number in each of {len(labels)} rows, got {len(raw)}")
+    bad = ~np.isfinite(raw.to_numpy(float))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        where = texts_of(labels)[row]
+        raise ValueError(
+            f"term {raw.columns[column]!r} must be finite in every row, got {raw.iloc[row, column]} in row {where}"
+        )
+
+
+def like(name: str, found: pd.Series, own: pd.Series) -> pd.Series:
+    """A plain column of other rows, with the levels of the own ones in their order.
+
+    Raises:
+        ValueError: text for numbers, numbers for text, or a level that the own rows do not have.
+    """
+    if (found.dtype == np.float64) != (own.dtype == np.float64):
+        wanted = "numbers" if own.dtype == np.float64 else "text"
         raise ValueError(f"covariate {name!r} must be {wanted}, got {found.iloc[0]!r}")
-    if own.dtype == object:
-        known = sorted(set(own))
-        other = next((value for value in found if value not in known), None)
-        if other is not None:
-            raise ValueError(f"covariate {name!r} must be one of {known}, got {other!r}")
+    if own.dtype == np.float64:
+        return found
+    levels = list(own.cat.categories)
+    other = next((value for value in found if value not in levels), None)
+    if other is not None:
+        raise ValueError(f"covariate {name!r} must be one of {levels}, got {other!r}")
+    return found.cat.set_categories(levels)
 
 
 def formulaic() -> Any:
@@ -161,6 +209,8 @@ def names_in(formula: str) -> list[str]:
         raise ValueError(f"prevalence must be a formula of at most {LONGEST} characters, got {formula!r:.60}")
     if any(sign in formula for sign in ("**", "^", "|", "[", "@", "{", "`", "\\")):
         raise ValueError(f"prevalence must be of names, calls and the signs + - * : /, got {formula!r}")
+    if formula.partition("~")[0].strip() and "~" in formula:
+        raise ValueError(f"prevalence must have nothing before its '~', got {formula!r}")
     package = formulaic()
     try:
         parsed = package.Formula(formula)
@@ -184,9 +234,24 @@ def names_in(formula: str) -> list[str]:
                 )
             if isinstance(node, ast.Name) and id(node) not in called:
                 names[node.id] = None
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                check_size(node)
     if not names:
         raise ValueError(f"prevalence must name a covariate, got {formula!r}")
     return list(names)
+
+
+def check_size(call: ast.Call) -> None:
+    """Refuse a basis of more columns than anybody needs, which would fill the memory; raises ValueError."""
+    if not (isinstance(call.func, ast.Name) and call.func.id in BASES):
+        return
+    for value in [*call.args[1:], *(each.value for each in call.keywords if each.arg not in LIMITS)]:
+        size = getattr(value, "value", None)
+        if size is None or (isinstance(size, float | int) and size > MOST_COLUMNS):
+            raise ValueError(
+                f"prevalence may ask {call.func.id} for at most {MOST_COLUMNS} columns, got {ast.unparse(value)}"
+            )
 
 
 def first_design(formula: str, frame: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
@@ -195,7 +260,7 @@ def first_design(formula: str, frame: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            matrix = package.model_matrix(formula, frame, context={})
+            matrix = package.model_matrix(formula, frame, context={}, na_action="ignore")
     except Exception as error:
         raise ValueError(f"prevalence must fit the covariates, got {formula!r}: {error}") from error
     if "Intercept" not in matrix.columns:
@@ -208,6 +273,7 @@ def columns_of(spec: Any, frame: pd.DataFrame) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("error", formulaic().errors.DataMismatchWarning)
             found = pd.DataFrame(spec.get_model_matrix(frame, context={}))
     except Exception as error:
         raise ValueError(f"covariates must be in the range of those of the fit: {error}") from error

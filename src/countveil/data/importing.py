@@ -8,19 +8,29 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data.beside import axes_of
 from countveil.data.frames import texts_of
+from countveil.data.margins import known_totals, margin_of_frame
 from countveil.data.matrices import check_matrix, unwrap
 from countveil.data.numbering import refuse_repeated
-from countveil.data.tables import cells_of_frame
+from countveil.data.reports import Reports
+from countveil.data.tables import cells_of_frame, with_places
 from countveil.noise.laws import law_of
 from countveil.noise.reading import read_reports
 from countveil.privacy import Release
-from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, TwoSidedGeometric
+from countveil.privacy.mechanisms import (
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    Skellam,
+    TwoSidedGeometric,
+)
 
-SIGNED = DiscreteGaussian, Gaussian, Laplace
+SIGNED = DiscreteGaussian, Gaussian, Laplace, Skellam
 """Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
 MOST_CELLS = 10**8
-"""Of a long table: all its cells, also those without a row, are in memory at once, with 8 bytes each."""
+"""Of a long table, or a sparse one of three axes or more: all its cells are in memory at once, with 8 bytes each."""
 MANY = 20.0
 """Negative reports that are missed: by chance, there are none with probability e^-20."""
 
@@ -33,6 +43,8 @@ def import_reports(
     row_labels: Sequence[str] | None = None,
     column_labels: Sequence[str] | None = None,
     labels: Sequence[Sequence[str] | None] | None = None,
+    totals: Any = None,
+    simulated: bool = False,
 ) -> Release:
     """A table that somebody else protected, as a release that fits, files and pages take.
 
@@ -45,13 +57,18 @@ def import_reports(
             for the mechanism: nothing can check it, except that impossible reports are refused.
         row_labels, column_labels: of two axes, instead of the values' own.
         labels: a list or None for each of more axes.
+        totals: a list of one (axis or axes, values): exact sums of the counts that were published too, as for
+            ``Reports``, without groups. NaN is one that is not known. Fits by ``gibbs`` meet them.
+        simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
         ValueError: reports that the mechanism cannot have made; noise that was cut at zero where that cannot be read;
-            masked values; labels or a source that do not fit.
+            masked values; sparse values of three axes or more that are too large; labels or a source that do
+            not fit; totals that counts with these reports cannot have.
     """
-    values, mask, rows, columns = unwrap(values, None, row_labels, column_labels)
+    axes = axes_of(values, row_labels, column_labels, labels)
+    values, mask, rows, columns = unwrap(dense_if_many_axes(values), None, row_labels, column_labels)
     if mask is not None and mask.any():
         raise ValueError(
             f"values must not be masked, got {mask.sum()} masked: import all reports, and mask cells in Reports"
@@ -66,7 +83,10 @@ def import_reports(
         named = (*named, *(None,) * (values.ndim - len(named)))
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
     kept, cut = checked(values, stated)
-    return Release(kept, mechanism_of(stated), cut, names, source=source)
+    known = known_totals(totals, values.shape, axes)
+    found = Release(kept, mechanism_of(stated), cut, names, simulated, source=source, totals=known)
+    check_totals(found)
+    return found
 
 
 def import_long(
@@ -76,8 +96,15 @@ def import_long(
     mechanism: Mechanism,
     source: str,
     categories: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    background: float | None = None,
+    totals: pd.DataFrame | None = None,
+    simulated: bool = False,
 ) -> Release:
-    """The same from a long table, with a row for each cell; others are without a report where there is that, or 0.
+    """The same from a long table, with a row for each cell.
+
+    A cell without a row has no report, where the mechanism has that: there absence is a report. Elsewhere every count
+    has one, and a table that lacks rows is refused unless ``background`` says what was left out.
 
     Args:
         frame: DataFrame with a column for each axis and one of reports; NaN as for ``import_reports``.
@@ -85,19 +112,22 @@ def import_long(
         value: name of the column of reports.
         mechanism, source: as for ``import_reports``; one mechanism for all cells.
         categories: {axis: values} fixes an axis beforehand.
+        background: the report of cells without a row, such as 0 where the publisher left out reports of 0.
+        totals: DataFrame with columns for some of the axes and ``value``, exact sums over all other axes. A total
+            without a row, or NaN, is not known.
+        simulated: as for ``import_reports``.
 
     Raises:
         TypeError: not a DataFrame.
-        ValueError: a column or category that is missing or unknown, a cell that has two rows, and as
-            ``import_reports``.
+        ValueError: a column or category that is missing or unknown, a cell that has two rows, cells without a row and
+            without ``background`` where every count has a report, and as ``import_reports``.
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
     if list(frame.columns).count(value) != 1:
         raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
     (one,) = one_or_each(mechanism, 1)
-    place = "place of the row"
-    numbered = frame.assign(**{place: np.arange(len(frame))})
+    numbered, place = with_places(frame)
     try:
         cells = cells_of_frame(numbered, axes, place, categories)
     except ValueError as error:
@@ -111,16 +141,51 @@ def import_long(
         raise ValueError(
             f"axes must have at most {MOST_CELLS:,} cells, since every one has a report or none, got {size:,}"
         )
-    found = np.full(cells.shape, np.nan if getattr(one, "absent", False) else 0.0)
+    found = np.full(cells.shape, background_of(one, background, size - len(frame)))
     found[tuple(cells.coordinates)] = read_reports(frame[value].to_numpy()[cells.values], one)
-    return import_reports(found, one, source, labels=cells.labels)
+    labels = cells.labels or [None] * len(axes)
+    known = None if totals is None else [margin_of_frame(totals, list(axes), labels, value)]
+    return import_reports(found, one, source, labels=cells.labels, totals=known, simulated=simulated)
+
+
+def background_of(mechanism: Mechanism, background: float | None, n_missing: int) -> float:
+    """The report of the cells without a row; raises ValueError where there are some and nothing says what it is."""
+    if background is not None:
+        return float(background)
+    if n_missing and not getattr(mechanism, "absent", False):
+        raise ValueError(
+            f"frame must have a row for every cell, because {mechanism.name} gives every count a report, got "
+            f"{n_missing:,} cells without one: background=0 (--background 0) if reports of 0 were left out, or "
+            "Reports with a mask if they were never reported"
+        )
+    return float("nan")
+
+
+def dense_if_many_axes(values: Any) -> Any:
+    """A sparse array of three axes or more as a dense one; anything else as it is. Raises ValueError if too large."""
+    if not sp.issparse(values) or values.ndim < 3:
+        return values
+    if (size := prod(values.shape)) > MOST_CELLS:
+        raise ValueError(
+            f"values must have at most {MOST_CELLS:,} cells where they are sparse with three axes or more, got {size:,}"
+        )
+    stored = sp.coo_array(values)
+    refuse_repeated(stored)
+    return stored.toarray()
 
 
 def check_again(release: Release) -> None:
-    """Refuses reports of an imported release that its mechanism cannot have made; raises ValueError."""
+    """Refuses reports of an imported release that its mechanism cannot have made, and totals; raises ValueError."""
     if release.source is not None:
         stated = release.mechanism
         checked(release.reports, (stated,) if isinstance(stated, Mechanism) else stated)
+        check_totals(release)
+
+
+def check_totals(release: Release) -> None:
+    """Refuses totals that counts with these reports cannot have; raises ValueError."""
+    if release.totals is not None:
+        Reports.from_release(release)
 
 
 def one_or_each(mechanism: Any, rows: int) -> tuple[Mechanism, ...]:
@@ -143,7 +208,7 @@ def mechanism_of(stated: tuple[Mechanism, ...]) -> Mechanism | tuple[Mechanism, 
 
 
 def checked(values: Any, stated: tuple[Mechanism, ...]) -> tuple[Any, bool]:
-    """(the reports as a release holds them, whether none is negative and nothing is lost by that)."""
+    """(the reports as a release holds them, whether they may have been cut at zero without a loss)."""
     if len(stated) == 1 and sp.issparse(values):
         refuse_repeated(sp.coo_array(values))
         stored = sp.csr_array(values)
@@ -152,7 +217,7 @@ def checked(values: Any, stated: tuple[Mechanism, ...]) -> tuple[Any, bool]:
         stored.eliminate_zeros()
         if (stored.data > 0).all() and (np.floor(stored.data) == stored.data).all():
             check_sign(stored.data, int(np.prod(stored.shape)) - stored.nnz, stated[0])
-            return stored.astype(np.int64), True
+            return stored.astype(np.int64), isinstance(stated[0], TwoSidedGeometric)
         values = stored
     dense = values.toarray() if sp.issparse(values) else np.asarray(values)
     groups: Mapping[Mechanism, Any] = {stated[0]: slice(None)}

@@ -28,6 +28,16 @@ def mask_of_release(release: Release, mask: Any) -> Any:
     return below if given is None else below | given
 
 
+def totals_of_release(release: Release) -> list[tuple[tuple[int, ...], Any]] | None:
+    """Its totals as ``Reports`` takes them, NaN where one is not known."""
+    if release.totals is None:
+        return None
+    over, values = release.totals
+    left = [length for axis, length in enumerate(release.shape) if axis not in over]
+    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return [(over, numbers.reshape(left))]
+
+
 def release_labels(release: Release) -> dict[str, Any]:
     """The labels of a release, as keyword arguments."""
     if len(release.shape) > 2:
@@ -63,6 +73,8 @@ class PrivateInputs:
         """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
+        if release.totals is not None:
+            raise ValueError("release must have no totals, which Reports.from_release reads, got some")
         noise, level = noise_of(release)
         options = {"row_offset": row_offset, "column_offset": column_offset}
         hidden = mask_of_release(release, mask)

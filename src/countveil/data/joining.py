@@ -3,11 +3,14 @@
 import os
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.numbering import in_rows
+from countveil.data.promised import promise_of
 from countveil.data.reports import Reports
 from countveil.noise.laws import law_of
 from countveil.privacy import Release
@@ -20,6 +23,9 @@ Given = Release | str | os.PathLike[str]
 Layer = tuple[Any, Any, np.ndarray | None]  # values, mechanism or one per row, mask
 
 SAME = "releases must each have noise of their own, got the same reports {}in number {} and {}"
+MOST_CELLS = (
+    20_000_000  # of the result, where releases are sparse: it holds all of them, in about 100 bytes each
+)
 LOG_CHANCE = np.log(1e-9)  # of reports that agree by chance, below which they are the same ones
 
 
@@ -48,7 +54,8 @@ def join(releases: Iterable[Given]) -> Reports:
     Raises:
         TypeError: something else than a release or a path.
         ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
-            tables together; the same reports twice, in all rows or in some.
+            tables together; the same reports twice, in all rows or in some; sparse releases with more than
+            ``MOST_CELLS`` cells in all, which several reports of a count make dense.
     """
     if isinstance(releases, Release | str | os.PathLike):
         raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
@@ -57,13 +64,19 @@ def join(releases: Iterable[Given]) -> Reports:
         if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
             raise ValueError(SAME.format("", j + 1, i + 1))
     read = [opened(each) for each in given]
+    if any(each.totals is not None for each in read):
+        raise ValueError(
+            "releases must have no totals to be joined, got some: give Reports(..., totals=...) to .also(...)"
+        )
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
+    check_size(read, axes)
     layers = [placed(each, axes) for each in read]
     refuse_same_twice(layers)
-    found = Reports(*layers[0], labels=axes)
-    for layer in layers[1:]:
+    shaped = [(values, in_rows(stated, values.ndim), mask) for values, stated, mask in layers]
+    found = Reports(*shaped[0], labels=axes)
+    for layer in shaped[1:]:
         found = found.also(*layer)
     found.simulated = any(each.simulated for each in read)
     found.directed = read[0].directed
@@ -118,6 +131,18 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
             odd = next(iter(set(names or ()) ^ set(labels[0] or ())))
             raise ValueError(f"releases must have the same {name} labels, got {odd!r} in some of them only")
     return labels[0]
+
+
+def check_size(releases: Sequence[Release], axes: Sequence[tuple[str, ...] | None]) -> None:
+    """Refuse sparse releases that are too large to be held dense; raises ValueError."""
+    if not any(sp.issparse(each.reports) for each in releases):
+        return
+    sizes = [n if names is None else len(names) for n, names in zip(releases[0].shape, axes, strict=True)]
+    if (size := prod(sizes)) > MOST_CELLS:
+        raise ValueError(
+            f"releases must have at most {MOST_CELLS:,} cells together where they are sparse, because cells with "
+            f"several reports are all held, got {size:,}: join some of the rows at a time"
+        )
 
 
 def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
@@ -213,11 +238,3 @@ def together(
         if tuple(each) not in known:
             known[tuple(each)] = None if None in each else total(each)  # type: ignore[arg-type]
     return tuple(known[tuple(each)] for each in own)
-
-
-def promise_of(levels: Sequence[Level | None]) -> str:
-    """What the reports of one record promise together, in words, for the record with the weakest promise."""
-    if any(each is None for each in levels):
-        return "The reports of some records keep no level of privacy that could be added up."
-    weakest = max((each for each in levels if each is not None), key=lambda each: each.kept_rho)
-    return f"All reports of one record together: {weakest.describe()}"

@@ -102,8 +102,21 @@ def place_among(mechanism: Mechanism, mechanisms: list[Mechanism]) -> int:
     return mechanisms.index(mechanism)
 
 
+def in_rows(mechanism: Any, n_axes: int) -> Any:
+    """A sequence of mechanisms, one for each row, in a shape that says so: (D, 1, ..); one mechanism as it is."""
+    if isinstance(mechanism, Mechanism):
+        return mechanism
+    found = np.empty(len(mechanism), dtype=object)
+    found[:] = list(mechanism)
+    return found.reshape(-1, *[1] * (n_axes - 1))
+
+
 def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism, np.ndarray | None]]:
-    """Every different mechanism with the cells that have it, booleans of this shape; None for all."""
+    """Every different mechanism with the cells that have it, booleans of this shape; None for all.
+
+    A sequence goes by row if there are as many rows, and by the last axis if that is as long; ValueError where it could
+    be either, or is neither.
+    """
     if isinstance(mechanism, Mechanism):
         return [(mechanism, None)]
     given = np.empty(np.shape(np.asarray(mechanism, dtype=object)), dtype=object)
@@ -111,6 +124,11 @@ def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism
     for each in given.flat:
         check_one(each)
     if given.ndim == 1 and given.size == shape[0]:
+        if len(shape) > 1 and shape[-1] == given.size and len(set(given)) > 1:
+            raise ValueError(
+                f"mechanism must have a shape that says whether it goes by row or by column, ({given.size}, 1) or "
+                f"(1, {given.size}), where there are as many of both, got a list of {given.size}"
+            )
         given = given.reshape(-1, *[1] * (len(shape) - 1))
     different = list(dict.fromkeys(given.flat))
     numbers = np.vectorize(different.index, otypes=[np.int64])(given)

@@ -264,7 +264,7 @@ class Observations:
         """These observations with the given cells masked as well: they leave the likelihood altogether."""
         if self.totals is not None:
             raise ValueError(
-                "totals must be None where cells are hidden, since totals would tell of them, got some"
+                "totals must be None where cells are hidden, since they would tell of them, got some"
             )
         keys, wanted = self._keys(), np.unique(self._key(rows, columns))
         place = np.searchsorted(keys, wanted)

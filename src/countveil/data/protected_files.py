@@ -12,9 +12,11 @@ import pandas as pd
 from countveil.data.array_files import check_npy
 from countveil.data.io import UNREADABLE, CountTable, read_counts
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy._index import check_columns
 
 ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 """Cells of a text file that always mean: no report."""
+ROW_LABELS = "name its column with --row-labels, which needs a header row"
 TEXT = (".csv", ".tsv")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
@@ -32,9 +34,12 @@ def read_protected(
     column ``row_labels``, or else in the first one if its header is empty or none of its cells is a number. Other files
     are those of ``read_counts``.
 
+    Warns of a column among the reports that looks like an index or an id.
+
     Raises:
         FileNotFoundError: no such file.
-        ValueError: a file that cannot be read, a cell that is no number, no such column.
+        ValueError: a file that cannot be read, a cell that is no number, no such column, a column called as pandas
+            calls an index.
     """
     path = Path(path)
     if path.suffix.lower() not in (*TEXT, ".parquet"):
@@ -48,6 +53,9 @@ def read_protected(
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
     values = np.column_stack([numbers(path, frame.iloc[:, c], names[c], absent) for c in kept])
+    check_columns(
+        f"reports in {path}", [names[c] for c in kept] if header else [], values, place is None, ROW_LABELS
+    )
     labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
     return CountTable(values, labels, [names[c] for c in kept] if header else None)
 

@@ -33,7 +33,7 @@ class ReleaseFiles:
     Raises:
         FileNotFoundError: a file that is not there.
         ValueError: no paths, or a file that is damaged, is another one again, does not have two axes, is imported,
-            is of an undirected network, or has other words or another mechanism than the first.
+            is of an undirected network or a study in waves, or has other words or another mechanism than the first.
     """
 
     kind: ClassVar[str] = "private"
@@ -67,6 +67,10 @@ class ReleaseFiles:
             if len(release.shape) != 2:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
+                )
+            if release.waves is not None:
+                raise ValueError(
+                    f"paths must hold studies without waves, got one in waves in {path}: read it alone"
                 )
             if release.directed is False:
                 raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")

@@ -8,11 +8,12 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.beside import axes_of, in_order
-from countveil.data.inputs import mask_of_release, release_labels
+from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
 from countveil.data.matrices import check_mask, check_matrix, unwrap
-from countveil.data.numbering import NO_REPORT, check_one, coded, number
+from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
 from countveil.data.observations import Observations
-from countveil.data.tables import cells_of_coordinates, cells_of_frame
+from countveil.data.promised import both, levels_by_row, promise_of
+from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
 from countveil.noise.any_mechanism import (
@@ -42,7 +43,9 @@ class Reports(Observations):
             AnnData object or ``CountTable``. NaN, None and pandas' NA mean that a count has no report because of what
             it is, where the mechanism has that (suppressed, below a threshold); otherwise they are refused.
         mechanism: what was done to the counts; one, or one for each row (a sequence or Series), or an array of them
-            that broadcasts to the values. Two-sided geometric noise is read as ``PrivatizedCounts`` reads it.
+            that broadcasts to the values, such as (D, 1) by row and (1, V) by column. A sequence of V is by column; it
+            is refused where D is V and it could be either, unless it is a Series, which is by row. Two-sided
+            geometric noise is read as ``PrivatizedCounts`` reads it.
         mask: (D, V) booleans, True where a cell is held out or missing for reasons that have nothing to do with its
             count; it leaves the likelihood altogether.
         background: the report of the cells that sparse values do not store; NaN if they have none.
@@ -50,6 +53,7 @@ class Reports(Observations):
             tuple of axes, is summed over, and values have the shape that is left. Groups are an array of the shape of
             the reports, with the number of each count's total, an index of the values, or -1 for a count in none. NaN
             is an unknown total. A masked cell is one of its total's counts, and may have any.
+        simulated: True where the noise came from a seeded generator: fits and pages then say that it protects nobody.
         row_labels, column_labels, labels, row_offset, column_offset: as for ``PrivatizedCounts``.
 
     Raises:
@@ -76,7 +80,9 @@ class Reports(Observations):
         labels: Sequence[Sequence[str] | None] | None = None,
         row_offset: Any = None,
         column_offset: Any = None,
+        simulated: bool = False,
     ) -> None:
+        self.simulated = check_simulated(simulated)
         options = {"labels": labels, "row_offset": row_offset, "column_offset": column_offset}
         options |= {"row_labels": row_labels, "column_labels": column_labels}
         self._read([Layer(values, mechanism, mask, background)], options, totals)
@@ -124,10 +130,20 @@ class Reports(Observations):
             low, high, totals.value, np.bincount(totals.group.ravel() + 1, minlength=size + 1)[1:] > 0
         )
 
-    def also(self, values: Any, mechanism: Any, mask: Any = None, *, background: float = 0.0) -> "Reports":
+    def also(
+        self,
+        values: Any,
+        mechanism: Any,
+        mask: Any = None,
+        *,
+        background: float = 0.0,
+        simulated: bool = False,
+    ) -> "Reports":
         """The same counts with another report of each, independent of those before given the counts.
 
-        Args are as for the class. A cell that is masked in one of the reports is known by the others alone.
+        Args are as for the class. A cell that is masked in one of the reports is known by the others alone. Where the
+        reports before have ``levels``, so has the result: those of all reports, masked ones included, and None for rows
+        of which a mechanism keeps none. What they say of their noise and source stays.
 
         Raises:
             ValueError: another shape or other labels; reports that no count can have together with those before; data
@@ -138,18 +154,36 @@ class Reports(Observations):
                 "also must be called on reports as they were read, got some of their cells or rows"
             )
         more = Reports.__new__(Reports)
-        more._read([*self._layers, Layer(values, mechanism, mask, background)], self._options, self._totals)
+        layer = Layer(values, mechanism, mask, background)
+        more._read([*self._layers, layer], self._options, self._totals)
+        more.simulated = check_simulated(simulated) or self.simulated
+        more.directed, more.source = self.directed, self.source
+        if self.levels is not None:
+            added = levels_by_row(unlabelled(layer, self._options)[2], self.mode_shape)
+            more.levels = tuple(map(both, self.levels, added))
+            more.promise = promise_of(more.levels)
         return more
 
     @classmethod
     def from_release(
-        cls, release: Release, *, mask: Any = None, row_offset: Any = None, column_offset: Any = None
+        cls,
+        release: Release,
+        *,
+        mask: Any = None,
+        totals: bool = True,
+        row_offset: Any = None,
+        column_offset: Any = None,
     ) -> "Reports":
-        """The reports, mechanisms and labels of a ``Release``; mask and offsets as for the class."""
+        """The reports, mechanisms and labels of a ``Release``; mask and offsets as for the class.
+
+        ``totals=False`` leaves out the totals that it has, as to hide cells of which they would tell.
+        """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
-        found = cls(release.reports, release.mechanism, mask_of_release(release, mask), **options)
+        mechanism = in_rows(release.mechanism, len(release.shape))
+        known = totals_of_release(release) if totals else None
+        found = cls(release.reports, mechanism, mask_of_release(release, mask), totals=known, **options)
         found.simulated, found.directed, found.source = release.simulated, release.directed, release.source
         return found
 
@@ -161,7 +195,8 @@ class Reports(Observations):
         several = "" if self.noise.one_report else ", several reports of a count"
         sizes = " x ".join(map(str, self.mode_shape))
         totals = "" if self.totals is None else f", {self.totals.value.size} totals"
-        return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals})"
+        simulated = ", simulated noise" if self.simulated else ""
+        return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
 
     def _copy(self) -> Any:
         other = super()._copy()
@@ -227,11 +262,9 @@ class Reports(Observations):
             TypeError: not a DataFrame.
             ValueError: a column or category that is missing or unknown, a cell that has two rows, and as the class.
         """
-        place = "place of the row"
-        numbers = frame.assign(**{place: np.arange(len(frame))}) if isinstance(frame, pd.DataFrame) else frame
-        if isinstance(frame, pd.DataFrame) and list(frame.columns).count(value) != 1:
-            raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
-        places = cells_of_frame(numbers, axes, place, categories)
+        check_axes(frame, axes, value)
+        numbered, place = with_places(frame)
+        places = cells_of_frame(numbered, axes, place, categories)
         return cls._of_places(places, frame[value].to_numpy(), mechanism, background, options)
 
     @classmethod
@@ -263,12 +296,21 @@ def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Any, Any, Any, di
     """A layer's values, mask and mechanisms as arrays, in the order of its labels; and the labels."""
     axes = axes_of(layer.values, options["row_labels"], options["column_labels"], options["labels"])
     mask, mechanism = in_order("mask", layer.mask, axes), in_order("mechanism", layer.mechanism, axes)
+    by_row = isinstance(layer.mechanism, pd.Series)
     rows, columns = options["row_labels"], options["column_labels"]
     values, mask, rows, columns = unwrap(layer.values, mask, rows, columns)
     if values.ndim == 2:
         check_matrix(values)
     hidden = check_mask(mask, tuple(values.shape))
+    mechanism = in_rows(mechanism, values.ndim) if by_row else mechanism
     return values, hidden, mechanism, {"row_labels": rows, "column_labels": columns}
+
+
+def check_simulated(simulated: Any) -> bool:
+    """Raises TypeError for anything but True and False."""
+    if not isinstance(simulated, bool):
+        raise TypeError(f"simulated must be True or False, got {simulated!r}")
+    return simulated
 
 
 def check_same_labels(own: Mapping[str, Any], first: Mapping[str, Any]) -> None:

@@ -175,6 +175,14 @@ def cells_of_frame(
     )
 
 
+def with_places(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The table with a column that holds the place of each row, and the name of that column, which no other has."""
+    name = "place of the row"
+    while name in frame.columns:
+        name += "_"
+    return frame.assign(**{name: np.arange(len(frame))}), name
+
+
 def check_axes(frame: Any, axes: Sequence[str], value: str | None) -> list[str]:
     """Names of columns that the table has."""
     if not isinstance(frame, pd.DataFrame):

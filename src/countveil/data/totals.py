@@ -34,7 +34,8 @@ class Totals(NamedTuple):
         )
         lost = np.append(before != after, False)
         group = self.group[rows]
-        return self._replace(group=np.where(lost[group], NONE, group).astype(np.int32))
+        group = np.where(lost[group], NONE, group).astype(np.int32)
+        return Totals(group, np.where(lost[:-1], 0, self.value))
 
 
 def read_totals(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:
@@ -62,7 +63,7 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
 
     Raises:
         ValueError: an axis that is none, values of another shape, negative or fractional ones, groups that are no index
-            of the values.
+            of the values, a positive total of no cells.
     """
     if np.ndim(where) == 0 or isinstance(where, tuple):
         try:
@@ -93,6 +94,10 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
     if unknown.any():
         group = np.where(unknown[group], NONE, group)
     value = np.where(unknown[:-1], 0.0, found).astype(np.int64)
+    empty = np.bincount(group[group >= 0].ravel(), minlength=value.size) == 0
+    if (value[empty] > 0).any():
+        g = int(np.flatnonzero(empty & (value > 0))[0])
+        raise ValueError(f"total {g} must be 0, since no cell is in it, got {value[g]}")
     return Totals(np.ascontiguousarray(group, dtype=np.int32), value)
 
 

@@ -37,6 +37,7 @@ from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
     contradiction_kept,
     kept_contradiction,
+    kept_masked,
     kept_share,
     kept_totals,
     share_kept,
@@ -145,6 +146,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         y: None = None,
         *,
         covariates: Any = None,
+        time: Any = None,
         client: "Client | None" = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_minutes: float = 5.0,
@@ -152,11 +154,10 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
     ) -> Self:
         """Find the posterior given a ``Release``, ``PrivatizedCounts``, ``ExactCounts`` or ``NaiveCounts``.
 
-        Files stay on disk (``ReleaseFiles``); "em" alone holds copies of their reports in memory. Interrupted by
-        Ctrl-C, it returns with the draws so far and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are
-        saved to that file every ``checkpoint_minutes`` minutes, and with ``resume`` they go on from there, to the same
-        draws. If the file cannot be written, a warning says so and the fit goes on. ``client`` is a
-        ``distributed.Client`` whose workers compute. ``covariates`` is a DataFrame of the rows, for a ``prevalence``.
+        Files stay on disk (``ReleaseFiles``); "em" alone holds copies in memory. Ctrl-C returns with the draws so far
+        and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are saved there every ``checkpoint_minutes``
+        minutes (a warning says if they cannot be), and with ``resume`` they go on, to the same draws. ``client`` is a
+        ``distributed.Client``, ``covariates`` a DataFrame of the rows for a ``prevalence``, ``time`` the rows' dates.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
@@ -167,7 +168,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
-        self._take_covariates(covariates)
+        self._take_rows(covariates, time)
         check_computing(self.method, self.engine, client)
         check_positive("checkpoint_minutes", checkpoint_minutes)
         if checkpoint is not None and not METHODS[self.method].samples:
@@ -242,7 +243,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             weigh(self, data, self.seed_)
         self._adopt(tree)
         if not isinstance(data, ReleaseFiles):
-            tree.attrs |= kept_totals(totals_of(self, data))  # by the draws that were adopted
+            tree.attrs |= kept_masked(data.n_masked) | kept_totals(totals_of(self, data))  # by adopted draws
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
@@ -306,9 +307,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         super().__setattr__(name, value)
 
     def __sklearn_clone__(self) -> Self:
-        """A copy that is not fitted; a fit that it starts at stays as it is."""
+        """A copy that is not fitted; another fit among its parameters stays as it is."""
         parameters = {
-            name: value if name == "start" else clone(value, safe=False)
+            name: value if name in ("start", "known_topics") else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
         }
         return type(self)(**parameters)

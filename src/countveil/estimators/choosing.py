@@ -62,6 +62,10 @@ class ChoosesSize:
             raise ValueError(f"{name} must be a number except in fit, which chooses one, got {AUTO!r}")
         return int(chosen)
 
+    def _least_size(self) -> int:
+        """The least number of components to choose."""
+        return 1
+
     def own_size(self) -> dict[str, int]:
         """The parameter with the number of components of a fit, to fit another one of the same size."""
         return {} if self.sized_by is None else {self.sized_by[0]: self._size()}
@@ -82,17 +86,17 @@ class ChoosesSize:
 
     @contextmanager
     def _choosing(self, X: Any) -> Iterator[None]:
-        """Choose the number of components where it is "auto"; a fit that fails inside keeps the number that it had."""
-        names = ["selection_"] + ([] if self.sized_by is None else [f"{self.sized_by[0]}_"])
-        before = {name: self.__dict__.pop(name) for name in names if name in self.__dict__}
+        """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
+        before = dict(vars(self))
+        for name in ["selection_"] + ([] if self.sized_by is None else [f"{self.sized_by[0]}_"]):
+            vars(self).pop(name, None)
         try:
             if self._is_auto:
                 self._choose_size(X)
             yield
         except BaseException:
-            for name in names:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
+            vars(self).clear()
+            vars(self).update(before)
             raise
 
     def _choose_size(self: Any, X: Any) -> None:
@@ -105,16 +109,34 @@ class ChoosesSize:
         if isinstance(X, ReleaseFiles):
             raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
         observed = self.observe(X)
-        numbers = candidates(observed.mode_shape)
+        numbers = sorted({max(n, self._least_size()) for n in candidates(observed.mode_shape)})
         chosen = numbers[0]
         if len(numbers) > 1 and math.prod(observed.mode_shape) - observed.n_masked >= FOLDS:
             models = [clone(self).set_params(**{name: n}) for n in numbers]
             seed = np.random.SeedSequence(self.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
-            self.selection_ = compare_quickly(
-                observed, models, (FOLDS, FOLDS_SCORED), int(seed[0] >> 1), self._n_threads(), self.progress
-            )
+            with said_if_interrupted(name):
+                self.selection_ = compare_quickly(
+                    observed,
+                    models,
+                    (FOLDS, FOLDS_SCORED),
+                    int(seed[0] >> 1),
+                    self._n_threads(),
+                    self.progress,
+                )
             chosen = numbers[self.selection_.names.index(self.selection_.best)]
         setattr(self, f"{name}_", chosen)
+
+
+@contextmanager
+def said_if_interrupted(name: str) -> Iterator[None]:
+    """Lets Ctrl-C say that the fit had not begun, and what to do instead."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted while {name} was chosen, before the fit began: nothing is kept; give a number, or compare "
+            "numbers with a checkpoint"
+        ) from None
 
 
 def candidates(shape: tuple[int, ...]) -> list[int]:

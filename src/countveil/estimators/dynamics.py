@@ -75,6 +75,10 @@ class DynamicModel(FactorizationEstimator):
             )
 
     def _given(self, X: Any) -> Given:
+        if getattr(X, "waves", None) is not None:
+            raise ValueError(
+                "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
+            )
         given = super()._given(X)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
@@ -180,6 +184,41 @@ class DynamicModel(FactorizationEstimator):
             }
             tables.append(pd.DataFrame(columns))
         return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
+
+    def trend(
+        self, along: str | None = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """Expected counts in each time step along another axis, summed over all others, masked cells included.
+
+        sum over components k and all other axes of x_tk f_vk ..
+
+        Unlike components, these sums are the same thing in all chains. Columns: the axis of time, ``along``, rate,
+        lower, upper, with equal-tailed intervals; where they are not calibrated: as in ``members``.
+
+        Args:
+            along: the name of an axis that is not time; None is the last such.
+
+        Raises:
+            ValueError: another name.
+        """
+        check_interval(interval)
+        tree, model, layout = self._fitted()
+        letters = {layout.dims[a]: a for a in model.spec.output}
+        time = self.time_axis
+        others = [name for name in letters if name != time]
+        along = others[-1] if along is None else along
+        if along not in others:
+            raise ValueError(f"along must be one of {others}, got {along!r}")
+        sums = component_counts(unweighted(tree), model, layout, letters[time] + letters[along])
+        by_chain = sums.reshape(len(self.weights_), -1, *sums.shape[1:])
+        kept = places(self.weights_, [by_chain.shape[1]] * len(by_chain))
+        draws = np.concatenate([own[rows] for own, rows in zip(by_chain, kept, strict=True)])
+        lower, upper = np.quantile(draws, tails(interval), axis=0)
+        cells = pd.MultiIndex.from_product([self.axes[time], self.axes[along]], names=[time, along]).to_frame(
+            index=False
+        )
+        found = cells.assign(rate=draws.mean(axis=0).ravel(), lower=lower.ravel(), upper=upper.ravel())
+        return as_calibrated(found, self.why_no_intervals, uncalibrated)
 
     def transitions(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """What share of a component's activity goes to each component in the next step, with equal-tailed intervals.

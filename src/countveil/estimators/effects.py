@@ -14,14 +14,16 @@ from countveil.data.covariates import Covariates
 from countveil.estimators.checks import check_interval
 from countveil.estimators.component_tables import tails
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.naming import with_names
 from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.reading import Readable
 from countveil.inference.mixture import places
 from countveil.inference.posterior import evenly
 from countveil.models.priors.expected_shares import expected_shares
+from countveil.models.priors.regression import LARGEST
 
 MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
-MOST_ROWS = 200  # different ones, evenly spread, that they are averaged over
+MOST_ROWS = 200  # different ones, evenly spread over all documents, that they are averaged over
 
 
 class Drawn(NamedTuple):
@@ -33,7 +35,11 @@ class Drawn(NamedTuple):
 
 
 class HasEffects(HasCovariates, Readable):
-    """Adds ``effects``, ``contrast`` and ``expected_prevalence`` to topics with covariates."""
+    """Adds ``effects``, ``contrast`` and ``expected_prevalence`` to models whose rows may have covariates.
+
+    They speak of topics and documents: in a tensor these are its components and the entries of its first mode, a
+    document's words are an entry's counts, and the first column of every table is ``component``.
+    """
 
     def effects(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The coefficients of the formula's terms: of the log of a document's expected words from a topic.
@@ -104,13 +110,14 @@ class HasEffects(HasCovariates, Readable):
         """What gives (S, 1, K) expected shares, averaged over the documents with some covariates changed."""
         design = covariates.rows(covariates.changed(values))
         rows, times = np.unique(design, axis=0, return_counts=True)
-        kept = evenly(len(rows), MOST_ROWS)
-        rows, weight = rows[kept], times[kept] / times[kept].sum()
+        rows, weight = evenly_weighted(rows, times)
 
         def shares(drawn: Drawn) -> np.ndarray:
             found = np.empty((len(drawn.shapes), 1, drawn.shapes.shape[1]))
             for s, (shape, rate, own) in enumerate(zip(*drawn, strict=True)):
-                found[s, 0] = weight @ expected_shares(shape, rate * np.exp(-rows @ own))
+                found[s, 0] = weight @ expected_shares(
+                    shape, rate * np.exp(-np.clip(rows @ own, -LARGEST, LARGEST))
+                )
             return found
 
         return shares
@@ -124,19 +131,7 @@ class HasEffects(HasCovariates, Readable):
     ) -> pd.DataFrame:
         """Means and intervals of a function of draws (S, names, K), of every topic in the chains that have it."""
         check_interval(probability)
-        drawn = [function(each) for each in self._drawn_by_chain()]
-        group = self.model_.spec.latent
-        alone, rows = len(drawn) < 2, []
-        for number, found in self._own(group):
-            own = np.concatenate(
-                [drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)]
-            )
-            lower, upper = np.quantile(own, tails(probability), axis=0)
-            support = np.nan if alone else found.support
-            rows += [
-                (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
-            ]
-        return pd.DataFrame(rows, columns=["topic", "support", column, "estimate", "lower", "upper"])
+        return table_of(self, [function(each) for each in self._drawn_by_chain()], names, column, probability)
 
     def _drawn_by_chain(self: Any) -> list[Drawn]:
         """Every chain's draws, as many of each as its weight says, at most ``MOST_DRAWS`` in all."""
@@ -146,3 +141,37 @@ class HasEffects(HasCovariates, Readable):
         kept = places(self.weights_, [len(every)] * sizes["chain"])
         arrays = [draws[f"{row}{end}"].to_numpy() for end in ("_shape", "_rate", "_effect")]
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
+
+
+def evenly_weighted(rows: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``MOST_ROWS`` of some rows, with weights that sum to one.
+
+    Of more rows those are taken that are evenly spread over all documents, of which each row is of ``times`` ones.
+    """
+    if len(rows) <= MOST_ROWS:
+        return rows, times / times.sum()
+    points = (np.arange(MOST_ROWS) + 0.5) * times.sum() / MOST_ROWS
+    kept, number = np.unique(np.searchsorted(np.cumsum(times), points, side="right"), return_counts=True)
+    return rows[kept], number / MOST_ROWS
+
+
+def table_of(
+    fit: Any, drawn: list[np.ndarray], names: list[Any], column: str, probability: float
+) -> pd.DataFrame:
+    """Means and intervals of draws (S, names, K) of each chain, of every topic in the chains that have it.
+
+    Raises:
+        ValueError: a probability out of range.
+    """
+    check_interval(probability)
+    alone, rows = len(drawn) < 2, []
+    for number, found in fit._own(fit.model_.spec.latent):
+        own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
+        lower, upper = np.quantile(own, tails(probability), axis=0)
+        support = np.nan if alone else found.support
+        rows += [
+            (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
+        ]
+    one = next(iter(fit.parts)).one
+    table = pd.DataFrame(rows, columns=[one, "support", column, "estimate", "lower", "upper"])
+    return with_names(table, fit.names_of(), {one: "name"})

@@ -32,6 +32,7 @@ from countveil.models.layout import (
     default_part,
     latent_groups,
     listable,
+    n_anchored,
     normalised,
     pinned,
 )
@@ -244,7 +245,9 @@ class HasParts(Readable):
         if key not in self._matched and pinned(self.model_, group):
             self._matched[key] = numbered(self.weights_, self._n_components(group))
         elif key not in self._matched:
-            self._matched[key] = matched(self._chain_means(group), self.weights_)
+            self._matched[key] = matched(
+                self._chain_means(group), self.weights_, n_anchored(self.model_, group)
+            )
         return self._matched[key]
 
     def _own(self, group: str) -> list[tuple[int, Matched]]:

@@ -41,7 +41,9 @@ class HasCovariates:
         formula = self._formula
         if formula is None:
             if covariates is not None:
-                raise ValueError("covariates go with prevalence, a formula of TopicModel, got none")
+                raise ValueError(
+                    "covariates go with prevalence, a formula of TopicModel or TensorModel, got none"
+                )
             self.covariates_ = None
             return
         if covariates is None:
@@ -82,9 +84,13 @@ class HasCovariates:
         frame, terms = self.covariates_.frame, list(self.covariates_.terms)
         dim = next(iter(self._layout(self.model_.spec).dims_of(self.model_.spec.output)))
         labels = tree["posterior"][dim].to_numpy()
-        columns = {f"column{i}": (dim, frame[name].to_numpy()) for i, name in enumerate(frame.columns)}
+        columns = {f"column{i}": (dim, plain(frame[name])) for i, name in enumerate(frame.columns)}
         tree[GROUP] = xr.Dataset(columns, coords={dim: labels})
-        tree.attrs[FACT] = json.dumps(list(frame.columns))
+        levels = [list(each.cat.categories) if hasattr(each, "cat") else None for _, each in frame.items()]
+        sums = checksums(self.covariates_.design)
+        tree.attrs[FACT] = json.dumps(
+            {"names": list(frame.columns), "levels": levels, "checksums": sums.tolist()}
+        )
         named = tree["posterior"].dataset.assign_coords(term=np.array(terms, dtype=object))
         tree["posterior"] = xr.DataTree(named)
 
@@ -95,8 +101,11 @@ class HasCovariates:
             raise ValueError("must hold covariates if its parameters have a prevalence, and only then")
         if formula is None:
             return model
-        names, group = json.loads(tree.attrs[FACT]), tree[GROUP]
-        frame = pd.DataFrame({name: group[f"column{i}"].to_numpy() for i, name in enumerate(names)})
+        facts, group = json.loads(tree.attrs[FACT]), tree[GROUP]
+        names, frame = facts["names"], pd.DataFrame(index=range(model.rows.shape[0]))
+        for i, (name, levels) in enumerate(zip(names, facts["levels"], strict=True)):
+            column = group[f"column{i}"].to_numpy()
+            frame[name] = column if levels is None else pd.Categorical(column, levels)
         self.covariates_ = read_covariates(formula, frame, None, model.rows.shape[0])
         if list(self.covariates_.frame.columns) != names:
             raise ValueError(f"must hold the covariates of its formula, got {names!r:.80}")
@@ -108,7 +117,20 @@ class HasCovariates:
             or prior.design.shape[1] != len(self.covariates_.terms)
         ):
             raise ValueError("must have a prior with a coefficient for every term of its formula")
-        prior = prior._replace(design=self.covariates_.design)
+        design = self.covariates_.design
+        if not np.allclose(checksums(design), facts["checksums"], rtol=1e-6, atol=1e-6 * len(design)):
+            raise ValueError("must hold the covariates that its model was fitted with, got others")
+        prior = prior._replace(design=design)
         factors = list(model.factors)
         factors[row] = factors[row]._replace(prior=prior)
         return model._replace(factors=tuple(factors))
+
+
+def plain(column: pd.Series) -> np.ndarray:
+    """Numbers, or texts."""
+    return column.to_numpy(object if hasattr(column, "cat") else float)
+
+
+def checksums(design: np.ndarray) -> np.ndarray:
+    """(P,) sums of the columns with weights that differ by row: the same after a file, up to rounding."""
+    return np.asarray(np.cos(np.arange(len(design))) @ design)

@@ -11,6 +11,7 @@ from countveil import fit_files
 from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.choosing import ChoosesSize
+from countveil.estimators.dates import HasDates
 from countveil.estimators.naming import check_names_kept
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.prevalence import HasCovariates
@@ -36,13 +37,13 @@ from countveil.inference.predict import Laws, log_predictive, pointwise_log_like
 from countveil.likelihoods import POISSON
 from countveil.models.factorization import Factorization
 from countveil.models.layout import latent_groups
-from countveil.models.portable import model_of
+from countveil.models.portable import check_digests, model_of
 from countveil.models.spec import Spec, axis_sizes
 
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
+class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int
@@ -68,6 +69,11 @@ class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         """The model over axes of these sizes."""
         raise NotImplementedError
+
+    def _take_rows(self, covariates: Any, time: Any) -> None:
+        """Hold what ``fit`` was given about the rows until the data are read; raises ValueError."""
+        self._take_covariates(covariates)
+        self._take_dates(time)
 
     def rate(self) -> xr.DataArray:
         """The expected true count of each cell in data like these: a posterior mean."""
@@ -219,6 +225,10 @@ class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
         with fit_files.faults(path):
             return cls._from_tree(compact.unpacked(tree))
 
+    def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
+        """The model with what its priors take from the data that a file holds; raises ValueError."""
+        return self._restore_dates(tree, self._restore_covariates(tree, model))
+
     @classmethod
     def _from_tree(cls, tree: xr.DataTree) -> Self:
         """The fit that a file holds; raises ValueError for facts that make no sense, alone or together."""
@@ -233,7 +243,9 @@ class Results(HasCovariates, ChoosesSize, HasSupport, Predicts):
         engine = getattr(fit, "engine", None)
         if engine is not None:
             raise ValueError(f"must not say where to compute, got engine {engine!r:.40}")
-        fit.model_ = fit._restore_covariates(tree, model_of(json.loads(facts["model"])))
+        model = json.loads(facts["model"])
+        fit.model_ = fit._restored(tree, model_of(model))
+        check_digests(model, fit.model_)
         fit._keep_size(fit.model_)
         fit._check_file(tree)
         fit._adopt(tree)

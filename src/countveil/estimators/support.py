@@ -17,7 +17,7 @@ from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.naming import with_names
 from countveil.estimators.parts import NAMED, HasParts
 from countveil.inference.matching import matched, numbered
-from countveil.models.layout import pinned
+from countveil.models.layout import n_anchored, pinned
 
 
 class HasSupport(HasParts):
@@ -68,7 +68,7 @@ class HasSupport(HasParts):
         if all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
             found = numbered(weights_of_chains(chains), fits[0]._n_components(groups[0]))
         else:
-            found = matched(means, weights_of_chains(chains))
+            found = matched(means, weights_of_chains(chains), n_anchored_alike(fits, groups))
         drawn = mixture(chains)
         table = entries_table(drawn, fits[0]._names_along(axis), by_support(drawn, found), n, within)
         if len(chains) < 2:
@@ -90,3 +90,10 @@ class HasSupport(HasParts):
         if len(chains) < 2:
             table["support"] = np.nan
         return self._finished(table, group, uncalibrated)
+
+
+def n_anchored_alike(fits: Sequence[HasSupport], groups: Sequence[str]) -> int:
+    """How many components have seeds in all fits, if these are the same; else 0."""
+    seeds = [list((getattr(fit, "seeds_", None) or {}).items()) for fit in fits]
+    same = all(own == seeds[0] for own in seeds)
+    return n_anchored(fits[0].model_, groups[0]) if same else 0

@@ -5,10 +5,13 @@ from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.choosing import WholeOrAuto
+from countveil.estimators.effects import HasEffects
 from countveil.estimators.options import RowOptions
+from countveil.estimators.prevalence import Formula
 from countveil.estimators.projection import RowProjection
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
@@ -16,7 +19,7 @@ from countveil.models.spec import Spec, parse_spec
 AXES = "abcdefghij"
 
 
-class TensorModel(RowProjection, FactorizationEstimator):
+class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
@@ -27,6 +30,9 @@ class TensorModel(RowProjection, FactorizationEstimator):
     Args:
         n_components: number of components K, or "auto", as for ``TopicModel``.
         modes: names of the data's axes; mode0, mode1, ... by default.
+        prevalence: a formula of covariates of the first mode's entries, such as "~ region", which ``fit`` takes as
+            ``covariates``: how much of an entry's counts is expected from each component then depends on them
+            (``effects``, ``contrast``, ``expected_prevalence``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Attributes:
@@ -41,6 +47,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         n_components: Annotated[int | str, WholeOrAuto()] = 10,
         *,
         modes: Sequence[str] | None = None,
+        prevalence: Annotated[str | None, Formula()] = None,
         **options: Unpack[RowOptions],
     ) -> None:
         self._remember(locals())
@@ -52,6 +59,20 @@ class TensorModel(RowProjection, FactorizationEstimator):
         text = ",".join(f"{a}k" for a in axes) + f"->{axes}"
         return parse_spec(text, names=[f"factor_{mode}" for mode in self._modes(n_modes)])
 
+    def _given(self, X: Any) -> Given:
+        return super()._given(self._aligned(X))
+
+    def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
+        return self._with_covariates(super()._priors(spec, sizes, mean_count), spec.names[0])
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        self._keep_covariates(tree)
+        super()._adopt(tree)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Every table that the fit has, by name: also effects of covariates."""
+        return super().tables() | ({} if self.covariates_ is None else {"effects": self.effects()})
+
     def _modes(self, n_modes: int) -> list[str]:
         if self.modes is None:
             return [f"mode{i}" for i in range(n_modes)]
@@ -59,7 +80,7 @@ class TensorModel(RowProjection, FactorizationEstimator):
         if len(names) != n_modes or len(set(names)) != n_modes:
             raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
         rates = [f"{name}{end}" for name in names for end in HYPERS]
-        reserved = {*RESERVED, "component", *rates, *(f"factor_{name}" for name in names + rates)}
+        reserved = {*RESERVED, "component", "term", *rates, *(f"factor_{name}" for name in names + rates)}
         if reserved.intersection(names):
             raise ValueError(
                 f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"

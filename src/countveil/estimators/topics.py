@@ -1,5 +1,7 @@
 """TopicModel: topics of documents whose word counts were only ever seen through noise."""
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
@@ -10,11 +12,17 @@ from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.choosing import WholeOrAuto
 from countveil.estimators.documents import HasDocuments
 from countveil.estimators.effects import HasEffects
+from countveil.estimators.known_topics import HasKnownTopics, KnownTopics
+from countveil.estimators.naming import NAMES
 from countveil.estimators.options import StreamOptions
+from countveil.estimators.over_time import HasPrevalenceOverTime
+from countveil.estimators.parameters import Positive
 from countveil.estimators.prevalence import Formula
 from countveil.estimators.projection import RowProjection
+from countveil.estimators.seeding import WEIGHT, HasSeeds, SeedWords
 from countveil.estimators.streaming import RowStream
 from countveil.inference.row_gammas import summarised
+from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
 
@@ -28,7 +36,16 @@ TOPICS = Part(
 )
 
 
-class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, FactorizationEstimator):
+class TopicModel(
+    HasSeeds,
+    HasKnownTopics,
+    HasDocuments,
+    HasPrevalenceOverTime,
+    HasEffects,
+    RowProjection,
+    RowStream,
+    FactorizationEstimator,
+):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
@@ -43,10 +60,17 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
             ``covariates``: how much of a document is expected from each topic then depends on them (``effects``,
             ``contrast``, ``expected_prevalence``).
+        seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
+            first topics are these, in their order and under their names: their words are more probable by the prior
+            ("gibbs", "augmented-gibbs"). All other topics are found as without seeds.
+        seed_weight: what is added to the gamma shape of a seeded word: as if about that many words had been seen.
+        known_topics: topics that stay as they are: those of another fit, by their posterior means, or a DataFrame of
+            topics by words, which have all words of the data. Not for "svi".
         **options: what every model takes; the reference and ``help`` list it.
 
     Attributes:
         posterior: dims (chain, draw, doc, topic, word).
+        seeds_: the words of each seeded topic that the data have; None without seeds.
         components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
@@ -58,6 +82,9 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         n_topics: Annotated[int | str, WholeOrAuto()] = 10,
         *,
         prevalence: Annotated[str | None, Formula()] = None,
+        seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None,
+        seed_weight: Annotated[float, Positive()] = WEIGHT,
+        known_topics: Annotated[Any, KnownTopics()] = None,
         **options: Unpack[StreamOptions],
     ) -> None:
         self._remember(locals())
@@ -74,13 +101,39 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         )
 
     def _given(self, X: Any) -> Given:
-        return super()._given(self._aligned(X))
+        return super()._given(self._with_topics(self._with_places(self._dated(self._aligned(X)))))
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        return self._with_covariates(super()._priors(spec, sizes, mean_count), "theta")
+        priors = self._of_their_size(
+            super()._priors(spec, sizes, mean_count), "theta", mean_count * sizes["v"]
+        )
+        priors = self._with_covariates(priors, "theta")
+        priors = self._with_dates(priors, "theta", max(mean_count, 1e-8) * sizes["v"])
+        return self._with_seeds(priors, "phi", (sizes["v"], sizes["k"]))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_seeds()
+        self._check_topics()
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        return self._with_known(super()._model(spec, sizes, mean_count), "phi")
+
+    def _portable_parameters(self) -> dict[str, Any]:
+        seeds = None if self.seeds is None else {name: list(words) for name, words in self.seeds.items()}
+        return {**super()._portable_parameters(), "seeds": seeds, "known_topics": self._portable_topics()}
+
+    def _facts(self) -> dict[str, Any]:
+        names = dict(enumerate(self.seeds_ or {})) or self._names_of_topics()
+        return super()._facts() | ({NAMES: json.dumps({"k": names})} if names else {})
+
+    def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
+        self._restore_topics(tree)
+        return self._restore_seeds(tree, super()._restored(tree, model), "phi")
 
     def _adopt(self, tree: xr.DataTree) -> None:
         self._keep_covariates(tree)
+        self._keep_dates(tree)
         super()._adopt(tree)
         self.components_ = self.member_means("word")
 
@@ -108,6 +161,8 @@ class TopicModel(HasDocuments, HasEffects, RowProjection, RowStream, Factorizati
         found = super().tables()
         if self.covariates_ is not None:
             found["effects"] = self.effects()
+        if self.dates_ is not None:
+            found["prevalence_over"] = self.prevalence_over()
         if summarised(self.posterior, "theta"):
             return found
         return found | {"documents": self.topic_shares(), "topic_correlations": self.topic_correlations()}

@@ -115,7 +115,8 @@ class Method(NamedTuple):
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``VariationalPrior``.
         learned_shapes: whether it learns the shapes of priors.
-        covariates: whether it treats priors that depend on covariates of the rows.
+        covariates: whether it treats priors that depend on covariates or dates of the rows.
+        seeds: whether it treats topics with seeded words.
         known_totals: whether it uses exact totals beside reports.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
@@ -134,6 +135,7 @@ class Method(NamedTuple):
     any_prior: bool = False
     learned_shapes: bool = False
     covariates: bool = False
+    seeds: bool = False
     known_totals: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
     mechanisms: tuple[str, ...] | None = None

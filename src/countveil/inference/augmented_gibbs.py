@@ -100,5 +100,6 @@ METHOD = Method(
     self_loops=True,
     any_prior=True,
     learned_shapes=True,
+    seeds=True,
     mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
 )

@@ -9,11 +9,12 @@ from countveil.inference import mixture
 from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import noise_of
+from countveil.inference.posterior import OVER_TIME, STEPS, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import (
+    DatedRowsPrior,
     DirichletPrior,
     GammaChainPrior,
     GammaPrior,
@@ -21,6 +22,8 @@ from countveil.models.priors import (
     Prior,
     RegressionPrior,
     ReportingPrior,
+    SeededPrior,
+    learns_shape,
 )
 from countveil.models.priors.learned_shape import BOUNDS
 from countveil.models.priors.regression import LARGEST
@@ -55,6 +58,10 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
     rule = f"must have the prior of {name} that its parameters give"
     if prior.kind != wanted.kind:
         raise ValueError(f"{rule}, of kind {wanted.kind}, got {prior.kind}")
+    if isinstance(prior, SeededPrior) and isinstance(wanted, SeededPrior):
+        if not same(prior.added, wanted.added):
+            raise ValueError(f"{rule}, got other seeds")
+        check_prior(name, prior.usual, wanted.usual)
     if isinstance(prior, LearnedShapePrior) and isinstance(wanted, LearnedShapePrior):
         if (prior.mean is None) != (wanted.mean is None) or not same(prior.rate, wanted.rate):
             raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
@@ -64,6 +71,10 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
         raise ValueError(f"{rule}, got another concentration")
     if isinstance(prior, GammaChainPrior):
         check_chain(rule, prior, wanted)
+    if isinstance(prior, DatedRowsPrior) and isinstance(wanted, DatedRowsPrior):
+        known = prior.mean == wanted.mean and prior.n_steps == wanted.n_steps
+        if not known or not 0.0 < prior.size < np.inf:
+            raise ValueError(f"{rule}, got another mean, size or number of steps")
     if isinstance(prior, RegressionPrior) and isinstance(wanted, RegressionPrior):
         known = prior.shape == wanted.shape and prior.spread == wanted.spread
         if not known or not 0.0 < prior.mean < np.inf:
@@ -127,6 +138,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(draws, f"{name}_shape", lead)
         check_shapes(f"{name}_shape", draws[f"{name}_shape"].to_numpy())
     check_regressions(draws, model, layout, lead)
+    check_dated(draws, model, layout, lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_names(tree, model, layout)
@@ -164,6 +176,22 @@ def regressions(model: Factorization) -> list[Any]:
     return [model.factors[f] for f in model.free if isinstance(model.factors[f].prior, RegressionPrior)]
 
 
+def check_dated(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
+    """Refuse chains over the dates of rows that are missing, or of numbers that no chain has."""
+    for factor in dated(model):
+        sizes = {STEPS: factor.prior.n_steps, layout.dims[model.spec.latent]: factor.shape[1]}
+        name = f"{factor.name}{OVER_TIME}"
+        check_array(draws, name, lead | sizes)
+        values = draws[name].to_numpy()
+        if not ((values > 0.0) & (values < np.inf)).all():
+            raise ValueError(f"must hold positive numbers at {name}, got another")
+
+
+def dated(model: Factorization) -> list[Any]:
+    """The factors whose rows have dates."""
+    return [model.factors[f] for f in model.free if isinstance(model.factors[f].prior, DatedRowsPrior)]
+
+
 def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     """Refuse groups and arrays that no fit of the model has."""
     names = [factor.name for factor in model.factors]
@@ -173,6 +201,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     lead = {"chain", "draw"}
     for factor in regressions(model):
         shapes += [f"{factor.name}_shape", f"{factor.name}_effect", "term"]
+    shapes += [each for factor in dated(model) for each in (f"{factor.name}{OVER_TIME}", STEPS)]
     wanted = {
         "posterior": {*names, *(f"{name}_rate" for name in names), *shapes, *model.likelihood.parameter_axes}
         | lead
@@ -185,6 +214,8 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         wanted["covariates"] = set(
             map(str, tree["covariates"].variables)
         )  # which the formula is checked with
+    if dated(model):
+        wanted["dates"] = {"step"} | dims
     if METHODS[tree.attrs["method"]].samples:
         wanted[mixture.GROUP] = {"weight", "chain"}
     if any(summarised(tree, name) for name in names):
@@ -207,7 +238,7 @@ def learned_shapes(model: Factorization) -> list[str]:
     return [
         factor.name
         for factor in free
-        if isinstance(factor.prior, LearnedShapePrior)
+        if learns_shape(factor.prior)
         or (isinstance(factor.prior, DirichletPrior) and factor.prior.concentration is None)
     ]
 

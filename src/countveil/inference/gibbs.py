@@ -258,6 +258,7 @@ METHOD = Method(
     self_loops=True,
     any_prior=True,
     learned_shapes=True,
+    seeds=True,
     covariates=True,
     known_totals=True,
     likelihoods=("negative-binomial", "poisson"),

@@ -11,8 +11,8 @@ from countveil.evaluation.alignment import align_draws
 from countveil.fit_files import LEAST_RATE
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
-from countveil.models.layout import absorber, latent_groups, normalised, pinned
-from countveil.models.priors import RegressionPrior, ReportingPrior
+from countveil.models.layout import absorber, latent_groups, n_anchored, normalised, pinned
+from countveil.models.priors import DatedRowsPrior, RegressionPrior, ReportingPrior
 
 SMALLEST = np.finfo(np.float32).tiny
 
@@ -125,8 +125,11 @@ def move_size(
 
 
 def order_of(model: Factorization, factors: list[np.ndarray], group: str, matched: bool) -> np.ndarray | None:
-    """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them."""
-    groups = latent_groups(model)
+    """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them.
+
+    Components with seeds come first and keep their places; all others are matched and ordered among themselves.
+    """
+    groups, first = latent_groups(model), n_anchored(model, group)
     if pinned(model, group):
         return None
     for f in (*normalised(model), *model.free):
@@ -134,10 +137,10 @@ def order_of(model: Factorization, factors: list[np.ndarray], group: str, matche
         latent = [i for i, a in enumerate(axes) if a in groups]
         if observed_axes(model, f) and len(latent) == 1 and groups[axes[latent[0]]] == group:
             k = factors[f].shape[2 + latent[0]]
-            order = np.broadcast_to(np.arange(k), (*factors[f].shape[:2], k))
-            if not matched:
-                order = align_draws(distributions(factors[f], latent[0]))
-            return by_size(model, factors, group, order)
+            order = np.tile(np.arange(k), (*factors[f].shape[:2], 1))
+            if not matched and k > first:
+                order[:, :, first:] = first + align_draws(distributions(factors[f], latent[0])[:, :, first:])
+            return by_size(model, factors, group, order, first)
     return None
 
 
@@ -149,8 +152,13 @@ def distributions(factor: np.ndarray, latent: int) -> np.ndarray:
     return flat
 
 
-def by_size(model: Factorization, factors: list[np.ndarray], group: str, order: np.ndarray) -> np.ndarray:
-    """Orders with the largest component first, by its mean size in the factor that holds the sizes."""
+def by_size(
+    model: Factorization, factors: list[np.ndarray], group: str, order: np.ndarray, first: int = 0
+) -> np.ndarray:
+    """Orders with the largest component first, by its mean size in the factor that holds the sizes.
+
+    The ``first`` ones keep their places.
+    """
     groups, taker = latent_groups(model), absorber(model)
     f = taker if taker is not None else model.spec.factor_of_term[0]
     place = next((i for i, a in enumerate(model.factors[f].axes) if groups.get(a) == group), None)
@@ -158,6 +166,7 @@ def by_size(model: Factorization, factors: list[np.ndarray], group: str, order: 
         return order
     others = tuple(2 + i for i in range(len(model.factors[f].axes)) if i != place)
     size = np.take_along_axis(factors[f].sum(axis=others, dtype=np.float64), order, axis=2).mean(axis=(0, 1))
+    size[:first] = np.inf
     return order[:, :, np.argsort(-size, kind="stable")]
 
 
@@ -169,7 +178,7 @@ def reorder(
     group: str,
     order: np.ndarray,
 ) -> None:
-    """Put all axes of a group into the given order, in place in the lists; so are the coefficients of covariates."""
+    """Put all axes of a group into the given order, in place in the lists; also coefficients and chains over dates."""
     groups = latent_groups(model)
     for f, factor in enumerate(model.factors):
         latent = [a for a in factor.axes if a in groups]
@@ -178,6 +187,8 @@ def reorder(
                 take(factors[f], order, 2 + i)
         if isinstance(factor.prior, RegressionPrior) and groups.get(latent[0]) == group:
             take(hypers[f], order, 3 + factor.axes.index(latent[0]))
+        if isinstance(factor.prior, DatedRowsPrior) and groups.get(latent[0]) == group:
+            take(factor.prior.over_steps(hypers[f], factor.shape), order, 3)
         rate = rates[f]
         if rate is not None and rate.ndim == 2 + len(latent):
             for i, a in enumerate(latent):

@@ -11,6 +11,7 @@ from countveil.noise.protocol import Contradiction
 SHARE = "signal_share", "signal_error"
 TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"
 CONTRADICTION = "level_stated", "level_found", "level_at_most"
+MASKED = ("masked_cells",)
 
 
 def kept_share(share: Share) -> dict[str, Any]:
@@ -50,9 +51,20 @@ def contradiction_kept(tree: xr.DataTree) -> Contradiction | None:
     return Contradiction(stated, found, bool(at_most))
 
 
+def kept_masked(cells: int) -> dict[str, Any]:
+    """How many cells of the data were masked, by name."""
+    return {MASKED[0]: int(cells)}
+
+
+def masked_kept(tree: xr.DataTree) -> int | None:
+    """How many cells were masked; None in older files, and where the data were not in memory."""
+    found = tree.attrs.get(MASKED[0])
+    return None if found is None else int(found)
+
+
 def check_kept(tree: xr.DataTree) -> None:
     """Refuse what is no number, or is kept only in part; raises ValueError."""
-    for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3)):
+    for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3), (MASKED, 1)):
         values = [tree.attrs[name] for name in names if name in tree.attrs]
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -23,7 +23,7 @@ class Matched(NamedTuple):
     support: float  # sum of the weights of these chains
 
 
-def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> list[Matched]:
+def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray, n_anchored: int = 0) -> list[Matched]:
     """Every component that any chain has; every component of a chain is in one of them.
 
     The first K are those of the heaviest chain, by their numbers there. The other chains come in by falling weight. The
@@ -33,12 +33,15 @@ def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> list[
     Args:
         means: of each of C chains, and along each axis i, its mean components (K_c, V_i) as shares over V_i entries.
         weights: (C,) of the chains, with sum one; a chain without weight supports nothing, but is matched.
+        n_anchored: this many components, the first of every chain, can be the same one by the same number alone.
     """
     found: list[Pairs] = []
     centres = [np.zeros((0, each.shape[1])) for each in means[0]]
     for chain in np.argsort(-weights, kind="stable"):
         own = means[chain]
         overlaps = np.min([overlap(*pair) for pair in zip(centres, own, strict=True)], axis=0)
+        kinds = np.array([min(members[0][1], n_anchored) for members in found], dtype=np.int64)
+        overlaps[kinds[:, None] != np.minimum(np.arange(len(own[0])), n_anchored)] = 0.0
         rows, columns = linear_sum_assignment(overlaps, maximize=True)
         same = overlaps[rows, columns] >= LEAST_OVERLAP
         places = dict(zip(columns[same].tolist(), rows[same].tolist(), strict=True))

@@ -10,7 +10,14 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors
 from countveil.likelihoods import Likelihood
 from countveil.models.factorization import Factorization
-from countveil.models.priors import LEARNED, LearnedShapePrior, RegressionPrior, VariationalPrior
+from countveil.models.priors import (
+    LEARNED,
+    DatedRowsPrior,
+    RegressionPrior,
+    SeededPrior,
+    VariationalPrior,
+    learns_shape,
+)
 from countveil.noise import Noise
 
 METHODS: dict[str, Method] = {
@@ -81,11 +88,15 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
-        check_learned_shapes(method, isinstance(factor.prior, LearnedShapePrior), f"shape of {factor.name!r}")
+        check_learned_shapes(method, learns_shape(factor.prior), f"shape of {factor.name!r}")
+        if isinstance(factor.prior, SeededPrior):
+            check_seeds(method, f"prior of {factor.name!r}")
         if isinstance(factor.prior, RegressionPrior):
             check_covariates(method, f"prior of {factor.name!r}")
             if f == model.shared or factor.symmetric:
                 raise ValueError(f"covariates must be of a factor that is used once, {got}")
+        if isinstance(factor.prior, DatedRowsPrior):
+            check_dates(method, f"prior of {factor.name!r}")
         coupled = factor.fixed is None and not factor.prior.independent
         if coupled and not method.any_prior:
             raise ValueError(
@@ -132,6 +143,22 @@ def check_covariates(method: Method, name: str) -> None:
     if not method.covariates:
         raise ValueError(
             f"{name} goes with {those('covariates')}, which treats covariates, got method {method.name!r}"
+        )
+
+
+def check_seeds(method: Method, name: str) -> None:
+    """Refuse seeded words for a method that cannot treat them; raises ValueError, which says their name."""
+    if not method.seeds:
+        raise ValueError(
+            f"{name} goes with {those('seeds')}, which keep seeded topics in place, got method {method.name!r}"
+        )
+
+
+def check_dates(method: Method, name: str) -> None:
+    """Refuse dates of the rows for a method that cannot treat them; raises ValueError, which says their name."""
+    if not method.covariates:
+        raise ValueError(
+            f"{name} goes with {those('covariates')}, which treats dates of rows, got method {method.name!r}"
         )
 
 

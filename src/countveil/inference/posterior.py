@@ -19,10 +19,12 @@ from countveil.likelihoods import Parameters
 from countveil.likelihoods.protocol import in_counts
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import RegressionPrior
+from countveil.models.priors import DatedRowsPrior, RegressionPrior
 from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 
 DRAWS_AT_ONCE = 32
+STEPS = "time"  # the dimension of dates of rows
+OVER_TIME = "_over_time"  # the end of the name of their chain
 NEARLY_POISSON = 0.05  # chains need not agree on dispersions below: the variance is within 5% of the mean
 
 
@@ -99,6 +101,9 @@ def data_tree(
     )
     if observations.source is not None:
         tree.attrs["source"] = observations.source
+    known = getattr(observations, "totals", None)
+    if known is not None:
+        tree.attrs["known_totals"] = int(np.unique(known.group[known.group >= 0]).size)
     return tree
 
 
@@ -111,6 +116,10 @@ def shape_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[
             found[f"{model.factors[f].name}_shape"] = (("chain", "draw"), shapes)
         if isinstance(model.factors[f].prior, RegressionPrior):
             found |= regression_variables(draws, model, layout, f)
+        if isinstance(prior := model.factors[f].prior, DatedRowsPrior):
+            x = prior.over_steps(draws.hypers[f], model.factors[f].shape)
+            own: Any = ("chain", "draw", STEPS, layout.dims[model.spec.latent]), np.array(x)
+            found[f"{model.factors[f].name}{OVER_TIME}"] = own
     return found
 
 
@@ -320,8 +329,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, the
-    likelihood's own parameters, and learned shapes of priors. Of many, 200 are taken, evenly spread. Chains count
-    alike, whatever their weights.
+    likelihood's own parameters, learned shapes of priors, and sums of chains over dates. Of many, 200 are taken, evenly
+    spread. Chains count alike, whatever their weights.
     """
     tree = unweighted(tree)
     stats = tree["sample_stats"]
@@ -349,6 +358,9 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         if f"{factor.name}_shape" in tree["posterior"]:
             shapes = tree["posterior"][f"{factor.name}_shape"].to_numpy()
             found[f"shape of {factor.name}"] = shapes.reshape(*shapes.shape[:2], -1).mean(axis=2)
+        if f"{factor.name}{OVER_TIME}" in tree["posterior"]:
+            chains = tree["posterior"][f"{factor.name}{OVER_TIME}"].to_numpy().sum(axis=3)
+            found[f"{factor.name} over time"] = chains[..., evenly(chains.shape[2])]
     return found
 
 

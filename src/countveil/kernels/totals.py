@@ -213,7 +213,9 @@ def meet_totals(kernels, code_i, start_g, total_g, count_i):
         missing = total_g[g]
         for i in range(begin, end):
             missing -= count_i[i]
-        while missing != 0:
+        moved = True
+        while missing != 0 and moved:
+            moved = False
             for i in range(begin, end):
                 least, most = least_and_most(kernels, code_i[i])
                 cells = end - i
@@ -223,3 +225,4 @@ def meet_totals(kernels, code_i, start_g, total_g, count_i):
                     step = max(-((cells - 1 - missing) // cells), least - count_i[i])
                 count_i[i] += step
                 missing -= step
+                moved |= step != 0

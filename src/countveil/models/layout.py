@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import ReportingPrior
+from countveil.models.priors import ReportingPrior, SeededPrior
 from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
@@ -88,6 +88,19 @@ def pinned(model: Factorization, group: str) -> bool:
     return any(
         factor.fixed is not None and any(groups.get(a) == group for a in factor.axes)
         for factor in model.factors
+    )
+
+
+def n_anchored(model: Factorization, group: str) -> int:
+    """How many components of a group, the first ones, have seeds, which say which is which."""
+    groups = latent_groups(model)
+    return max(
+        (
+            factor.prior.n_seeded
+            for factor in model.factors
+            if isinstance(factor.prior, SeededPrior) and any(groups.get(a) == group for a in factor.axes)
+        ),
+        default=0,
     )
 
 

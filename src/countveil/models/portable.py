@@ -9,6 +9,8 @@ from countveil.models.factorization import Factorization, factorization
 from countveil.models.priors import prior_of
 from countveil.models.spec import Spec
 
+DIGESTS = {"dates": "dates of rows", "added": "seeds"}  # of what priors take from the data, to the last bit
+
 
 def model_facts(model: Factorization) -> dict[str, Any]:
     """Plain values from which ``model_of`` makes the model again."""
@@ -46,3 +48,12 @@ def model_of(facts: dict[str, Any]) -> Factorization:
     return factorization(
         spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
     )
+
+
+def check_digests(facts: dict[str, Any], model: Factorization) -> None:
+    """Refuse a model whose priors have other dates or seeds than ``facts`` say; raises ValueError."""
+    for stated, factor in zip(facts["factors"], model.factors, strict=True):
+        own = factor.prior.facts()
+        for name, called in DIGESTS.items():
+            if name in own and own[name] != stated["prior"][name]:
+                raise ValueError(f"must hold the {called} that its model was fitted with, got others")

@@ -34,8 +34,11 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 def page(study: Study, said: dict[str, str] | None = None) -> str:
     """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it.
 
-    Raises RefusedError for a study of rho: the page draws two-sided geometric noise alone.
+    Raises RefusedError for a study of rho, since the page draws two-sided geometric noise alone, and for one in waves.
     """
+    if study.waves:
+        rule = "must be none to have a page, got some: participants make their reports with python -m countveil.privacy"
+        raise RefusedError("the study", "waves", rule)
     if study.of_rho:
         raise RefusedError(
             "the study",

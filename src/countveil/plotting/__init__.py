@@ -1,21 +1,25 @@
 """Pictures of fits, as matplotlib functions that return axes (extra ``plots``)."""
 
 from countveil.plotting.comparisons import differences
+from countveil.plotting.correlations import correlations
 from countveil.plotting.curves import privacy_utility
 from countveil.plotting.dynamics import activity
 from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import prevalence, topics
 from countveil.plotting.networks import block_matrix, network
+from countveil.plotting.over_time import prevalence_over
 from countveil.plotting.posterior import trace, true_counts
 
 __all__ = [
     "activity",
     "block_matrix",
+    "correlations",
     "differences",
     "effects",
     "expected_prevalence",
     "network",
     "prevalence",
+    "prevalence_over",
     "privacy_utility",
     "topics",
     "trace",

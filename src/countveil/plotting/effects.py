@@ -19,7 +19,7 @@ def effects(
     intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
 
     Raises:
-        TypeError: a fit of something else than topics.
+        TypeError: a fit of something else than topics or components of a tensor.
         ValueError: a fit without covariates, an unknown covariate or value, or an interval out of range.
     """
     check_topics(fit)
@@ -31,9 +31,9 @@ def effects(
         middle, y, xerr=ends_of(table, middle), color=style.BLUE, marker="o", linestyle="none", markersize=4.5,
         capsize=2, linewidth=1.4,
     )  # fmt: skip
-    ax.set_yticks(y, [style.plain(called("topic", k, names)) for k in table["topic"]], fontsize=8)
+    ax.set_yticks(y, [style.plain(called(table.columns[0], k, names)) for k in table.iloc[:, 0]], fontsize=8)
     ax.set_ylim(len(table) - 0.4, -0.6)
-    ax.set_xlabel(f"difference in the expected share of a document{said_of_intervals(fit, interval)}")
+    ax.set_xlabel(f"difference in the expected share of {whole_of(fit)}{said_of_intervals(fit, interval)}")
     one, other = (style.plain(said(each)) for each in (a, b))
     ax.set_title(f"To the right: more where {one} than where {other}", fontsize=9, wrap=True)
     style.tidy(ax, "x")
@@ -47,7 +47,7 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
     row. Shares are those of ``fit.expected_prevalence``, whose rules hold. Returns the axes.
 
     Raises:
-        TypeError: a fit of something else than topics.
+        TypeError: a fit of something else than topics or components of a tensor.
         ValueError: as ``effects``; a frame without rows.
     """
     check_topics(fit)
@@ -55,10 +55,11 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
         raise ValueError("frame must have a row at least, got none")
     table, names = fit.expected_prevalence(frame.reset_index(drop=True), interval), fit.names_of()
     curve = frame.shape[1] == 1 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
-    topics, ax = table["topic"].unique(), style.axes_for(ax, 6.4, 3.6)
+    one = table.columns[0]
+    topics, ax = table[one].unique(), style.axes_for(ax, 6.4, 3.6)
     for i, k in enumerate(topics):
-        rows, color = table[table["topic"] == k], style.CYCLE[i % len(style.CYCLE)]
-        label, middle = style.plain(called("topic", k, names)), rows["estimate"].to_numpy()
+        rows, color = table[table[one] == k], style.CYCLE[i % len(style.CYCLE)]
+        label, middle = style.plain(called(one, k, names)), rows["estimate"].to_numpy()
         if curve:
             x = frame.iloc[:, 0].to_numpy(float)
             order = np.argsort(x)
@@ -90,7 +91,13 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
 def check_topics(fit: Any) -> None:
     """Refuse a fit without effects; raises TypeError."""
     if not hasattr(fit, "contrast"):
-        raise TypeError(f"fit must be a TopicModel, got {type(fit).__name__}")
+        raise TypeError(f"fit must be a TopicModel or a TensorModel, got {type(fit).__name__}")
+
+
+def whole_of(fit: Any) -> str:
+    """What shares are of: a document, or an entry of a tensor's first mode."""
+    row = next(iter(fit.axes))
+    return "a document" if row == "doc" else f"one {row}"
 
 
 def said(values: Mapping[str, Any]) -> str:

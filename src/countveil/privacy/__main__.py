@@ -76,7 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     make.add_argument("study", help="the study file")
     make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
-    make.add_argument("-o", "--output", help="the report file to write [report-<start of its token>.json]")
+    make.add_argument(
+        "-o",
+        "--output",
+        help="the report file to write [report-<start of its token>.json; in waves, with a number]",
+    )
+    make.add_argument("--wave", metavar="WAVE", help="which of the study's waves, if it has any")
     make.add_argument(
         "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON or rho:RHO"
     )
@@ -120,10 +125,11 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    study = load(options.study)
+    study = load(options.study).at(options.wave)
     level = _level(options, study)
     with _opened(options) as ledger:
-        output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}.json")
+        number = "" if study.wave is None else f"-{1 + study.waves.index(study.wave)}"
+        output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}{number}.json")
         _check_output(output, options)
         entry = _obtained(options, study, level, ledger)
         if entry is None:
@@ -274,7 +280,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     made = report.decode(entry.report, study, f"report {entry.number} in {ledger.path}")
     values, level = made.values, made.level
     positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
-    print(f"\n{study.title}. {level.describe()}\n")
+    print(f"\n{study.named}. {level.describe()}\n")
     print(
         f"Study {study.id}. If the published id differs, this is another study, perhaps made for you alone."
     )

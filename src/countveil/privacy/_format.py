@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _npy, _older, mechanisms
+from countveil.privacy import _npy, _older, _totals, mechanisms
 from countveil.privacy._archive import Reader
 from countveil.privacy._reports import Labels
+from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism
 
@@ -34,7 +35,7 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
-_OPTIONAL = {"directed": bool, "source": str}
+_OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -61,13 +62,17 @@ def description(
     per_row: bool,
     directed: bool | None = None,
     source: str | None = None,
+    waves: Sequence[str] | None = None,
+    totals: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
-    ``stored`` is the number of positive reports, or None for a dense layout. ``directed`` and ``source`` are left out
-    where they are None.
+    ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
+    ``totals``, the axes that these are summed over, are left out where they are None.
     """
-    stated = {"directed": directed, "source": source}
+    stated: dict[str, Any] = {"directed": directed, "source": source}
+    for name, values in (("waves", waves), ("totals", totals)):
+        stated[name] = None if values is None else list(values)
     return {name: value for name, value in stated.items() if value is not None} | {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -99,11 +104,17 @@ def members(release: "Release") -> dict[str, bytes]:
         per_row=per_row,
         directed=release.directed,
         source=release.source,
+        waves=None if release.waves is None else release.waves.names,
+        totals=None if release.totals is None else release.totals.over,
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
         if name == "mechanism_of_row":
             values: Any = [known[each] for each in rows]
+        elif name == "wave_of_row":
+            values = release.waves.of_row if release.waves is not None else ()
+        elif name == "totals":
+            values = _totals.encoded(release.totals) if release.totals is not None else ()
         else:
             values = getattr(release.reports, name) if sparse else _flat(release.reports, len(release.shape))
         real = name == "reports" and _holds_real(values)
@@ -135,6 +146,10 @@ def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         arrays = {"data": (stored,), "indices": (stored,), "indptr": (shape[0] + 1,)}
     if meta["mechanism_per_row"]:
         arrays["mechanism_of_row"] = (shape[0],)
+    if "waves" in meta:
+        arrays["wave_of_row"] = (shape[0],)
+    if "totals" in meta:
+        arrays["totals"] = (prod(_totals.shape_of(meta["totals"], shape)),)
     return arrays
 
 
@@ -153,6 +168,10 @@ def read(reader: Reader) -> dict[str, Any]:
         "simulated": meta["simulated"],
         "directed": meta.get("directed"),
         "source": meta.get("source"),
+        "waves": Waves(tuple(meta["waves"]), tuple(int(each) for each in values["wave_of_row"]))
+        if "waves" in meta
+        else None,
+        "totals": _totals.decoded(meta["totals"], values["totals"]) if "totals" in meta else None,
     }
 
 
@@ -221,12 +240,17 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
         raise fault("must have a shape of 1 to 32 positive lengths, got another")
     if layout not in _LAYOUTS:
         raise fault(f"must have a layout among {sorted(_LAYOUTS)}, got {layout[:40]!r}")
-    if layout == "csr" and (len(shape) != 2 or not meta["truncated"]):
-        raise fault("must have two axes and truncated reports to be sparse, got something else")
+    if layout == "csr" and (len(shape) != 2 or not (meta["truncated"] or "source" in meta)):
+        raise fault("must have two axes, and truncated or imported reports, to be sparse, got something else")
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
     if not known or (not meta["mechanism_per_row"] and len(known) != 1):
         raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
+    if "totals" in meta:
+        try:
+            _totals.shape_of(meta["totals"], tuple(shape))
+        except ReleaseError as error:
+            raise fault(str(error)) from error
     if len(meta["labels"]) != len(shape):
         raise fault(f"must have labels or null for each of {len(shape)} axes, got {len(meta['labels'])}")
 

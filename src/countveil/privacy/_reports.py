@@ -40,7 +40,7 @@ def frozen(reports: Any, truncated: bool, real: bool = False) -> tuple[Any, tupl
         frozen.flags.writeable = False
         return frozen, frozen.shape
     if hasattr(reports, "indptr"):
-        return _frozen_csr(reports, truncated)
+        return _frozen_csr(reports, truncated, real)
     raise ReleaseError(f"reports must be an array, a csr_array or nested lists, got {type(reports).__name__}")
 
 
@@ -75,10 +75,10 @@ def _frozen_lists(reports: Any, truncated: bool, real: bool) -> tuple[Any, tuple
     return reports, shape
 
 
-def _frozen_csr(reports: Any, truncated: bool) -> tuple[Any, tuple[int, ...]]:
+def _frozen_csr(reports: Any, truncated: bool, imported: bool) -> tuple[Any, tuple[int, ...]]:
     if reports.format != "csr" or reports.ndim != 2 or reports.dtype.kind not in "iu":
         raise ReleaseError(f"sparse reports must be an integer csr_array, got {type(reports).__name__}")
-    if not truncated:
+    if not truncated and not imported:
         raise ReleaseError("sparse reports must be truncated, got signed ones")
     if 0 in reports.shape:
         raise ReleaseError(f"reports must have at least one row and one column, got shape {reports.shape}")

@@ -1,5 +1,6 @@
 """A promise of rho: zero-concentrated differential privacy, which discrete Gaussian noise keeps."""
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ from countveil.privacy._html import card
 from countveil.privacy.any_level import Level, check_times
 from countveil.privacy.exact import Exact, exact, positive, rounded_up, short
 from countveil.privacy.mechanisms import DiscreteGaussian
+from countveil.privacy.mechanisms.gaussian import check_rho
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,14 +23,15 @@ class ConcentratedLevel(Level):
         sigma^2 = 1/(2 rho)
 
     ``rho`` is kept exactly, as a fraction, and so is sigma^2, also where sigma is irrational. A float stands for its
-    exact binary value. Raises TypeError if it is not a number (a boolean is not), ValueError if it is not positive and
-    finite. Sources: Bun and Steinke (2016); Canonne, Kamath, Steinke (2020), Theorem 4.
+    exact binary value. Raises TypeError if it is not a number (a boolean is not), ValueError if it does not lie
+    between 5e-201 and 5e199, so that sigma is a float. Sources: Bun and Steinke (2016); Canonne, Kamath,
+    Steinke (2020), Theorem 4.
     """
 
     __slots__ = ("_rho",)
 
     def __init__(self, rho: Exact) -> None:
-        self._rho = positive("rho", rho)
+        self._rho = check_rho(positive("rho", rho))
 
     @property
     def rho(self) -> Fraction:
@@ -71,15 +74,21 @@ class ConcentratedLevel(Level):
             raise ValueError(f"distance must not be negative, got {distance!s}")
         return self._rho * found**2
 
-    def epsilon_for(self, delta: float, distance: Exact = 1) -> float:
+    def epsilon_for(self, delta: Exact, distance: Exact = 1) -> float:
         """An epsilon so that counts at this Euclidean distance are (epsilon, delta)-indistinguishable.
 
-        Raises ValueError unless delta lies between 0 and 1. Source: Canonne, Kamath, Steinke (2020), Proposition 12.
+        It is infinite where it is too large for a float. Raises TypeError if delta is not a number, ValueError unless
+        it lies between 5e-324, the smallest float, and 1. Source: Canonne, Kamath, Steinke (2020), Proposition 12.
         """
-        if not 0 < delta < 1:
+        stated = exact("delta", delta)
+        if not 0 < stated < 1:
             raise ValueError(f"delta must lie between 0 and 1, got {delta}")
+        if not float(stated):
+            raise ValueError(f"delta must be at least 5e-324, the smallest float, got {delta}")
         rho = self.rho_at(distance)
-        return promise_of_rho.epsilon_for(float(rho), delta) if rho else 0.0
+        if not rho:
+            return 0.0
+        return promise_of_rho.epsilon_for(max(float(rho), 1e-300), float(stated)) if rho < 1e300 else math.inf
 
     def repeated(self, times: int) -> "ConcentratedLevel":
         """The level of ``times`` independent releases of the same record: times * rho."""

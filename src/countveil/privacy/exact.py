@@ -70,6 +70,8 @@ def short(value: Fraction) -> str:
         nearest = float(value)
     except OverflowError:
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
+    if 0 < abs(value) < 1e-300:
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
     if value in (Fraction(nearest), Fraction(repr(nearest))) and len(repr(nearest)) <= 12:
         return repr(nearest).removesuffix(".0")
     if value.numerator <= 9999 and value.denominator <= 9999:

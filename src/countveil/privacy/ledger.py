@@ -7,6 +7,7 @@ whoever has the file can test a guessed name.)
     asking again       gives the stored report, byte for byte: the noise of a record is drawn once
     anew, on purpose   draws fresh noise; the rates epsilon/N of all reports that left about a record add up, and so do
                        their rhos; where there are both, a report at epsilon and N counts as a rho of (epsilon/N)^2/2
+    waves              a study asks once in each; reports of several waves add up like all others
     the limit          what may leave about any one record, in all studies together; no second release without one
 
 A report is committed here before it can leave, and marked as gone before it is written out: a crash in between
@@ -223,7 +224,7 @@ class Ledger:
         return self._digest("record", self._named(record))
 
     def participant(self, study: Study, record: str) -> str:
-        """The token that stands for a record in a study: a function of its name and this ledger's key alone."""
+        """The token that stands for a record in a study, in all its waves: of its name and this ledger's key alone."""
         with self._plainly():
             return self._digest("participant", study.id, self._named(record))[:16].hex()
 
@@ -239,7 +240,7 @@ class Ledger:
     def _asked(self, record: bytes, study: Study, level: Level) -> list[Entry]:
         return self._entries(
             "record = ? AND study = ? AND epsilon = ? AND precision = ?",
-            *(record, study.id, *_stored(level)),
+            *(record, study.asked, *_stored(level)),
         )
 
     def obtain(
@@ -266,9 +267,9 @@ class Ledger:
                 )
                 return again
             turn = len(found) + 1
-            self._check(key, study.id, level, anew)
+            self._check(key, study.asked, level, anew)
             content = make(self.participant(study, record))
-            told = (study.id, study.title, *_stored(level), turn, int(anew), _now())
+            told = (study.asked, study.named, *_stored(level), turn, int(anew), _now())
             self._know_rho(level)
             row = self._connection.execute(
                 f"INSERT INTO releases ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
@@ -293,9 +294,9 @@ class Ledger:
         gone = self._entries("record = ? AND gone IS NOT NULL", record)
         if not anew and any(entry.study == study for entry in gone):
             raise LimitError(
-                "this record must be released once under this study, got a request for another release of it; "
-                "the released report can be had again at its own level; fresh noise must be asked for anew, "
-                "and adds to what is known about the record"
+                "this record must be released once under this study (in waves, once in each), got a request for "
+                "another release of it; the released report can be had again at its own level; fresh noise must be "
+                "asked for anew, and adds to what is known about the record"
             )
         limit = self.limit()
         if limit is None:

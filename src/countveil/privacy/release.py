@@ -8,9 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _format, _imported, _npy
+from countveil.privacy import _archive, _format, _imported, _npy, _totals, _waves
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
+from countveil.privacy._totals import KnownTotals
+from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
@@ -40,12 +42,15 @@ class Release:
     per row, and may be given as PrivacyLevels, for the noise that keeps them; ``labels`` holds a tuple of strings
     or None for each axis. Rows are records, and labels of the other axes are the schema. ``directed`` is None except
     for networks, whose rows and columns are the same actors: True where the two directions of a pair are counts of
-    their own, False where each pair is reported once, above the diagonal.
+    their own, False where each pair is reported once, above the diagonal. ``waves`` is None except where the same
+    people were asked in several periods: a ``Waves`` of their names, in order, and the place among them of each row.
+    Rows with the same label are then one person's, and ``countveil.by_wave`` gives them an axis of time.
 
     ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
     ``countveil.mechanisms``, and whoever imported them vouches for it. Where they are real numbers, or some counts have
-    no report (NaN), ``reports`` is float64.
+    no report (NaN), ``reports`` is float64. ``totals`` is None except where exact sums of the counts were imported too:
+    a ``KnownTotals`` of the axes that are summed over and the sums, None where one is not known.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -59,6 +64,8 @@ class Release:
     simulated: bool
     directed: bool | None
     source: str | None
+    waves: Waves | None
+    totals: KnownTotals | None
 
     def __init__(
         self,
@@ -70,6 +77,8 @@ class Release:
         *,
         directed: bool | None = None,
         source: str | None = None,
+        waves: Waves | None = None,
+        totals: KnownTotals | None = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -88,6 +97,9 @@ class Release:
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
         object.__setattr__(self, "directed", directed)
+        object.__setattr__(self, "waves", _waves.checked(waves, self.row_labels, shape[0], directed))
+        related = directed is not None or waves is not None
+        object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -175,8 +187,10 @@ class Release:
             (warning if self.simulated else "")
             + f"{size} counts with {self._title}{self._describe_kind()}. "
             + _imported.in_words(self.source)
+            + _totals.in_words(self.totals)
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
+            + _waves.in_words(self.waves, self.row_labels, self.levels if self._known_levels else None)
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
         )

@@ -45,25 +45,37 @@ class Report(NamedTuple):
     participant: str
     level: Level
     values: list[int]  # in the study's order, the last axis fastest
+    wave: str | None = None  # in studies that have waves
+
+    @property
+    def key(self) -> str:
+        """What differs between the reports of a study: the token, and the wave if there are several."""
+        return self.participant if self.wave is None else f"{self.participant} {self.wave}"
 
 
 def privatized(counts: Sequence[int], study: Study, level: Level, participant: str) -> Report:
-    """Exact noise on every count, zeros included, cut at zero if the study says so.
+    """Exact noise on every count, zeros included, cut at zero if the study says so; of the wave that is meant.
 
     Raises OverflowError with probability below exp(-2^21) for each count.
     """
     noisy = [count + tau for count, tau in zip(counts, level.draw(study.cells), strict=True)]
-    return Report(participant, level, [max(value, 0) for value in noisy] if study.truncated else noisy)
+    kept = [max(value, 0) for value in noisy] if study.truncated else noisy
+    return Report(participant, level, kept, study.wave)
 
 
 def encode(report: Report, study: Study) -> bytes:
-    """The report file's bytes: the same for the same report under the same study."""
+    """The report file's bytes: the same for the same report under the same study.
+
+    Raises ValueError for a report of no wave, or of one that the study does not have.
+    """
+    study.at(report.wave)
     head = _format.canonical(
         {
             **fixed(study),
             "level": {name: str(number) for name, number in report.level.numbers().items()},
             "participant": report.participant,
             "reports": report.values,
+            **({} if report.wave is None else {"wave": report.wave}),
         }
     )
     body = head[:-1]
@@ -85,7 +97,8 @@ def fixed(study: Study) -> dict[str, Any]:
 
 def most_bytes(study: Study) -> int:
     """A bound on the size of any report of this study."""
-    return 2048 + 21 * study.cells
+    longest = max((len(_format.canonical(wave)) for wave in study.waves), default=0)
+    return 2048 + 21 * study.cells + longest
 
 
 def load(path: str | os.PathLike[str], study: Study) -> Report:
@@ -98,8 +111,14 @@ def decode(content: bytes, study: Study, name: str) -> Report:
 
     What it claims to be is checked before its seal, so that a report of another study or version is refused as such.
     """
-    value = _fields.check(_fields.parse(content, name), _KINDS, name)
+    parsed = _fields.parse(content, name)
+    stated = isinstance(parsed, dict) and "wave" in parsed
+    value = _fields.check(parsed, _KINDS | ({"wave": str} if stated else {}), name)
     _fields.fixed(value, fixed(study), name)
+    wave = value.get("wave")
+    if wave not in (study.waves or (None,)):
+        rule = "must be one of the study's" if study.waves else "must be left out in a study without waves"
+        raise RefusedError(name, "wave", f"{rule}, got {_fields.shown(wave) if stated else 'none'}")
     _fields.check(value["level"], dict.fromkeys(study.levels[0].numbers(), str), name, "level")
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:
@@ -112,7 +131,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
         raise RefusedError(
             name, "sha256", "must be the SHA-256 of all before it, got another: the file was changed"
         )
-    return Report(value["participant"], level, value["reports"])
+    return Report(value["participant"], level, value["reports"], wave)
 
 
 def _check_values(values: list[Any], study: Study, name: str) -> None:

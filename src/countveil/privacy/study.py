@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -28,7 +28,7 @@ WORDS, CATEGORIES = "words", "categories"
 
 MAX_BYTES = 1 << 26
 MAX_CELLS = 1 << 21
-_MAX_TEXT, _MAX_LABEL, _MAX_LEVELS, _MAX_AXES = 4000, 200, 16, 8
+_MAX_TEXT, _MAX_LABEL, _MAX_LEVELS, _MAX_AXES, _MAX_WAVES = 4000, 200, 16, 8, 1000
 
 _KINDS = {
     "format": str,
@@ -42,6 +42,7 @@ _KINDS = {
     "reports": str,
     "schema": dict,
 }
+_OPTIONAL = {"address": str, "waves": list}
 _SCHEMA_KINDS = {"kind": str, "axes": list, "hash": str}
 _WORD_KINDS = {**_SCHEMA_KINDS, "tokenisation": str, "rule": str}
 _ADDRESS = re.compile(
@@ -62,7 +63,8 @@ class Study:
     ``axes`` holds one (name, labels) for each axis of the counts of one record; with ``kind`` "words" there is
     one axis, and its labels are what text is counted over. ``truncated`` says whether reports are cut at zero
     (max(0, report), which loses nothing for a Poisson model) or keep their sign. ``address`` is where the
-    participant's page may send a report, if anywhere.
+    participant's page may send a report, if anywhere. ``waves`` are the periods in which each person is asked again, in
+    their order, if there are any; ``wave`` is the one that is meant here, if any, and no part of the study file.
     Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
     """
 
@@ -74,6 +76,25 @@ class Study:
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     truncated: bool = True
     address: str | None = None
+    waves: tuple[str, ...] = ()
+    wave: str | None = None
+
+    def at(self, wave: str | None) -> "Study":
+        """The study in one of its waves; as it is if it has none. Raises ValueError for another wave, or for none."""
+        if wave not in (self.waves or (None,)):
+            wanted = f"one of {', '.join(self.waves)}" if self.waves else "left out in a study without waves"
+            raise ValueError(f"wave must be {wanted}, got {'none' if wave is None else _fields.shown(wave)}")
+        return replace(self, wave=wave)
+
+    @property
+    def asked(self) -> str:
+        """What a report answers: the study by its id, or one of its waves."""
+        return self.id if self.wave is None else f"{self.id} {self.wave}"
+
+    @property
+    def named(self) -> str:
+        """The title, and the wave that is meant."""
+        return self.title if self.wave is None else f"{self.title}, {self.wave}"
 
     @property
     def unit(self) -> str:
@@ -128,6 +149,7 @@ class Study:
             "purpose": self.purpose,
             "contact": self.contact,
             **({} if self.address is None else {"address": self.address}),
+            **({"waves": list(self.waves)} if self.waves else {}),
             "mechanism": self.mechanism,
             "levels": [
                 {name: str(number) for name, number in level.numbers().items()}
@@ -168,9 +190,20 @@ class Study:
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]
-        return "\n".join(
-            [*head, holds, *rule, "", "Levels:", *levels, "", *wording.statements(self.unit, self.of_rho)]
-        )
+        offered = [holds, *rule, "", "Levels:", *levels, "", *self._describe_waves()]
+        return "\n".join([*head, *offered, *wording.statements(self.unit, self.of_rho)])
+
+    def _describe_waves(self) -> list[str]:
+        """What a person must know who is asked in several waves: what all reports of theirs come to."""
+        if not self.waves:
+            return []
+        number = len(self.waves)
+        every = [level.repeated(number) for level in self.levels]
+        summed = [
+            f"  {place}. {each.in_numbers()}. {each.describe()}" for place, each in enumerate(every, start=1)
+        ]
+        listed = wording.WAVES["state_waves"].format(waves=", ".join(self.waves))
+        return [listed, wording.WAVES["state_sum"].format(number=number), *summed, ""]
 
 
 def new(
@@ -183,10 +216,12 @@ def new(
     kind: str = WORDS,
     truncated: bool = True,
     address: str | None = None,
+    waves: Sequence[str] = (),
 ) -> Study:
     """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError.
 
-    ``levels`` are all of epsilon or all of rho; those of rho need ``truncated=False``.
+    ``levels`` are all of epsilon or all of rho; those of rho need ``truncated=False``. ``waves`` are two periods or
+    more in which the same people are asked, in their order; none where they are asked once.
     """
     frozen = tuple((name, tuple(labels)) for name, labels in axes)
     kept = tuple(levels)
@@ -195,7 +230,7 @@ def new(
         raise RefusedError(
             "the study", "levels", "must be of one kind, got levels of epsilon and levels of rho"
         )
-    study = Study(title, purpose, contact, kept, kind, frozen, truncated, address)
+    study = Study(title, purpose, contact, kept, kind, frozen, truncated, address, tuple(waves))
     if kind == WORDS and len(frozen) == 1:
         bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
         if bad:
@@ -217,7 +252,7 @@ def load(path: str | os.PathLike[str]) -> Study:
 def read(content: bytes, name: str) -> Study:
     """The study that the bytes of a file hold; ``name`` is what refusals call the file."""
     value = _fields.parse(content, name)
-    _fields.check(value, _KINDS | ({"address": str} if "address" in value else {}), name)
+    _fields.check(value, _KINDS | {key: kind for key, kind in _OPTIONAL.items() if key in value}, name)
     _fields.fixed(value, {"format": FORMAT, "format_version": FORMAT_VERSION}, name)
     _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
     mechanism, numbers = _mechanism(value["mechanism"], name)
@@ -236,6 +271,7 @@ def read(content: bytes, name: str) -> Study:
         axes,
         value["reports"] == "truncated",
         _address(value.get("address"), name),
+        _waves(value["waves"], name) if "waves" in value else (),
     )
     if value["schema"]["hash"] != study.schema_hash:
         raise RefusedError(
@@ -321,14 +357,24 @@ def _axis(value: Any, name: str, field: str) -> tuple[str, tuple[str, ...]]:
     labels = value["labels"]
     if not labels:
         raise RefusedError(name, f"{field}.labels", "must hold one label or more, got none")
+    _check_different(labels, name, f"{field}.labels")
+    return _fields.text(value["name"], name, f"{field}.name", _MAX_LABEL), tuple(labels)
+
+
+def _waves(labels: list[Any], name: str) -> tuple[str, ...]:
+    if not 2 <= len(labels) <= _MAX_WAVES:
+        raise RefusedError(name, "waves", f"must number 2 to {_MAX_WAVES}, got {len(labels)}")
+    _check_different(labels, name, "waves")
+    return tuple(labels)
+
+
+def _check_different(labels: list[Any], name: str, field: str) -> None:
+    """Refuses labels that are no text of one line, and those that are there twice."""
     for place, label in enumerate(labels):
         if type(label) is not str:
-            raise RefusedError(name, f"{field}.labels[{place}]", f"must be text, got {type(label).__name__}")
-        _fields.text(label, name, f"{field}.labels[{place}]", _MAX_LABEL)
+            raise RefusedError(name, f"{field}[{place}]", f"must be text, got {type(label).__name__}")
+        _fields.text(label, name, f"{field}[{place}]", _MAX_LABEL)
     twice = _fields.repeated(labels)
     if twice is not None:
         got = _fields.shown(labels[twice])
-        raise RefusedError(
-            name, f"{field}.labels[{twice}]", f"must differ from those before, got {got} again"
-        )
-    return _fields.text(value["name"], name, f"{field}.name", _MAX_LABEL), tuple(labels)
+        raise RefusedError(name, f"{field}[{twice}]", f"must differ from those before, got {got} again")

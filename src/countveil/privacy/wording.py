@@ -49,6 +49,16 @@ OF_RHO = {
 }
 """What the command says in place of ``BOTH`` in studies of rho, which have no page."""
 
+WAVES = {
+    "state_waves": "Waves: {waves}. You are asked for one report in each, about your counts of that time. Your reports "
+    "carry the same token in all waves: whoever has them can see that they are one person's, and in which waves there "
+    "is none.",
+    "state_sum": "What is in the counts of one wave alone is protected as the level says. What is in those of every "
+    "wave, such as a habit, is protected less. All {number} reports together, at one level, where the counts of every "
+    "wave may differ by as much:",
+}
+"""What the command says besides in studies in waves, which have no page."""
+
 
 def statements(unit: str, of_rho: bool = False) -> list[str]:
     """What a participant must know before choosing a level and making a report, a line each."""

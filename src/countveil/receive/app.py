@@ -104,7 +104,7 @@ class Receiver:
         try:
             content = await self._read(request)
             found = await self._checked(content)
-            outcome = await asyncio.wrap_future(self._store.put(found.participant, content))
+            outcome = await asyncio.wrap_future(self._store.put(found.key, content))
         except TooLargeError:
             rule = f"must have at most {self._most} bytes, got more"
             return self._refused(tally.LARGE, 413, "the body", rule)

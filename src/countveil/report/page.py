@@ -27,9 +27,11 @@ from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit
-from countveil.report.pictures import check_picture, network_pictures, trace_picture
+from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
 from countveil.report.sections import Kind, block_table, effect_rows, kinds, number, percent
+
+LONGEST_VALUE = 400  # characters of a parameter that a page shows
 
 
 def write_report(
@@ -128,6 +130,7 @@ def gathered(
         "trace": trace,
         "bursts": bursts_of(fit),
         "effects": effect_rows(fit),
+        "over_time": over_time_picture(fit),
         "facts": facts_table(fit),
         "parameters": parameters(fit),
         "release_given": release is not None,
@@ -193,9 +196,11 @@ def number_of_parts(kind: Kind) -> str:
 
 
 def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
-    """Where imported reports are from; nothing for others."""
+    """Where imported reports are from, and how many exact totals all draws meet; nothing for others."""
     facts = fit.posterior.attrs
-    return [("reports imported from", str(facts["source"]))] if "source" in facts else []
+    found = [("reports imported from", str(facts["source"]))] if "source" in facts else []
+    met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
+    return found + met
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
@@ -284,6 +289,10 @@ def facts_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
 
 
 def parameters(fit: FactorizationEstimator) -> str:
-    """The model's parameters as they were given."""
+    """The model's parameters as they were given; of long ones, such as tables, the beginning."""
     given = json.loads(fit.posterior.attrs["parameters"])
-    return ", ".join(f"{name}={value}" for name, value in sorted(given.items()))
+    texts = {name: str(value) for name, value in sorted(given.items())}
+    return ", ".join(
+        f"{name}={text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + '...'}"
+        for name, text in texts.items()
+    )

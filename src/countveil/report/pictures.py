@@ -9,8 +9,10 @@ import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.networks import Network
-from countveil.plotting import block_matrix, network, style, trace
+from countveil.plotting import block_matrix, network, prevalence_over, style, trace
 from countveil.report.check import Check
+
+MOST_TOPICS = 12  # in the picture of topics over time
 
 
 class Picture(NamedTuple):
@@ -24,14 +26,20 @@ class Picture(NamedTuple):
 
 def picture(draw: Callable[[Any], Any], alt: str, width: float, height: float) -> Picture:
     """What ``draw`` draws on axes of this size in inches, the same bytes every time."""
-    import matplotlib as mpl
-
     figure = style.new_figure(width, height)
     draw(figure.subplots())
+    return picture_of(figure, alt)
+
+
+def picture_of(figure: Any, alt: str) -> Picture:
+    """A figure as an image, the same bytes every time."""
+    import matplotlib as mpl
+
     file = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "countveil"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     source = "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    width, height = figure.get_size_inches()
     return Picture(source, alt, round(96 * width), round(96 * height))
 
 
@@ -45,6 +53,18 @@ def trace_picture(fit: FactorizationEstimator) -> Picture:
         else "The objective by iteration. It rises and levels off where the method has converged."
     )
     return picture(lambda ax: trace(fit, ax=ax), alt, 6.6, 2.4)
+
+
+def over_time_picture(fit: Any) -> Picture | None:
+    """The largest topics over time, if documents have dates."""
+    if fit.dates_ is None:
+        return None
+    axes = prevalence_over(fit, fit.prevalences().nlargest(MOST_TOPICS, "prevalence")["topic"].sort_values())
+    shown = [ax for ax in axes.flat if ax.get_visible()]
+    said = "; ".join(" ".join(ax.get_title().split()) for ax in shown)
+    first, *_, last = fit.dates_.names
+    alt = f"Expected share of a document from {first} to {last}, one curve a topic: {said}."
+    return picture_of(shown[0].figure, alt)
 
 
 def network_pictures(fit: FactorizationEstimator, found: Network) -> list[Picture]:

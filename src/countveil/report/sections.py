@@ -169,16 +169,17 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
 
 
 def effect_rows(fit: Any) -> list[tuple[str, str, str]]:
-    """(topic, term, coefficient in words) of every topic and term of a fit with covariates."""
+    """(component, term, coefficient in words) of every component and term of a fit with covariates."""
     if fit.covariates_ is None:
         return []
-    names = fit.names_of()
+    names, table = fit.names_of(), fit.effects()
+    one = table.columns[0]
     return [
         (
-            titled("Topic", row.topic, names.get(row.topic, "")),
+            titled(one.capitalize(), number, names.get(number, "")),
             str(row.term),
             f"{row.estimate:.2f}"
             + (f" ({row.lower:.2f} to {row.upper:.2f})" if hasattr(row, "lower") else ""),
         )
-        for row in fit.effects().itertuples(index=False)
+        for number, row in zip(table[one], table.itertuples(index=False), strict=True)
     ]

@@ -11,6 +11,7 @@ from countveil.inference.moves import SWEEPS, Moving, movable
 from countveil.inference.starts import alternating, automatic, least_squares
 from countveil.inference.streams import Streams
 from countveil.likelihoods import NegativeBinomial
+from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.factorizations import CASES, model_of
 from tests.joint import (
     SERIAL,
@@ -247,3 +248,30 @@ def test_a_prior_that_draws_its_factor_itself_moves_too():
 
 def test_one_in_six_components_is_split_and_at_least_one():
     assert [moves.n_wide(small_model((9, 9), k)) - k for k in (2, 6, 11, 12, 30)] == [1, 1, 1, 2, 5]
+
+
+def test_moves_go_without_seeds_and_topics_are_brought_to_them_afterwards():
+    _, topics, observations, _ = planted(60, 30, 4, 0.3, seed=1, tokens=60.0)
+    model = small_model((60, 30), 4, learned=True)
+    added = np.zeros((30, 4))
+    for k, topic in enumerate((2, 0)):
+        added[np.argsort(-topics[topic] * (topics[topic] > 0.8 * topics.sum(axis=0)))[:2], k] = 10.0
+    prior = SeededPrior(LearnedShapePrior(1.0, None), added)
+    seeded = model._replace(factors=(model.factors[0], model.factors[1]._replace(prior=prior)))
+    assert movable(seeded)
+    bare = model._replace(
+        factors=(model.factors[0], model.factors[1]._replace(prior=LearnedShapePrior(1.0, None)))
+    )
+    moving = Moving(gibbs, 1)
+    one, other = (moving.init(observations, each, STREAMS, SERIAL) for each in (seeded, bare))
+    one, other = (
+        sweeps(moving, state, observations, each, SWEEPS - 1)
+        for state, each in ((one, seeded), (other, bare))
+    )
+    assert_same_bits(one.factors, other.factors)
+    for _ in range(30):
+        one, _ = moving.step(one, observations, seeded, STREAMS, SERIAL)
+        shares = one.factors[1] / one.factors[1].sum(axis=0)
+        for k, topic in enumerate((2, 0)):
+            close = [np.minimum(shares[:, k], own).sum() for own in topics]
+            assert np.argmax(close) == topic

@@ -7,11 +7,14 @@ import pytest
 
 from countveil.models.priors import (
     PRIORS,
+    DatedRowsPrior,
     DirichletPrior,
     GammaChainPrior,
     GammaPrior,
     LearnedShapePrior,
     RegressionPrior,
+    SeededPrior,
+    learns_shape,
     prior_of,
 )
 
@@ -21,6 +24,8 @@ def test_every_prior_goes_by_its_kind():
     facts = GammaPrior(0.3, 2.0, True).facts() | LearnedShapePrior(0.8, None).facts()
     facts |= DirichletPrior(None).facts() | GammaChainPrior(0.8, steady=True).facts()
     facts |= RegressionPrior(0.8, None, np.zeros((3, 1))).facts()
+    facts |= SeededPrior(GammaPrior(0.3, 2.0, True), np.ones((2, 1))).facts()
+    facts |= DatedRowsPrior(0.8, 50.0, np.zeros(3, dtype=np.int64), 1).facts()
     for kind in PRIORS:
         assert prior_of(facts | {"kind": kind}).kind == kind
 
@@ -51,3 +56,11 @@ def test_a_prior_of_another_kind_is_refused():
         ValueError, match=r"must be of a kind among \['dirichlet', 'gamma', .*\], got 'lognormal'$"
     ):
         prior_of({"kind": "lognormal"})
+
+
+def test_a_shape_is_learned_with_seeds_and_without():
+    known, learned = GammaPrior(0.3, 2.0, True), LearnedShapePrior(0.8, None)
+    for prior in (known, DirichletPrior(None), SeededPrior(known, np.ones((2, 1)))):
+        assert not learns_shape(prior)
+    for prior in (learned, SeededPrior(learned, np.ones((2, 1)))):
+        assert learns_shape(prior)

@@ -122,7 +122,16 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
             lambda: m.Thresholded(m.Skellam(1, 1), 0.5),
             "above must be a whole number, as noisy values are, got 0.5",
         ),
-        (lambda: m.Thresholded(m.Laplace(1), 10**101), "above must be at most 1e100 in size, got"),
+        (
+            lambda: m.Thresholded(m.Laplace(1), 1e30),
+            "above must be below 2**53 in size, as reports are, got 1e+30",
+        ),
+        (lambda: m.Thresholded(m.TwoSidedGeometric(0.5), -(10**101)), "above must be below 2**53 in size"),
+        (lambda: m.Table([[1, "1e-330"]]), "probabilities must be 0 or at least 1e-300, got 1e-330 in row 0"),
+        (
+            lambda: m.Table([[1], [1, 1e-320]]),
+            "probabilities must be 0 or at least 1e-300, got 9.99989e-321 in row 1",
+        ),
         (lambda: m.Table([]), "probabilities must have rows of one length, at least one, got others"),
         (lambda: m.Table([[1], [0.5, 0.5]]), "probabilities must have rows of one length"),
         (lambda: m.Table([[1, 0], [0.5, 0.4]]), "probabilities must sum to 1 in every row, got 0.9 in row 1"),

@@ -1,6 +1,20 @@
 import numpy as np
+import pandas as pd
 
-from countveil.report.browse.listings import COMPONENTS_OF_A_MEMBER, Along, along, kept, listed, short
+import countveil as cv
+from countveil.estimators.topics import TOPICS
+from countveil.report.browse.listings import (
+    COMPONENTS_OF_A_MEMBER,
+    Along,
+    Kind,
+    along,
+    kept,
+    listed,
+    short,
+    shown_alike,
+    shown_as,
+)
+from tests.report.conftest import QUICK, release_of
 
 
 def test_what_is_listed_are_means_and_quantiles_of_the_draws(column_fit):
@@ -23,6 +37,38 @@ def test_what_is_listed_are_means_and_quantiles_of_the_draws(column_fit):
 
 def test_members_without_names_are_numbered(tensor_fit):
     assert along(tensor_fit, "who").names[:2] == ["a", "b"]
+
+
+def test_names_that_look_the_same_are_told_apart():
+    assert shown_as(["a\x07", "a\\x07", "b", "a\x07"]) == {
+        "a\x07": "a\\x07 (2)",
+        "a\\x07": "a\\x07",
+        "b": "b",
+    }
+    many = ["\x07\\x08", "\\x07\x08", "\\x07\\x08", "\\x07\\x08 (2)"]
+    assert len(set(shown_as(many).values())) == 4
+
+
+def test_members_are_matched_by_the_names_that_they_were_given():
+    release = release_of(pd.DataFrame(np.ones((4, 3), dtype=int), columns=["a\x07", "a\\x07", "b"]))
+    found = along(cv.TopicModel(1, **QUICK).fit(release), "word")
+    assert found.names == ["a\x07", "a\\x07", "b"]
+    assert found.shown == ["a\\x07 (2)", "a\\x07", "b"]
+
+
+def test_two_fits_call_the_same_name_the_same():
+    def kinds(names):
+        mean = np.full((1, len(names), 1), 1.0 / len(names))
+        return [
+            Kind(TOPICS, pd.DataFrame(), [Along("word", names, False, mean, list(shown_as(names).values()))])
+        ]
+
+    one, other = kinds(["a\x07", "c"]), kinds(["c", "a\\x07"])
+    assert one[0].along[0].shown[0] == other[0].along[0].shown[1] == "a\\x07"
+    ((one,), (other,)) = shown_alike([one, other])
+    assert one.along[0].shown == ["a\\x07 (2)", "c"]
+    assert other.along[0].shown == ["c", "a\\x07"]
+    assert listed(one.along[0], np.ones(1), 2)["labels"] == ["a\\x07 (2)", "c"]
 
 
 def test_the_first_of_each_component_and_the_best_of_each_member_are_kept():

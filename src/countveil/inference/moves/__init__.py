@@ -5,6 +5,9 @@ splits the components that gain most, sweeps with these as well, and merges the 
 moves have no splits, but begin at a start with half more components: splits find no topic that is spread over many
 components, and of more components one finds it before they are merged. What is drawn while a chain is tuned is thrown
 away, so a move needs no acceptance, and the draws that are kept are of the same chain as without moves.
+
+Splits and mergers leave no topic where it was. Moves therefore sweep without seeds, and topics are brought to their
+seeds after the last merging.
 """
 
 from typing import Any
@@ -19,6 +22,7 @@ from countveil.inference.moves.merging import Counts, merge, put_together
 from countveil.inference.moves.splitting import split
 from countveil.inference.starts import Start, automatic, before_moves, least_squares
 from countveil.inference.starts.alternating import balanced
+from countveil.inference.starts.seeded import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
@@ -31,6 +35,7 @@ TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after
 
 def movable(model: Factorization) -> bool:
     """Whether moves know the model: a product of two free factors with one gamma prior each, and two components."""
+    model = without_seeds(model)
     return (
         model.product_of_two
         and len(model.spec.latent) == 1
@@ -69,6 +74,8 @@ class Moving:
         start: Start = automatic,
     ) -> Any:
         """The sampler's own, with more components than the model if the start is ours."""
+        if self.moves:
+            model = without_seeds(model)
         if self.moves and start in (automatic, least_squares):
             model, start = model.with_components(n_begun(model, observations.shape)), before_moves
         return self.algorithm.init(observations, model, streams, engine, start)
@@ -79,6 +86,7 @@ class Moving:
         """One sweep, after a split where a move begins, and before the merging where it ends."""
         if state.sweep >= self.moves * SWEEPS:
             return self.algorithm.step(state, observations, model, streams, engine)
+        seeded, model = model, without_seeds(model)
         if n_components(state, model) == model.n_components:
             state = widened(state, observations, model, streams, engine)
         wide = model.with_components(n_components(state, model))
@@ -87,6 +95,8 @@ class Moving:
             last = state.sweep == self.moves * SWEEPS
             target = model if last else model.with_components(n_left(model, wide))
             state = narrowed(state, observations, target, wide, engine)
+            if last:
+                state = state._replace(factors=brought_to_seeds(seeded, state.factors))
         return state, info
 
 

@@ -12,6 +12,7 @@ from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
 from countveil.inference.starts.multiplicative import multiplicative_start
+from countveil.inference.starts.seeded import brought_to_seeds
 from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization
 
@@ -21,7 +22,7 @@ Start = Callable[[Observations, Factorization, np.random.Generator, Engine], Arr
 def begin(
     start: Start, observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """The factors of a start.
+    """The factors of a start, its topics brought to their seeds if the model has any.
 
     Raises:
         FloatingPointError: they are not finite, with which an algorithm might go on for ever.
@@ -33,7 +34,7 @@ def begin(
             raise FloatingPointError(
                 f"start must give finite factors, got {factor.name} by {name!r} that is not"
             )
-    return factors
+    return brought_to_seeds(model, factors)
 
 
 def automatic(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from countveil.models.priors.dated_rows import DatedRowsPrior
 from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
@@ -17,12 +18,13 @@ from countveil.models.priors.protocol import (
     VariationalPrior,
 )
 from countveil.models.priors.regression import RegressionPrior
+from countveil.models.priors.seeded import SeededPrior
 from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
-    "LEARNED", "PRIORS", "USUAL_SHAPE", "CollapsedPrior", "DirichletPrior", "GammaChainPrior", "GammaPrior", "Grid",
-    "JointPrior", "LearnedShapePrior", "Prior", "RegressionPrior", "ReportingPrior", "RowPrior", "Scale",
-    "VariationalPrior", "prior_of", "typical_prior", "typical_scale",
+    "LEARNED", "PRIORS", "USUAL_SHAPE", "CollapsedPrior", "DatedRowsPrior", "DirichletPrior", "GammaChainPrior",
+    "GammaPrior", "Grid", "JointPrior", "LearnedShapePrior", "Prior", "RegressionPrior", "ReportingPrior", "RowPrior",
+    "Scale", "SeededPrior", "VariationalPrior", "learns_shape", "prior_of", "typical_prior", "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {
@@ -31,6 +33,8 @@ PRIORS: dict[str, Any] = {
     "gamma-chain": GammaChainPrior,
     "gamma-of-learned-shape": LearnedShapePrior,
     "gamma-with-covariates": RegressionPrior,
+    "gamma-with-dates": DatedRowsPrior,
+    "gamma-with-seeds": SeededPrior,
 }
 """By kind: classes with ``from_facts``."""
 
@@ -45,3 +49,9 @@ def prior_of(facts: dict[str, Any]) -> Prior:
         raise ValueError(f"prior must be of a kind among {sorted(PRIORS)}, got {facts['kind']!r:.40}")
     prior: Prior = PRIORS[facts["kind"]].from_facts(facts)
     return prior
+
+
+def learns_shape(prior: Prior) -> bool:
+    """Whether a prior of gammas learns one shape of all entries, those with seeds excepted."""
+    usual = prior.usual if isinstance(prior, SeededPrior) else prior
+    return isinstance(usual, LearnedShapePrior)

@@ -1,5 +1,6 @@
 """Gamma priors of factors whose shape is learned, along with their rates or given these."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,9 @@ class Evidence(NamedTuple):
     logs: float  # sum of log x over all entries
     rates: float  # sum of log b over all entries; 0 if rates are learned
     cut: float  # entries that were too small for a number
+    added: np.ndarray | float = (
+        0.0  # (K,) what is known of the sum of a component's shapes beside a for each entry
+    )
 
 
 class Told(NamedTuple):
@@ -88,13 +92,22 @@ class LearnedShapePrior(NamedTuple):
     ) -> np.ndarray:
         """Shape and rates given the factor: log a on slices of (18.2), with the rates summed out, then b_k | a."""
         evidence = self.evidence(factor, scale, value)
+        return self.drawn(factor, hypers, evidence, lambda log_a: self.log_density(log_a, evidence), rng)
+
+    def drawn(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        evidence: Evidence,
+        log_density: Callable[[np.ndarray], np.ndarray],
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Shape and rates given what the factor says; the shape's density has the rates summed out."""
         now = np.log(hypers[0].flat[:1])
-        shape = np.exp(
-            draw_on_slices(lambda log_a: self.log_density(log_a, evidence), now, BOUNDS, rng, WIDTH)[0]
-        )
+        shape = np.exp(draw_on_slices(log_density, now, BOUNDS, rng, WIDTH)[0])
         rates = hypers[1]
         if self.mean is not None:
-            drawn = rng.standard_gamma(1.0 + shape * evidence.sizes)
+            drawn = rng.standard_gamma(1.0 + shape * evidence.sizes + evidence.added)
             rates = np.reshape(drawn / (self.mean / shape + evidence.totals), factor.component_shape)
         return np.stack([np.full_like(rates, shape), rates])
 
@@ -113,8 +126,14 @@ class LearnedShapePrior(NamedTuple):
         Learned rates move along, in proportion.
         """
         told = self.told(factor, hypers, scale, count, exposure)
+        return self.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, told), rng)
+
+    def drawn_given_counts(
+        self, hypers: np.ndarray, log_mass: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
+    ) -> np.ndarray:
+        """A shape by its density given counts, and the rates in the same proportion to it as before if learned."""
         now = np.log(hypers[0].flat[:1])
-        shape = np.exp(draw_on_slices(lambda log_a: self.log_mass(log_a, told), now, BOUNDS, rng, WIDTH)[0])
+        shape = np.exp(draw_on_slices(log_mass, now, BOUNDS, rng, WIDTH)[0])
         rates = hypers[1] if self.mean is None else hypers[1] * (shape / hypers[0])
         return np.stack([np.full_like(rates, shape), rates])
 
@@ -158,7 +177,7 @@ class LearnedShapePrior(NamedTuple):
         found += a * evidence.logs - n * gammaln(a) - evidence.cut * log_a
         if self.mean is None:
             return np.asarray(found + a * evidence.rates)
-        own = 1.0 + a[:, None] * evidence.sizes
+        own = 1.0 + a[:, None] * evidence.sizes + evidence.added
         found += (gammaln(own) - own * np.log(evidence.totals + self.mean / a[:, None])).sum(axis=1)
         return np.asarray(found - evidence.sizes.size * log_a)
 

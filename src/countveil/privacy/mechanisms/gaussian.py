@@ -151,13 +151,18 @@ class DiscreteGaussian(_GaussianNoise):
         return f"DiscreteGaussian.keeping(rho={short(self.stated_rho)})"
 
 
-def _sigma_of(rho: Fraction) -> Fraction:
-    """1/sqrt(2 rho) as the fraction that the nearest float is, or its neighbour; ValueError where that is no float."""
+def check_rho(rho: Fraction) -> Fraction:
+    """A rho whose sigma lies in the range of scales; ValueError for any other."""
     if not 1 / (2 * LARGEST**2) <= rho <= 1 / (2 * SMALLEST**2):
         raise ValueError(f"rho must lie between 5e-201 and 5e199, got {short(rho)}")
-    variance = 1 / (2 * rho)
+    return rho
+
+
+def _sigma_of(rho: Fraction) -> Fraction:
+    """1/sqrt(2 rho) as the fraction that the nearest float is, or its neighbour; ValueError where that is no float."""
+    variance = 1 / (2 * check_rho(rho))
     sigma = Fraction(math.isqrt(int(variance * 2**2000)), 2**1000)  # to 300 bits at least
-    return Fraction(min(max(float(sigma), float(SMALLEST)), float(LARGEST)))
+    return min(max(Fraction(float(sigma)), SMALLEST), LARGEST)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ from countveil.privacy.exact import exact, from_text, rounded_up, short
 from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
 
 MOST_NUMBERS = 1_000_000
+SMALLEST = Fraction(1, 10**300)  # probabilities that are not 0 are floats with all their digits
 TOLERANCE = Fraction(1, 10**9)
 
 
@@ -19,8 +20,8 @@ class Table(Elsewhere):
         P(report = r | count = y) = probabilities[y][r],   y = 0, ..., Y,   r = 0, ..., R
 
     A count beyond the last row does not occur: extend the table to where counts end. Raises TypeError if the table is
-    not made of rows of numbers; ValueError if rows have different lengths, a number is negative, or a row does not sum
-    to 1 within 1e-9.
+    not made of rows of numbers; ValueError if rows have different lengths, a number is negative, or above 0 and below
+    1e-300, or a row does not sum to 1 within 1e-9.
     """
 
     probabilities: tuple[tuple[Fraction, ...], ...]
@@ -76,6 +77,9 @@ def _row(y: int, row: Any) -> tuple[Fraction, ...]:
     numbers = tuple(exact("probabilities", p) for p in row)
     if any(p < 0 for p in numbers):
         raise ValueError(f"probabilities must not be negative, got {short(min(numbers))} in row {y}")
+    if any(0 < p < SMALLEST for p in numbers):
+        least = min(p for p in numbers if p)
+        raise ValueError(f"probabilities must be 0 or at least 1e-300, got {short(least)} in row {y}")
     if abs(sum(numbers, Fraction(0)) - 1) > TOLERANCE:
         raise ValueError(
             f"probabilities must sum to 1 in every row, got {float(sum(numbers)):.6g} in row {y}"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from countveil.privacy.exact import exact, from_text, short
 from countveil.privacy.mechanisms.base import Mechanism, from_json
-from countveil.privacy.mechanisms.elsewhere import LARGEST, AddedNoise, Elsewhere, check_names
+from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere, check_names
 from countveil.privacy.mechanisms.two_sided_geometric import TwoSidedGeometric
 
 
@@ -19,7 +19,7 @@ class Thresholded(Elsewhere):
 
     ``mechanism`` adds noise: TwoSidedGeometric, DiscreteGaussian, Gaussian, Laplace or Skellam. A value equal to
     ``above`` is absent. Raises TypeError if ``above`` is not a number or ``mechanism`` adds no noise, ValueError if
-    ``above`` is no whole number although noisy values are.
+    ``above`` is not below 2**53 in size, or no whole number although noisy values are.
     """
 
     mechanism: Mechanism
@@ -38,9 +38,9 @@ class Thresholded(Elsewhere):
             )
             raise TypeError(f"mechanism must add noise, as Laplace does, got {kind!r:.40}")
         object.__setattr__(self, "above", exact("above", self.above))
-        if abs(self.above) > LARGEST:
-            raise ValueError(f"above must be at most 1e100 in size, got {short(self.above)}")
-        if not self.real and (self.above.denominator != 1 or abs(self.above) >= 2**53):
+        if abs(self.above) >= 2**53:
+            raise ValueError(f"above must be below 2**53 in size, as reports are, got {short(self.above)}")
+        if not self.real and self.above.denominator != 1:
             raise ValueError(f"above must be a whole number, as noisy values are, got {short(self.above)}")
 
     @property

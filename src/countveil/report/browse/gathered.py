@@ -11,7 +11,7 @@ from countveil.estimators.weighting import weights_in_words
 from countveil.inference.matching import STABLE
 from countveil.privacy._text import cell, plain
 from countveil.report.browse.comparing import compared
-from countveil.report.browse.listings import Kind, kinds_of, listed, short
+from countveil.report.browse.listings import Kind, kinds_of, listed, short, shown_alike
 from countveil.report.browse.rows import rows_of
 from countveil.report.bursts import bursts_of
 from countveil.report.page import facts_table, noise_table, parameters, source_table, trust
@@ -33,6 +33,7 @@ def gathered(fits: list[FactorizationEstimator], names: list[str], members: int,
     also: list[Any] = [None]
     if len(fits) > 1:
         pairs, *also = compared(*kinds)
+        kinds = shown_alike(kinds)
     found = [
         of_fit(fit, name, own, members, rows, keep)
         for fit, name, own, keep in zip(fits, names, kinds, also, strict=True)

@@ -1,5 +1,6 @@
 """What components hold along an axis, as arrays, and the part of it that the page keeps."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ class Along(NamedTuple):
     names: list[str]
     numbered: bool  # members have no names
     values: np.ndarray
+    shown: list[str] | None = None  # what the page calls members, all different; None for their names
 
     @property
     def mean(self) -> np.ndarray:
@@ -56,8 +58,39 @@ def along(fit: FactorizationEstimator, axis: str) -> Along:
     rows = table["component"].map(components).to_numpy(), table["member"].map(places).to_numpy()
     values[rows] = table[columns].to_numpy()
     numbered = is_numbered(fit, axis)
-    labels = [f"{axis} {name}" if numbered else plain(str(name)) for name in names.tolist()]
-    return Along(axis, labels, numbered, values)
+    labels = [f"{axis} {name}" if numbered else str(name) for name in names.tolist()]
+    return Along(axis, labels, numbered, values, list(shown_as(labels).values()))
+
+
+def shown_as(names: Iterable[str]) -> dict[str, str]:
+    """What the page calls each of these names: plain text, numbered where several would look the same."""
+    found: dict[str, str] = {}
+    different = dict.fromkeys(names)
+    taken = {name for name in different if plain(name) == name}
+    for name in different:
+        text, n = plain(name), 1
+        while text in taken and text != name:
+            n += 1
+            text = f"{plain(name)} ({n})"
+        taken.add(text)
+        found[name] = text
+    return found
+
+
+def shown_alike(fits: list[list[Kind]]) -> list[list[Kind]]:
+    """The same components, with one way to call every name in all fits."""
+
+    def renamed(each: Along, place: tuple[int, int]) -> Along:
+        known = shown_as(name for kinds in fits for name in kinds[place[0]].along[place[1]].names)
+        return each._replace(shown=[known[name] for name in each.names])
+
+    return [
+        [
+            kind._replace(along=[renamed(each, (i, j)) for j, each in enumerate(kind.along)])
+            for i, kind in enumerate(kinds)
+        ]
+        for kinds in fits
+    ]
 
 
 def kept(mean: np.ndarray, prevalence: np.ndarray, n: int, also: np.ndarray | None = None) -> np.ndarray:
@@ -86,7 +119,7 @@ def listed(each: Along, prevalence: np.ndarray, n: int, also: np.ndarray | None 
     top = np.argsort(-each.mean, axis=1, kind="stable")[:, :n]
     return {
         "axis": each.axis,
-        "labels": [each.names[v] for v in members],
+        "labels": [(each.shown or each.names)[v] for v in members],
         "left": len(each.names) - int(members.size),
         "entries": [
             [[int(k), *short(each.values[k, v])] for k in np.flatnonzero(keep[:, v])] for v in members

@@ -1,0 +1,58 @@
+"""``countveil checklist``: what a paper should say of a fit, and what is still to be done."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_free, write_text
+from countveil.cli.results import Result, with_result
+from countveil.cli.say import say
+from countveil.cli.show import FitFile, loaded
+from countveil.privacy import Release
+
+
+@plain_errors
+@with_result
+def checklist(
+    fit: FitFile,
+    release: Annotated[
+        Path | None,
+        typer.Option(help="The release that was fitted, for its level and for posterior predictive checks."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The list to write (.md) instead of printing it.")
+    ] = None,
+    force: Force = False,
+) -> Result:
+    """Print a checklist for a paper, in Markdown: data, privacy, model, priors, diagnostics, checks, software.
+
+    Filled in from the fit. What the fit cannot answer is an open box, with the command that answers it.
+
+    Example: `countveil checklist survey.nc --release survey.npz -o checklist.md`
+    """
+    if output is not None:
+        if output.suffix.lower() != ".md":
+            raise ValueError(f"output must end in .md, got {output.name}")
+        check_free(output, force, fit, release)
+    if release is not None and not release.is_file():
+        raise FileNotFoundError(f"no release at {release}")
+    found = loaded(fit)
+    from countveil.report.checklist import Files, checklist_of
+
+    data = None if release is None else Release.load(release)
+    usual = Files()
+    names = Files(shlex.quote(str(fit)), usual.release if release is None else shlex.quote(str(release)))
+    made = checklist_of(found, data, names)
+    if output is not None:
+        write_text(output, f"{made}\n")
+    if output is None:
+        say(str(made))
+    else:
+        say(f"Wrote {output}: {len(made.open)} of {len(made.items)} boxes are open.")
+    judged = found.diagnostics()
+    table = judged.table.rename_axis("quantity").reset_index()
+    return {"checklist": made.table, "diagnostics": table, "verdict": judged.verdict}

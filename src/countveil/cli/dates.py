@@ -1,0 +1,66 @@
+"""Dates of a release's rows as an option of ``countveil fit topics``, and what is printed of topics over time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from countveil.privacy._text import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from countveil.estimators import TopicModel
+
+SHOWN = 5  # steps of time at most
+
+
+class Times(NamedTuple):
+    """The option about dates of the rows."""
+
+    time: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of dates (CSV) along which topics change: labels of the release's rows, and a date for each, "
+            "such as 1998, 1998Q1, 1998-03 or 1998-03-05."
+        ),
+    ] = None
+
+    def read(self) -> "pd.Series | None":
+        """The dates as text by row label, if there is a table; raises ValueError, which names the file."""
+        if self.time is None:
+            return None
+        import pandas as pd
+
+        try:
+            found = pd.read_csv(self.time, index_col=0, dtype=str)
+        except (ValueError, UnicodeError) as error:
+            raise ValueError(f"{self.time} must be a table in CSV: {error}") from error
+        if found.shape[1] != 1:
+            raise ValueError(
+                f"{self.time} must have two columns, labels of rows and dates, got {found.shape[1] + 1}"
+            )
+        return found.iloc[:, 0]
+
+
+def print_over_time(model: "TopicModel") -> None:
+    """The expected share of every topic in some steps of time, with intervals if there are any."""
+    import numpy as np
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from countveil.console import console
+
+    assert model.dates_ is not None
+    found, names = model.prevalence_over(), model.dates_.names
+    places = np.unique(np.linspace(0, len(names) - 1, min(len(names), SHOWN)).astype(int))
+    heads = [Column(Text(plain(str(names[place])))) for place in places]
+    title = Text("Expected share of a document over time")
+    table = Table("topic", *heads, title=title, title_justify="left", header_style="")
+    for topic, rows in found.groupby("topic", sort=False):
+        cells = []
+        for row in rows.iloc[places].itertuples():
+            ends = f" ({100 * row.lower:.0f} to {100 * row.upper:.0f})" if "lower" in rows else ""
+            cells.append(f"{100 * row.estimate:.0f}%{ends}")
+        table.add_row(str(topic), *cells)
+    console().print(table)

@@ -1,0 +1,144 @@
+"""What commands found, for people or for programs: ``--json`` and ``--quiet``."""
+
+import contextlib
+import functools
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from countveil.cli.say import say
+
+Result = dict[str, Any]
+"""Tables, lines, numbers and lists by name."""
+
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print what was found as JSON, tables as lists of rows; all else goes to stderr."
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors and warnings alone, and show no progress.")
+]
+
+
+class Failed(typer.Exit):
+    """What was found is not as it should be: it is printed, and the exit status is 1."""
+
+    def __init__(self, found: Result) -> None:
+        super().__init__(1)
+        self.found = found
+
+
+def with_quiet(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--quiet``."""
+
+    @functools.wraps(command)
+    def wrapped(*, quiet: bool, **given: Any) -> None:
+        with silent() if quiet else contextlib.nullcontext():
+            command(**given)
+
+    return with_parameters(wrapped, command, quiet=Quiet)
+
+
+def with_result(command: Callable[..., Result]) -> Callable[..., None]:
+    """The command with ``--quiet``, and with ``--json``, which prints what it returns and nothing else."""
+
+    @functools.wraps(command)
+    def wrapped(*, as_json: bool, quiet: bool, **given: Any) -> None:
+        if as_json:
+            with silent() if quiet else contextlib.redirect_stdout(sys.stderr):
+                found, failed = told_of(lambda: command(**given))
+            say(as_text(found))
+            if failed is not None:
+                raise failed
+            return
+        with silent() if quiet else contextlib.nullcontext():
+            command(**given)
+
+    return with_parameters(wrapped, command, as_json=Json, quiet=Quiet)
+
+
+def told_of(command: Callable[[], Result]) -> tuple[Result, Failed | None]:
+    """What a command returns, or what it failed with."""
+    try:
+        return command(), None
+    except Failed as failed:
+        return failed.found, failed
+
+
+def with_parameters(
+    wrapped: Callable[..., None], command: Callable[..., Any], **added: Any
+) -> Callable[..., None]:
+    """A wrapped command that shows the parameters of the command, and switches besides that are off."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [each.replace(kind=keyword) for each in inspect.signature(command).parameters.values()]
+    switches = [
+        inspect.Parameter(name, keyword, default=False, annotation=kind) for name, kind in added.items()
+    ]
+    wrapped.__signature__ = inspect.Signature([*own, *switches])  # type: ignore[attr-defined]
+    return wrapped
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Nothing on standard output, and no progress on standard error."""
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(NoTerminal(sys.stderr)),
+    ):
+        yield
+
+
+class NoTerminal:
+    """A stream that does not pass for a terminal, so that nobody draws progress on it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        """False."""
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def as_text(found: Result) -> str:
+    """A result as JSON of plain ASCII; what is not a number is null."""
+    return json.dumps({name: plain_value(value) for name, value in found.items()}, indent=1)
+
+
+def plain_value(value: Any) -> Any:
+    """A table as a list of rows, anything else as it is."""
+    return json.loads(value.to_json(orient="records")) if hasattr(value, "to_json") else value
+
+
+def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
+    """What a fit says: its components with their members, documents if any are wanted, effects, and the verdict."""
+    tables: Result = {}
+    for part in found.parts:
+        for axis in part.axes:
+            listed = found.supported(axis, members)
+            tables[f"{part.many} by {axis}"] = listed.rename(columns={"component": part.one, "member": axis})
+    if documents:
+        tables["documents"] = top_documents(found, documents)
+    if found.covariates_ is not None:
+        tables["effects"] = found.effects()
+    if found.dates_ is not None:
+        tables["prevalence over time"] = found.prevalence_over()
+    return tables | {"verdict": found.diagnostics().verdict}
+
+
+def top_documents(found: Any, n: int) -> Any:
+    """The documents of every topic, one table after another."""
+    import pandas as pd
+
+    topics = found.support()["component"]
+    return pd.concat([found.top_documents(k, n) for k in topics], ignore_index=True)

@@ -1,0 +1,80 @@
+"""Reports of the same people in several waves, with an axis of time."""
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.data.joining import opened
+from countveil.data.reports import Reports
+from countveil.privacy import Release
+from countveil.privacy._waves import by_person, promise_of
+from countveil.privacy.any_level import Level
+from countveil.privacy.errors import ReleaseError
+
+
+def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
+    """A release of a study in waves as an array of people by waves by what is counted.
+
+    People are in the order in which the rows first name them, waves in that of the study. Where a person has no report
+    of a wave, all cells of that wave are masked: they leave the likelihood, which is right where whether somebody
+    reports has nothing to do with their counts.
+
+    ``levels`` of the result has what all reports of each person promise together, and ``promise`` says it in words for
+    the person with the weakest one: epsilon/N adds up over waves, rhos add up.
+
+    Args:
+        release: a ``Release`` that has ``waves``, or the path of its file.
+
+    Returns:
+        ``Reports`` of shape (people, waves, ..), for ``DynamicModel(modes=["person", "wave", ..], time="wave")``.
+
+    Raises:
+        TypeError: something else than a release or a path.
+        ValueError: a release without waves.
+    """
+    read = opened(release)
+    waves, names = read.waves, read.row_labels
+    if waves is None or names is None:
+        raise ValueError("release must be of a study in waves, got one without")
+    people = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    cells = np.array([people[name] for name in names]), np.array(waves.of_row)
+    values = read.reports.toarray() if sp.issparse(read.reports) else np.asarray(read.reports)
+    shape = (len(people), len(waves.names), *values.shape[1:])
+    spread = np.zeros(shape, dtype=values.dtype)
+    spread[cells] = values
+    absent = np.ones(shape[:2], dtype=bool)
+    absent[cells] = False
+    mask = np.broadcast_to(absent.reshape(*absent.shape, *[1] * (len(shape) - 2)), shape)
+    found = Reports(
+        spread,
+        spread_out(read.mechanism, cells, shape),
+        mask,
+        labels=[list(people), waves.names, *read.labels[1:]],
+    )
+    found.simulated, found.source = read.simulated, read.source
+    found.levels, found.promise = promised(read, tuple(people))
+    return found
+
+
+def spread_out(stated: Any, cells: tuple[np.ndarray, np.ndarray], shape: tuple[int, ...]) -> Any:
+    """The mechanism of all cells; or that of each person and wave, (people, waves, 1, ..), where rows differ."""
+    if not isinstance(stated, tuple):
+        return stated
+    each = np.empty(shape[:2], dtype=object)
+    each.fill(stated[0])  # also where there is no report
+    for person, wave, mechanism in zip(*cells, stated, strict=True):
+        each[person, wave] = mechanism
+    return each.reshape(*shape[:2], *[1] * (len(shape) - 2))
+
+
+def promised(release: Release, people: tuple[str, ...]) -> tuple[tuple[Level | None, ...], str]:
+    """What all reports of each person promise together, and in words; None where a mechanism keeps no level."""
+    try:
+        levels = release.levels
+    except ReleaseError:
+        return (None,) * len(people), "The reports keep no level of privacy that could be added up."
+    names = release.row_labels or ()
+    summed = by_person(names, levels if isinstance(levels, tuple) else (levels,) * len(names))
+    return tuple(summed[name] for name in people), promise_of(summed.values())

@@ -1,0 +1,273 @@
+"""Gamma priors of rows that have a date: what is expected of a row's components is a gamma chain over the dates."""
+
+import hashlib
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from countveil.kernels.dynamics import seat
+from countveil.kernels.gamma import SMALLEST
+from countveil.likelihoods.slices import draw_on_slices
+from countveil.models.priors import gamma_chain
+from countveil.models.priors.gamma_chain import RANGE, WIDTH, GammaChainPrior
+from countveil.models.priors.gamma_chain import packed as packed_chain
+from countveil.models.priors.protocol import Grid, Scale
+
+RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
+LEVEL_SHAPE = (
+    0.1  # of the prior of these priors' rate: with a known one, rows of a date would be as alike as it says
+)
+
+
+class Dated(NamedTuple):
+    """The hyperparameters of rows with dates (mathematics, equation 17.9)."""
+
+    chain: np.ndarray  # as ``GammaChainPrior`` keeps them
+    x: np.ndarray  # (T, K) the chain
+    rate: np.ndarray  # (D,) b_d
+    level: float  # c, the rate of the rates' prior
+
+
+class Steps(NamedTuple):
+    """What a chain over dates knows about itself."""
+
+    shape: tuple[int, ...]  # (T, K)
+
+    @property
+    def component_shape(self) -> tuple[int, ...]:
+        """One number per component."""
+        return 1, self.shape[1]
+
+    @property
+    def symmetric(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def weight(self) -> np.float64:
+        """Every entry is a parameter."""
+        return np.float64(1.0)
+
+    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
+        """(1, K) sums over dates."""
+        found: np.ndarray = np.broadcast_to(values, self.shape).sum(axis=0, keepdims=True)
+        return found
+
+
+class DatedRowsPrior(NamedTuple):
+    """A factor (D, K) of entries Gamma(x_tk, b_d), where t is the date of row d and x is a steady gamma chain.
+
+    The share of a component in a row of date t is expected to be x_tk / sum_j x_tj, and the sum over j says how alike
+    rows of one date are. Rates b_d ~ Gamma(0.5, c) leave the sizes of rows to the rows. Chains are about ``mean``, and
+    c ~ Gamma(0.1, 0.1 / c_0) with c_0 = 0.5 ``size`` / (K ``mean``), at which rows are of ``size`` (mathematics,
+    equation 17.9).
+    """
+
+    mean: float
+    size: float
+    step: np.ndarray  # (D,) the number of each row's date, from 0
+    n_steps: int
+
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return "gamma-with-dates"
+
+    @property
+    def independent(self) -> bool:
+        """Rows of a date share a step of the chain."""
+        return False
+
+    @property
+    def over_dates(self) -> GammaChainPrior:
+        """The prior of x."""
+        return GammaChainPrior(self.mean, True)
+
+    def usual_level(self, n_components: int) -> float:
+        """c_0: with chains of ``mean``, rows are of ``size``."""
+        return RATE_SHAPE * self.size / (n_components * self.mean)
+
+    def start(self, factor: Grid) -> np.ndarray:
+        """A chain that stays at ``mean``, and rates at which rows are of size ``size``."""
+        n_rows, k = factor.shape
+        x = np.full((self.n_steps, k), self.mean)
+        level = self.usual_level(k)
+        rate = np.full(n_rows, RATE_SHAPE / level)
+        return packed(Dated(self.over_dates.start(Steps((self.n_steps, k))), x, rate, level))
+
+    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """Entries are no independent gamma variables; raises TypeError."""
+        raise TypeError("rows with dates must not be asked for independent gammas")
+
+    def draw_with_hypers(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rates given the factor; tables and the chain with the factor integrated out; then the factor."""
+        dated, scales = self.dated_of(hypers, factor.shape), row_scales(scale, factor.shape[0])
+        dated = dated._replace(rate=self.draw_rates(dated, scales, value, rng))
+        dated = dated._replace(level=self.draw_level(dated, rng))
+        told, lost = self.tables(dated, scales, count, exposure, rng)
+        grid = Steps(dated.x.shape)
+        x, chain = self.over_dates.draw_with_hypers(grid, dated.chain, 1.0, dated.x, told, lost, rng)
+        dated = self.rescaled(dated._replace(x=x, chain=chain), scales, count, exposure, rng)
+        return self.draw_rows(dated, scales, count, exposure, rng), packed(dated)
+
+    def draw_rates(
+        self, dated: Dated, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(D,) b_d | theta, x ~ Gamma(0.5 + sum_k x_tk, c + s_d sum_k theta_dk)."""
+        shape = RATE_SHAPE + dated.x.sum(axis=1)[self.step]
+        rate = dated.level + scales * value.sum(axis=1)
+        return np.maximum(rng.standard_gamma(shape) / rate, SMALLEST)
+
+    def draw_level(self, dated: Dated, rng: np.random.Generator) -> float:
+        """c | b ~ Gamma(0.1 + 0.5 D, 0.1 / c_0 + sum_d b_d)."""
+        rate = LEVEL_SHAPE / self.usual_level(dated.x.shape[1]) + dated.rate.sum()
+        return max(float(rng.standard_gamma(LEVEL_SHAPE + RATE_SHAPE * dated.rate.size) / rate), SMALLEST)
+
+    def tables(
+        self,
+        dated: Dated,
+        scales: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(T, K) tables CRT(n_dk, x_tk) of all rows of a date, and their exposures to x, the sums of log(1 + e / b)."""
+        tables, lost = np.empty(count.shape), np.log1p(exposure / (dated.rate * scales)[:, None])
+        seat(np.ascontiguousarray(count).ravel(), dated.x[self.step].ravel(), rng, tables.ravel())
+        return self.by_date(tables), self.by_date(lost)
+
+    def rescaled(
+        self,
+        dated: Dated,
+        scales: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> Dated:
+        """x, b and the chain's scale times a number, and c divided by it, on a slice with the factor summed out.
+
+        One by one they move slowly, since b_d says how large x is, and x how large b_d (mathematics, equation 17.10).
+        """
+        chain, e = self.over_dates.chain_of(dated.chain, dated.x.shape), gamma_chain.EPSILON
+        x, rate, usual = dated.x[self.step], dated.rate * scales, self.usual_level(dated.x.shape[1])
+
+        def log_density(log_times: np.ndarray) -> np.ndarray:
+            times = np.exp(log_times)
+            prior = (e - LEVEL_SHAPE) * log_times
+            prior -= e / self.mean * chain.scale * times + LEVEL_SHAPE / usual * dated.level / times
+            return prior + [log_mass_of_rows(count, each * x, each * rate, exposure) for each in times]
+
+        drawn = draw_on_slices(log_density, np.zeros(1), (-RANGE, RANGE), rng, WIDTH)
+        times = float(np.exp(drawn[0]))
+        chain = chain._replace(scale=max(chain.scale * times, SMALLEST))
+        x, rate = (np.maximum(times * each, SMALLEST) for each in (dated.x, dated.rate))
+        return Dated(packed_chain(chain), x, rate, max(dated.level / times, SMALLEST))
+
+    def by_date(self, values: np.ndarray) -> np.ndarray:
+        """(T, K) sums over the rows of each date; a date without rows has zeros."""
+        found = np.zeros((self.n_steps, values.shape[1]))
+        np.add.at(found, self.step, values)
+        return found
+
+    def draw_rows(
+        self,
+        dated: Dated,
+        scales: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """(D, K) Gamma(x_tk + n_dk, b_d + e_dk)."""
+        rate = (dated.rate * scales)[:, None] + exposure
+        return np.maximum(rng.standard_gamma(dated.x[self.step] + count) / rate, SMALLEST)
+
+    def draw(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """The factor alone, given the hyperparameters."""
+        dated, scales = self.dated_of(hypers, factor.shape), row_scales(scale, factor.shape[0])
+        return self.draw_rows(dated, scales, count, exposure, rng)
+
+    def draw_hypers(
+        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The hyperparameters as they are: they were drawn along with the factor."""
+        return hypers
+
+    def dated_of(self, hypers: np.ndarray, shape: tuple[int, ...]) -> Dated:
+        """Hyperparameters by name."""
+        n_rows, k = shape
+        end = hypers.size - n_rows - 1
+        chain, x, rate = np.split(hypers[:-1], [end - self.n_steps * k, end])
+        return Dated(chain, x.reshape(self.n_steps, k), rate, float(hypers[-1]))
+
+    def shares(self, hypers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """(C, S, T, K) expected shares x_tk / sum_j x_tj of components, from draws of the hyperparameters."""
+        x = self.over_steps(hypers, shape)
+        found: np.ndarray = x / x.sum(axis=3, keepdims=True)
+        return found
+
+    def over_steps(self, hypers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """(C, S, T, K) the chain x, as a view (of the last axis) of draws of the hyperparameters."""
+        n_rows, k = shape
+        end = hypers.shape[2] - n_rows - 1
+        found: np.ndarray = hypers[:, :, end - self.n_steps * k : end]
+        return found.reshape(*hypers.shape[:2], self.n_steps, k)
+
+    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+        """The start."""
+        return self.start(factor)
+
+    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
+        """None: rates are of rows, not of components."""
+        return None
+
+    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
+        """None: every date has shapes of its own."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Everything except the dates of rows: of these, a digest."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.step, dtype=np.int64).data).hexdigest()
+        found = {"mean": self.mean, "size": self.size, "n_steps": self.n_steps}
+        return {"kind": self.kind, **found, "dates": digest}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Self:
+        """The prior that ``facts`` described, with a single row of the first date, which its reader replaces."""
+        return cls(facts["mean"], facts["size"], np.zeros(1, dtype=np.int64), facts["n_steps"])
+
+
+def log_mass_of_rows(count: np.ndarray, x: np.ndarray, rate: np.ndarray, exposure: np.ndarray) -> float:
+    """log p(n | x, b) of counts (D, K) with the rows (D, K) summed out, up to a constant; ``rate`` is (D,)."""
+    seen, b = count > 0.0, rate[:, None]
+    rising = gammaln(x[seen] + count[seen]) - gammaln(x[seen])
+    return float(rising.sum() - (x * np.log1p(exposure / b) + count * np.log(b + exposure)).sum())
+
+
+def packed(dated: Dated) -> np.ndarray:
+    """Hyperparameters as one vector."""
+    return np.concatenate([dated.chain, dated.x.ravel(), dated.rate, [dated.level]])
+
+
+def row_scales(scale: Scale, n_rows: int) -> np.ndarray:
+    """(D,) what the rates of rows are multiplied by."""
+    found: np.ndarray = np.broadcast_to(np.asarray(scale, dtype=float), (n_rows, 1))[:, 0]
+    return found

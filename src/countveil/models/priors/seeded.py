@@ -1,0 +1,154 @@
+"""Gamma priors of topics whose seeded words have a larger shape."""
+
+import hashlib
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from countveil.kernels.gamma import SMALLEST
+from countveil.models.priors.gamma import GammaPrior
+from countveil.models.priors.learned_shape import Evidence, LearnedShapePrior, Told
+from countveil.models.priors.protocol import Grid, Scale
+
+
+class SeededPrior(NamedTuple):
+    """Independent Gamma(a + s_vk, b_k) over a factor of words v by topics k (mathematics, section 18).
+
+    The shape a and the rates b_k are known or learned as in ``usual``. What is added, s_vk, is positive for the seeded
+    words of the first topics, and else zero. The hyperparameters are those of ``usual``: a learned shape is that of the
+    entries without a seed.
+    """
+
+    usual: GammaPrior | LearnedShapePrior
+    added: np.ndarray  # (V, K)
+
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return "gamma-with-seeds"
+
+    @property
+    def independent(self) -> bool:
+        """Every entry is a gamma variable of its own, given the hyperparameters."""
+        return True
+
+    @property
+    def n_seeded(self) -> int:
+        """How many topics have seeded words: the first ones."""
+        return int(self.added.any(axis=0).sum())
+
+    def start(self, factor: Grid) -> np.ndarray:
+        """Those of ``usual``."""
+        return self.usual.start(factor)
+
+    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+        """(shape, rate) of the entries."""
+        shape, rate = self.usual.gamma(hypers, scale)
+        return shape + self.added, rate
+
+    def draw(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        value: np.ndarray,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Gamma(shape + count, rate + exposure), entry by entry."""
+        shape, rate = self.gamma(hypers, scale)
+        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
+
+    def draw_hypers(
+        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Rates given the factor, and before them a learned shape, by (18.7)."""
+        if isinstance(self.usual, GammaPrior):
+            return self.whole.draw_hypers(factor, hypers, scale, value, rng)
+        evidence = self.evidence(factor, scale, value)
+        return self.usual.drawn(
+            factor, hypers, evidence, lambda log_a: self.log_density(log_a, evidence, value), rng
+        )
+
+    @property
+    def whole(self) -> GammaPrior:
+        """The prior of a known shape as one of gammas whose shapes vary."""
+        assert isinstance(self.usual, GammaPrior)
+        return self.usual._replace(shape=self.usual.shape + self.added)
+
+    def draw_hypers_given_counts(
+        self,
+        factor: Grid,
+        hypers: np.ndarray,
+        scale: Scale,
+        count: np.ndarray,
+        exposure: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """A learned shape given the counts and exposures of all entries, by (18.8), as ``usual`` draws it."""
+        if isinstance(self.usual, GammaPrior):
+            return hypers
+        told = self.usual.told(factor, hypers, scale, count, exposure)
+        return self.usual.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, told), rng)
+
+    def evidence(self, factor: Grid, scale: Scale, value: np.ndarray) -> Evidence:
+        """What the entries say of a learned shape, with what is added to each component's sum of shapes."""
+        assert isinstance(self.usual, LearnedShapePrior)
+        added = np.ravel(factor.component_sums(self.added))
+        return self.usual.evidence(factor, scale, value)._replace(added=added)
+
+    def log_density(self, log_a: np.ndarray, evidence: Evidence, value: np.ndarray) -> np.ndarray:
+        """(n,) log-densities of log a given the entries, up to a constant (mathematics, equation 18.7)."""
+        assert isinstance(self.usual, LearnedShapePrior)
+        seeded, a = self.added > 0.0, np.exp(log_a)[:, None]
+        shape, cut = a + self.added[seeded], value[seeded] <= SMALLEST
+        own = gammaln(a) - gammaln(shape) + cut * (log_a[:, None] - np.log(shape))
+        return self.usual.log_density(log_a, evidence) + own.sum(axis=1)
+
+    def log_mass(self, log_a: np.ndarray, told: Told) -> np.ndarray:
+        """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.8)."""
+        assert isinstance(self.usual, LearnedShapePrior)
+        seeded, a = np.ravel(self.added > 0.0), np.exp(log_a)[:, None]
+        added, counts = np.ravel(self.added)[seeded], told.counts[seeded]
+        rate = told.rates[seeded] * (1.0 if self.usual.mean is None else a)
+        own = gammaln(a + added + counts) - gammaln(a + counts) - gammaln(a + added) + gammaln(a)
+        own -= added * np.log1p(told.exposures[seeded] / rate)
+        return self.usual.log_mass(log_a, told) + own.sum(axis=1)
+
+    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+        """Those of ``usual``, with rates at which the prior's means add up to the entries' scaled sum."""
+        if isinstance(self.usual, GammaPrior):
+            return self.whole.estimate(factor, scale, value)
+        found = self.usual.estimate(factor, scale, value)
+        if self.usual.mean is not None:
+            sizes = factor.component_sums(1.0)
+            found[1] *= 1.0 + factor.component_sums(self.added) / (found[0] * sizes)
+        return found
+
+    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
+        """The rates; None where they vary from entry to entry."""
+        return self.usual.reported_rates(hypers)
+
+    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
+        """(C, S) learned shapes of the entries without a seed; None if the shape is known."""
+        return self.usual.reported_shapes(hypers)
+
+    def facts(self) -> dict[str, Any]:
+        """Those of ``usual``; and of what is added, a digest."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.added, dtype=float).data).hexdigest()
+        return {"kind": self.kind, "usual": self.usual.facts(), "added": digest}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Self:
+        """The prior that ``facts`` described, with zero in place of what is added, which its reader sets.
+
+        Raises:
+            ValueError: a usual prior of another kind.
+        """
+        usual: dict[str, Any] = {"gamma": GammaPrior, "gamma-of-learned-shape": LearnedShapePrior}
+        kind = facts["usual"]["kind"]
+        if kind not in usual:
+            raise ValueError(f"usual prior must be of a kind among {sorted(usual)}, got {kind!r:.40}")
+        return cls(usual[kind].from_facts(facts["usual"]), np.zeros((1, 1)))

@@ -1,0 +1,81 @@
+"""Releases of a study in waves: which row is of which wave, and what all rows of one person promise together."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from countveil.privacy.any_level import Level
+from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import PrivacyLevel, total
+
+
+class Waves(NamedTuple):
+    """The periods in which people were asked, in their order, and the place among them of each row."""
+
+    names: tuple[str, ...]
+    of_row: tuple[int, ...]
+
+
+def checked(
+    waves: Waves | None, row_labels: tuple[str, ...] | None, rows: int, directed: bool | None
+) -> Waves | None:
+    """The waves as tuples; raises ReleaseError where they do not fit the rows, or a person is in one twice."""
+    if waves is None:
+        return None
+    names, of_row = tuple(waves[0]), tuple(waves[1])
+    named = all(isinstance(name, str) and name for name in names)
+    if not names or not named or len(set(names)) < len(names):
+        raise ReleaseError("waves must have names, each another one, got none, an empty one or one twice")
+    if len(of_row) != rows or not all(type(place) is int and 0 <= place < len(names) for place in of_row):
+        raise ReleaseError(
+            f"waves must say for each of {rows} rows which of {len(names)} it is of, got others"
+        )
+    if row_labels is None or directed is not None:
+        raise ReleaseError("waves must be of rows with labels, and of no network, got others")
+    if len(set(zip(row_labels, of_row, strict=True))) < rows:
+        raise ReleaseError("waves must have one row of each person at most, got two with the same label")
+    return Waves(names, of_row)
+
+
+def by_person(row_labels: Iterable[str], levels: Sequence[Level]) -> dict[str, Level]:
+    """What all rows with the same label promise together, at the N of the first of them, for each label."""
+    own: dict[str, list[Level]] = {}
+    for name, level in zip(row_labels, levels, strict=True):
+        own.setdefault(name, []).append(level)
+    known = {each: added(each) for each in set(map(tuple, own.values()))}
+    return {name: known[tuple(each)] for name, each in own.items()}
+
+
+def added(levels: Sequence[Level]) -> Level:
+    """What releases at these levels, one or more, add up to, at the N of the first where all are of epsilon."""
+    summed, first = total(levels), levels[0]
+    if summed is None:
+        raise ValueError("levels must be one or more to add up, got none")
+    if isinstance(summed, PrivacyLevel) and isinstance(first, PrivacyLevel):
+        return PrivacyLevel(summed.epsilon_at(first.precision), first.precision)
+    return summed
+
+
+def in_words(
+    waves: Waves | None, row_labels: tuple[str, ...] | None, levels: Level | tuple[Level, ...] | None
+) -> str:
+    """How many people were asked in which waves, and what all reports of one of them promise; empty without waves."""
+    if waves is None or row_labels is None:
+        return ""
+    people, number = len(set(row_labels)), len(waves.names)
+    said = (
+        f" Rows are reports of {people} people in {number} waves: rows with the same label are one person's."
+    )
+    if levels is None:
+        return said
+    every = levels if isinstance(levels, tuple) else (levels,) * len(row_labels)
+    together = promise_of(by_person(row_labels, every).values())
+    return f"{said} What is said above is said of the counts of one wave. {together}"
+
+
+def promise_of(levels: Iterable[Level]) -> str:
+    """What all reports of the person with the weakest promise come to, in words."""
+    weakest = max(levels, key=lambda level: level.kept_rho)
+    return (
+        "All reports of one person together, where the counts of every wave may differ by as much, come to at most "
+        f"{weakest.in_numbers()}. {weakest.describe()}"
+    )

@@ -1,0 +1,359 @@
+"""A checklist for a paper, filled in from a fit: what its readers need to know, and what is still to be done."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from countveil import __version__
+from countveil.data.observations import Observations
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.choosing import CHOSEN
+from countveil.estimators.totals import totals_of
+from countveil.estimators.weighting import weights_in_words
+from countveil.inference.diagnostics import State
+from countveil.inference.kept import masked_kept
+from countveil.noise import AnyMechanismNoise
+from countveil.privacy import Release
+from countveil.privacy._text import plain
+from countveil.report import check as checks
+from countveil.report import protected_check as protected_checks
+from countveil.report.bursts import bursts_of
+from countveil.report.loading import observed
+from countveil.report.page import diagnostic_rows, noise_table, parameters
+from countveil.report.priors import priors_of
+from countveil.report.promise import promise_of
+
+MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
+GUIDE = "reporting.md in the documentation"
+COVERAGE = (
+    "Of topics that were drawn from the model, 90% intervals of this method held 89 to 90% of the true rates at four "
+    "strengths of noise; with learned shapes they held 88% of the probabilities of planted topics' top words "
+    "(methods.md in the documentation). They assume that the model is right, and say nothing of components that the "
+    "chains did not find."
+)
+PAPER = (
+    "Schein, Wu, Schofield, Zhou and Wallach (2019), Locally Private Bayesian Inference for Count Models, "
+    "International Conference on Machine Learning"
+)
+COMMANDS = {
+    "TopicModel": ("topics", "--topics"),
+    "BlockModel": ("blocks", "--communities"),
+    "TensorModel": ("tensor", "--components"),
+}  # of a model: to fit it, and the option of `countveil compare`
+VOUCHES = {
+    "exact": "Nobody has to: these are true counts.",
+    "naive": "The reports were taken for true counts, so nothing is assumed about their noise.",
+}
+
+
+class Item(NamedTuple):
+    """One line of the list: what the fit says, and what answers the question where it does not."""
+
+    section: str
+    name: str
+    done: bool
+    said: str
+    command: str = ""
+
+
+class Files(NamedTuple):
+    """What commands call the fit and the release."""
+
+    fit: str = "fit.nc"
+    release: str = "release.npz"
+
+
+class Checklist(NamedTuple):
+    """All items in order; ``print`` shows them as Markdown."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per item: section, name, done, said, command."""
+        return pd.DataFrame(self.items, columns=list(Item._fields))
+
+    @property
+    def open(self) -> tuple[Item, ...]:
+        """What is still to be done."""
+        return tuple(item for item in self.items if not item.done)
+
+    def __str__(self) -> str:
+        """Markdown with a box per item, open where something is still to be done; it ends without a line end."""
+        lines: list[str] = [
+            "# Checklist for a paper",
+            "",
+            f"{len(self.open)} of {len(self.items)} boxes are open.",
+        ]
+        section = ""
+        for item in self.items:
+            if item.section != section:
+                section = item.section
+                lines += ["", f"## {section}", ""]
+            box, said = "x" if item.done else " ", plain(item.said).translate(MARKUP)
+            lines.append(f"- [{box}] **{plain(item.name).translate(MARKUP)}.** {said}")
+            if item.command:
+                lines += ["", *(f"      {line}" for line in item.command.splitlines()), ""]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
+
+
+def checklist_of(
+    fit: FactorizationEstimator, release: Release | None = None, files: Files | None = None
+) -> Checklist:
+    """What a paper should say of a fit, as far as the fit knows it, and the commands that answer the rest.
+
+    Never a true count, nor a label of the data.
+
+    Args:
+        fit: any fitted model.
+        release: what it was fitted to; with it the list has the stated level and posterior predictive checks.
+        files: what the commands call the two files.
+
+    Raises:
+        ValueError: a release that is not the fit's.
+        NotFittedError: before ``fit``.
+    """
+    data = None if release is None else observed(fit, release)
+    files = files or Files()
+    sections: dict[str, Callable[[], list[tuple[str, bool, str, str]]]] = {
+        "Data": lambda: data_items(fit, data, release, files),
+        "Privacy": lambda: privacy_items(fit, release, files),
+        "Model and priors": lambda: model_items(fit, files),
+        "Computation": lambda: computation_items(fit),
+        "Diagnostics": lambda: diagnostic_items(fit, data, files),
+        "Posterior predictive checks": lambda: predictive_items(fit, data, files),
+        "Sensitivity": lambda: sensitivity_items(fit, files),
+        "Intervals and software": lambda: closing_items(fit),
+    }
+    return Checklist(tuple(Item(section, *row) for section, rows in sections.items() for row in rows()))
+
+
+Rows = list[tuple[str, bool, str, str]]  # name, done, said, command
+
+
+def again(files: Files) -> str:
+    """The command that fills in what needs the release."""
+    return f"countveil checklist {files.fit} --release {files.release}"
+
+
+def data_items(
+    fit: FactorizationEstimator, data: Observations | None, release: Release | None, files: Files
+) -> Rows:
+    """Size, masked cells, what was done to the counts, and who says so."""
+    cells = int(np.prod([len(names) for names in fit.axes.values()], dtype=np.int64))
+    masked = masked_kept(fit.posterior) if data is None else data.n_masked
+    hidden = (
+        "The fit does not keep how many cells were masked."
+        if masked is None
+        else f"{masked:,} of {cells:,} cells ({masked / cells:.1%}) were masked: hidden from the fit, or no part of "
+        "its data, as self-loops and the other half of an undirected network are."
+    )
+    noise = "; ".join(f"{name}: {value}" for name, value in noise_table(fit))
+    vouched = who_vouches(fit, release)
+    return [
+        ("Size", True, f"{fit.data_in_words()}: {cells:,} cells.", ""),
+        ("Masked cells", masked is not None, hidden, "" if masked is not None else again(files)),
+        ("What was done to the counts", True, f"{noise[0].upper()}{noise[1:]}.", ""),
+        (
+            "Who vouches for it",
+            bool(vouched),
+            vouched
+            or "The fit was made of private counts, and does not keep whether a release states their noise.",
+            "" if vouched else again(files),
+        ),
+    ]
+
+
+def who_vouches(fit: FactorizationEstimator, release: Release | None) -> str:
+    """Who says what was done to the counts; empty where neither fit nor release knows."""
+    facts = fit.posterior.attrs
+    if facts["observations"] != "private":
+        return VOUCHES[str(facts["observations"])]
+    if facts["simulated_noise"]:
+        return "The noise was simulated from a seed, for research. It protects nobody."
+    if "source" in facts:
+        return f"Whoever imported the reports. They are from: {facts['source']}."
+    if release is not None:
+        return "The owners of the counts: the release that they made states it."
+    return ""
+
+
+def privacy_items(fit: FactorizationEstimator, release: Release | None, files: Files) -> Rows:
+    """What is promised, what is not, and the stated level."""
+    found = promise_of(fit, release)
+    rows: Rows = [("Statement", True, " ".join([found.headline, *found.paragraphs]), "")]
+    if found.distances and found.kind == "private":
+        told = "; ".join(f"by {distance}: {guesses}" for distance, _, guesses in found.distances)
+        said = (
+            "Of two equally likely sets of counts, the share that the best guess from a report gets right, by how many "
+            f"counts they differ: {told}."
+        )
+        rows.append(("How well counts can be told apart", True, said, ""))
+    if found.kind != "private" or "source" in fit.posterior.attrs:
+        return rows
+    stated = release is not None
+    said = "The statement above has it." if stated else "The fit keeps the strength of the noise alone."
+    return [*rows, ("Level as it was stated", stated, said, "" if stated else again(files))]
+
+
+def model_items(fit: FactorizationEstimator, files: Files) -> Rows:
+    """Model, likelihood, priors with what was learned, and the check of the priors."""
+    bursts, model = bursts_of(fit), fit.model_
+    formula = getattr(fit, "prevalence", None)
+    about = f" Covariates of the rows: {formula}." if formula else ""
+    every = model.rows.sizes | model.columns.sizes
+    sizes = ", ".join(f"{axis} = {every[axis]}" for axis in model.spec.latent)
+    likelihood = f"{model.likelihood.name}. {bursts.said if bursts else ''}".strip()
+    rows: Rows = [
+        ("Model", True, f"{type(fit).__name__}: rates {model.spec.text} with {sizes}.{about}", ""),
+        ("Likelihood of a count given its rate", True, likelihood, ""),
+        *((f"Prior of {name}", True, said, "") for name, said in priors_of(fit)),
+        ("Parameters", True, f"{parameters(fit)}.", ""),
+    ]
+    unchecked = (
+        f"Fits keep no draws from their prior. {GUIDE} has code that draws from it: say what it allows."
+    )
+    return [*rows, ("Prior predictive check", False, unchecked, "")]
+
+
+def computation_items(fit: FactorizationEstimator) -> Rows:
+    """Method, chains, draws, seed, version."""
+    facts, sizes = fit.posterior.attrs, fit.posterior["posterior"].sizes
+    if "optimisation" in fit.posterior.children:
+        length = f"{fit.n_iter_} iterations"
+    else:
+        kept = "" if fit.thin == 1 else f", of which one in {fit.thin} was kept"
+        length = f"{sizes['chain']} chains of {sizes['draw']} draws after {fit.tune} sweeps of tuning{kept}"
+    weights = weights_in_words(fit)
+    whole = "It was interrupted: it holds what was found until then." if fit.interrupted_ else ""
+    return [
+        ("Method", not fit.interrupted_, f"{facts['method']}: {length}. {whole}".strip(), ""),
+        ("Weights of the chains", True, weights or "equal", ""),
+        ("Seed and version", True, f"Seed {facts['seed']}, {facts['library']}.", ""),
+    ]
+
+
+def diagnostic_items(fit: FactorizationEstimator, data: Observations | None, files: Files) -> Rows:
+    """The verdict, every quantity's numbers, the support of components, and the total."""
+    found = fit.diagnostics()
+    trusted = found.state in (State.PRINTABLE, State.WITH_SUPPORT)
+    rows: Rows = [(f"Verdict: {found.state.value}", trusted, found.verdict, "")]
+    names = ("R-hat", "nested R-hat", "effective draws (bulk)", "effective draws (tail)")
+    for name, numbers, said in diagnostic_rows(found.table):
+        if "converged" in found.table:
+            rows.append(("Convergence", bool(found.table["converged"].iloc[0]), said, ""))
+            continue
+        listed = ", ".join(f"{each} {value}" for each, value in zip(names, numbers, strict=True))
+        rows.append((f"Chains: {name}", True, f"{listed}: {said}.", ""))
+    rows += [supports(fit, part.axes[0], part.many) for part in fit.parts]
+    if fit.posterior.attrs["observations"] == "exact":
+        return [
+            *rows,
+            ("Sum of the true counts", True, "The fit is of true counts, which are not printed here.", ""),
+        ]
+    totals = fit.totals()
+    if totals is None and data is not None and not isinstance(data.noise, AnyMechanismNoise):
+        totals = totals_of(fit, data)
+    if totals is None:
+        said = "The fit does not keep the sum of its reports."
+        return [*rows, ("Sum of the true counts", False, said, again(files))]
+    fits = not (totals.falls_short or totals.exceeds)
+    return [*rows, ("Sum of the true counts", fits, f"{totals}.", "")]
+
+
+def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bool, str, str]:
+    """In how many chains the components of a kind are; the numbers of those that are not in all."""
+    table = fit.support(axis=axis)
+    if table["support"].isna().all():
+        single = "One chain, or one point estimate, cannot say what another would find."
+        return f"Support of the {many}", False, single, ""
+    every = int((table["support"] > 1.0 - 1e-9).sum())
+    others = ", ".join(
+        f"{number} ({support:.0%})"
+        for number, support in zip(table["component"], table["support"], strict=True)
+        if support <= 1.0 - 1e-9
+    )
+    rest = f" Others, with their support: {others}." if others else ""
+    return (
+        f"Support of the {many}",
+        True,
+        f"{every} of {len(table)} that chains found are in all chains.{rest}",
+        "",
+    )
+
+
+def predictive_items(fit: FactorizationEstimator, data: Observations | None, files: Files) -> Rows:
+    """Whether releases simulated from the fit look like the one that was fitted."""
+    if fit.why_no_intervals:
+        said = f"No check: {fit.why_no_intervals}, and simulated releases would vary too little."
+        return [("Simulated releases", False, said, "")]
+    if data is None:
+        return [("Simulated releases", False, "They are compared with the release.", again(files))]
+    rng = np.random.default_rng(fit.seed_)
+    if isinstance(data.noise, AnyMechanismNoise):
+        why = protected_checks.why_unchecked(data)
+        if why:
+            return [("Simulated releases", False, f"No check: {why}.", "")]
+        found = protected_checks.check_protected(fit, data, rng)
+    else:
+        found = checks.check(fit, data, rng)
+    rows: Rows = []
+    for each in found.statistics:
+        seen, low, high = (each.shown(value) for value in (each.seen, each.low, each.high))
+        said = f"{seen} in the reports; {low} to {high} in the middle 95% of {found.releases} simulated releases: "
+        name = f"{each.name[0].upper()}{each.name[1:]}"
+        rows.append((name, not each.verdict.startswith(checks.OUTSIDE), f"{said}{each.verdict}.", ""))
+    return rows
+
+
+def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
+    """Whether results depend on the number of components, and on the priors."""
+    kind = type(fit).__name__
+    fitted, option = COMMANDS.get(kind, ("", ""))
+    number = 0 if fit.sized_by is None else int(next(iter(fit.own_size().values())))
+    numbers = sorted({max(1, number // 2), number, 2 * number})
+    listed = ",".join(map(str, numbers))
+    compare = f"countveil compare {files.release} {option} {listed} --seed 1" if option else ""
+    if not option and fit.sized_by is not None:
+        models = ", ".join(f"cv.{kind}({n})" for n in numbers)
+        compare = f"cv.compare(release, [{models}], seed=1)"
+    chosen = CHOSEN in fit.posterior.attrs
+    said = f"{fit._choice_in_words()} {comparison_of(fit)}" if chosen else "Not compared in this fit."
+    other = 0.1 if getattr(fit, "prior_shape", None) in (None, "learned") else "learned"
+    refit = (
+        f"countveil fit {fitted} {files.release} -o other.nc --prior-shape {other}\n"
+        f"countveil browse {files.fit} other.nc -o both.html"
+        if fitted
+        else ""
+    )
+    return [
+        ("Number of components", chosen, said.strip(), "" if chosen else compare),
+        (
+            "Priors",
+            False,
+            "Fit once more with another prior and the other options as they were, and say what changes.",
+            refit,
+        ),
+    ]
+
+
+def comparison_of(fit: FactorizationEstimator) -> str:
+    """The comparison that chose the number of components, where it is in memory."""
+    found = getattr(fit, "selection_", None)
+    return "" if found is None else str(found.verdict)
+
+
+def closing_items(fit: FactorizationEstimator) -> Rows:
+    """What intervals are printed and what they hold, and what to cite."""
+    why = fit.why_no_intervals
+    said = (
+        f"None: {why}."
+        if why
+        else f"Equal-tailed, of 90% unless another probability was asked for. {COVERAGE}"
+    )
+    made = str(fit.posterior.attrs["library"])
+    cited = f"{made}; this list by countveil {__version__}. Method: {PAPER} (CITATION.cff)."
+    return [("Intervals", True, said, ""), ("To cite", True, cited, "")]

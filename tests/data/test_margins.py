@@ -1,0 +1,186 @@
+"""Totals in a table or beside it, matched by labels, and what a release of them is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.data.accepted import observations_of
+from countveil.data.importing import check_again
+from countveil.data.io import CountTable
+from countveil.data.margins import known_totals, margin_of_frame, read_margin, without_margins
+from tests.data.same import assert_same
+
+m = cv.mechanisms
+RNG = np.random.default_rng(3)
+COUNTS = RNG.poisson(6.0, (4, 3))
+ROWS, COLUMNS = list("abcd"), list("xyz")
+PUBLISHED = np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS)
+FRAME = pd.DataFrame(PUBLISHED, ROWS, COLUMNS)
+MARGINS = np.vstack([np.column_stack([COUNTS, COUNTS.sum(1)]), [*COUNTS.sum(0), COUNTS.sum()]]).astype(float)
+WIDE = CountTable(MARGINS, [*ROWS[:2], "all", *ROWS[2:]], [*COLUMNS, "sum"])
+WIDE = WIDE._replace(values=MARGINS[[0, 1, 4, 2, 3]])
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 1), -1])
+def test_a_fit_of_a_release_has_the_same_bits_as_one_of_reports(axis, tmp_path):
+    totals = [(axis, COUNTS.sum(axis))]
+    cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals).save(tmp_path / "r.npz")
+    release = cv.Release.load(tmp_path / "r.npz")
+    data = cv.Reports(FRAME, m.Suppression(10), totals=totals)
+    found = observations_of(release)
+    assert_same(found, data)
+    np.testing.assert_array_equal(found.totals.group, data.totals.group)
+    np.testing.assert_array_equal(found.totals.value, data.totals.value)
+    short = {"draws": 4, "tune": 2, "chains": 1, "seed": 1, "threads": 1, "progress": False}
+    fits = [cv.TopicModel(2, **short).fit(each) for each in (release, data)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    tables = fits[0].predict_counts(5, np.random.default_rng(1), found).to_numpy()
+    over = tuple(axis + 1 for axis in release.totals.over)
+    np.testing.assert_array_equal(tables.sum(axis=over), [COUNTS.sum(axis)] * 5)
+
+
+def test_geometric_noise_beside_totals_is_read_with_them():
+    release = cv.import_reports(COUNTS, m.TwoSidedGeometric(0.4), "s", totals=[(1, COUNTS.sum(1))])
+    np.testing.assert_array_equal(observations_of(release).totals.value, COUNTS.sum(1))
+    with pytest.raises(ValueError, match="release must have no totals"):
+        cv.PrivatizedCounts.from_release(release)
+    assert cv.Reports.from_release(release, totals=False).totals is None
+
+
+def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_path):
+    totals = [(1, [10**6, *COUNTS.sum(1)[1:]])]
+    with pytest.raises(ValueError, match="total 0 must be between"):
+        cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals)
+    release = cv.Release(
+        PUBLISHED, m.Suppression(10), False, source="s", totals=((1,), (10**6, None, None, None))
+    )
+    release.save(tmp_path / "r.npz")
+    with pytest.raises(ValueError, match="total 0 must be between"):
+        check_again(cv.Release.load(tmp_path / "r.npz"))
+
+
+def test_releases_with_totals_are_not_joined_for_their_own_totals_would_be_lost():
+    release = cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, COUNTS.sum(1))])
+    with pytest.raises(ValueError, match="no totals to be joined"):
+        cv.join([release, cv.import_reports(COUNTS // 2 * 2, m.Rounding(2), "t")])
+
+
+@pytest.mark.parametrize(
+    ("totals", "kind", "rule"),
+    [
+        ((1, [1]), TypeError, "list of one"),
+        ([(1, [1]), (0, [1])], TypeError, "list of one"),
+        ([(np.zeros((4, 3), int), [1])], ValueError, "over axes, got groups"),
+        ([(2, [1])], ValueError, "one of the 2 axes"),
+        ([((0, 0), 1)], ValueError, "one of the 2 axes"),
+        ([("rows", [1])], ValueError, "one of the 2 axes"),
+        ([(1, [1, 2])], ValueError, "shape \\(4,\\), got \\(2,\\)"),
+        ([(1, [1.5, 2, 3, 4])], ValueError, "whole numbers"),
+    ],
+)
+def test_totals_that_are_none_are_refused(totals, kind, rule):
+    with pytest.raises(kind, match=rule):
+        known_totals(totals, (4, 3))
+
+
+def test_labelled_totals_go_by_their_labels():
+    series = pd.Series(COUNTS.sum(1), ROWS)
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals.values == tuple(
+        COUNTS.sum(1).tolist()
+    )
+    with pytest.raises(ValueError, match="row labels of reports"):
+        cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series[::-1])])
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "of", "over", "wanted"),
+    [
+        ("all", "sum", "rows", (1,), COUNTS.sum(1)),
+        ("all", "sum", "columns", (0,), COUNTS.sum(0)),
+    ],
+)
+def test_margins_of_a_wide_table_leave_it(row, column, of, over, wanted):
+    table, margin = without_margins(WIDE, row, column, of)
+    np.testing.assert_array_equal(table.values, COUNTS)
+    assert (table.row_labels, table.column_labels) == (ROWS, COLUMNS)
+    assert margin[0] == over
+    np.testing.assert_array_equal(margin[1], wanted)
+
+
+def test_one_margin_needs_no_word():
+    table, margin = without_margins(WIDE, None, "sum", None)
+    assert margin[0] == (1,)
+    assert table.values.shape == (5, 3)
+    assert without_margins(WIDE, "all", None, None)[1][0] == (0,)
+    assert without_margins(WIDE, None, None, None) == (WIDE, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        (("all", "sum", None), "a fit meets one of them"),
+        (("all", None, "rows"), "must come with --total-column"),
+        ((None, "sum", "columns"), "must come with --total-row"),
+        (("none", None, None), "--total-row must be the name of one in the table, got 'none', which 0 have"),
+        ((None, "none", None), "--total-column must be the name of one"),
+    ],
+)
+def test_margins_that_are_not_there_are_refused(asked, rule):
+    with pytest.raises(ValueError, match=rule):
+        without_margins(WIDE, *asked)
+
+
+def long(rows, columns=("x", "n")):
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
+    labels = (ROWS, COLUMNS, ["u", "v"])
+    over, values = margin_of_frame(long([("z", 5), ("x", 3)]), ["r", "x", "t"], labels, "n")
+    assert over == (0, 2)
+    np.testing.assert_array_equal(values, [3, np.nan, 5])
+    frame = long([("v", "b", 7)], ("t", "r", "n"))
+    over, values = margin_of_frame(frame, ["r", "x", "t"], labels, "n")
+    assert over == (1,)
+    assert values.shape == (4, 2)
+    assert values[1, 1] == np.nansum(values) == 7
+
+
+@pytest.mark.parametrize(
+    ("frame", "rule"),
+    [
+        (long([("q", 5)]), "must be of the table's 'x', got 'q'"),
+        (long([("x", 5), ("x", 6)]), "one row each, got several of x"),
+        (long([("x", "y", 5)], ("x", "else", "n")), "got 'else': leave out"),
+        (long([("x", 5)], ("x", "m")), "got 'm'"),
+        (long([("x",)], ("x",)), "must have one column 'n'"),
+        (long([(5,)], ("n",)), "not all, got \\[\\]"),
+        (long([("a", "x", 5)], ("r", "x", "n")), "not all, got"),
+    ],
+)
+def test_totals_that_match_no_cells_are_refused_by_name(frame, rule):
+    with pytest.raises(ValueError, match=rule):
+        margin_of_frame(frame, ["r", "x"], (ROWS, COLUMNS), "n")
+
+
+def test_files_of_totals(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("county,all\n b ,12\nc,Suppressed\n")
+    found = read_margin(path, None, "totals", ["Suppressed"], "rows")
+    assert list(found.columns) == ["rows", "totals"]
+    over, values = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals")
+    np.testing.assert_array_equal(values, [np.nan, 12, np.nan, np.nan])
+    assert over == (1,)
+    with pytest.raises(ValueError, match="one column 'n'"):
+        read_margin(path, ["county", "age"], "n", [], None)
+    path.write_text("county,x,y\na,1,2\n")
+    with pytest.raises(ValueError, match="two columns, labels and totals, got 3"):
+        read_margin(path, None, "totals", [], "rows")
+
+
+def test_import_long_takes_totals_of_some_axes():
+    cells = FRAME.rename_axis("r").reset_index().melt("r", var_name="x", value_name="n")
+    totals = long(list(zip(COLUMNS, COUNTS.sum(0), strict=True)))
+    release = cv.import_long(cells, ["r", "x"], "n", m.Suppression(10), "s", totals=totals)
+    assert release.totals == ((0,), tuple(COUNTS.sum(0).tolist()))

@@ -1,0 +1,76 @@
+"""Reports of several waves with an axis of time: every report in its place, absent ones masked."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+
+STRONG, WEAK = cv.PrivacyLevel(1, 2), cv.PrivacyLevel(2, 1)
+NAMES = ("spring", "summer")
+PEOPLE, OF_ROW = ("bob", "bob", "ann", "cy"), (0, 1, 1, 0)
+VALUES = np.array([[3, 0, 1], [0, 2, 5], [7, 1, 0], [2, 2, 2]])
+
+
+def made(levels=STRONG, values=VALUES, labels=(PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW)):
+    return cv.Release(values, levels, True, labels, waves=waves)
+
+
+def seen(data):
+    found = np.zeros(data.mode_shape, dtype=bool)
+    found[np.unravel_index(data.row_numbers * 6 + data.columns, data.mode_shape)] = True
+    return found
+
+
+@pytest.mark.parametrize("values", [VALUES, sp.csr_array(VALUES)])
+def test_every_report_is_in_its_place_and_absent_ones_are_masked(tmp_path, values):
+    made(values=values).save(tmp_path / "r.npz")
+    data = cv.by_wave(tmp_path / "r.npz")
+    assert data.mode_shape == (3, 2, 3)
+    assert [list(names) for names in data.labels] == [["bob", "ann", "cy"], list(NAMES), ["a", "b", "c"]]
+    assert data.n_masked == 6
+    place = {"bob": 0, "ann": 1, "cy": 2}
+    spread = np.zeros((3, 2, 3))
+    mask = np.ones((3, 2, 3), dtype=bool)
+    for who, wave, row in zip(PEOPLE, OF_ROW, VALUES, strict=True):
+        spread[place[who], wave], mask[place[who], wave] = row, False
+    same = cv.PrivatizedCounts(spread, STRONG.alpha, mask)
+    for name in ("reports", "columns", "indptr"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(same, name))
+    assert data.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
+    assert "come to at most epsilon 2 at N = 2." in data.promise
+
+
+def test_a_person_may_have_another_level_in_every_wave():
+    levels = (STRONG, WEAK, WEAK, STRONG)
+    data = cv.by_wave(made(levels))
+    assert data.levels == (cv.PrivacyLevel(5, 2), WEAK, STRONG)
+    y, by_hand = np.arange(30), np.zeros((3, 2, 3, 30))
+    for who, wave, row, level in zip((0, 0, 1, 2), OF_ROW, VALUES, levels, strict=True):
+        by_hand[who, wave] = np.abs(row[:, None] - y) * np.log(level.alpha)
+    by_hand -= by_hand.max(axis=-1, keepdims=True)
+    codes = np.zeros((3, 6), dtype=np.int64)
+    codes[data.row_numbers, data.columns] = data.reports
+    found = data.noise.log_kernel(np.maximum(codes, 0)[..., None], y, 1.0)
+    found = np.where(codes[..., None] < 0, 0.0, found)
+    found -= found.max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(found.reshape(by_hand.shape), by_hand, atol=1e-9)
+
+
+def test_counts_of_several_axes():
+    values = np.arange(16).reshape(4, 2, 2)
+    data = cv.by_wave(made(values=values, labels=(PEOPLE, ("x", "y"), None)))
+    assert data.mode_shape == (3, 2, 2, 2)
+    assert data.n_masked == 8
+
+
+def test_a_release_without_waves_is_refused_and_one_with_waves_has_no_rows_in_time(tmp_path):
+    with pytest.raises(ValueError, match="must be of a study in waves"):
+        cv.by_wave(made(waves=None))
+    with pytest.raises(TypeError, match="Release objects or paths"):
+        cv.by_wave(VALUES)
+    with pytest.raises(ValueError, match="by_wave"):
+        cv.DynamicModel(2).fit(made())
+    made().save(tmp_path / "r.npz")
+    with pytest.raises(ValueError, match="without waves"):
+        cv.ReleaseFiles(tmp_path)

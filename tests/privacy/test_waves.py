@@ -1,0 +1,63 @@
+"""Releases of a study in waves: which rows they may have, and what one person's come to."""
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from countveil.privacy import PrivacyLevel, Release, ReleaseError
+from countveil.privacy._waves import Waves, by_person
+
+STRONG, WEAK = PrivacyLevel(1, 10), PrivacyLevel(2, 1)
+NAMES = ("spring", "summer", "autumn")
+PEOPLE = ("ann", "ann", "bob", "ann")
+
+
+def made(waves=(NAMES, (0, 1, 1, 2)), people=PEOPLE, levels=(STRONG, STRONG, WEAK, STRONG), **options):
+    return Release(np.arange(8).reshape(4, 2), levels, True, (people, ("a", "b")), waves=waves, **options)
+
+
+def test_waves_are_kept_in_the_file(tmp_path):
+    release = made()
+    release.save(tmp_path / "r.npz")
+    again = Release.load(tmp_path / "r.npz")
+    assert again.waves == release.waves == Waves(NAMES, (0, 1, 1, 2))
+    again.save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
+    assert Release([[1]], STRONG, True).waves is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"waves": (("a", "a"), (0, 0, 0, 1))}, "each another one"),
+        ({"waves": ((), ())}, "must have names"),
+        ({"waves": ((["a"], "b"), (0, 0, 0, 1))}, "must have names"),
+        ({"waves": (NAMES, (0, 1, 1))}, "each of 4 rows"),
+        ({"waves": (NAMES, (0, 1, 1, 3))}, "which of 3"),
+        ({"waves": (NAMES, (0, 1, 1, 1))}, "got two with the same label"),
+        ({"people": None}, "rows with labels"),
+    ],
+)
+def test_waves_that_do_not_fit_are_refused(changes, rule):
+    with pytest.raises(ReleaseError, match=rule):
+        made(**changes)
+
+
+def test_what_one_person_reports_adds_up():
+    assert by_person(PEOPLE, (STRONG, STRONG, WEAK, STRONG)) == {"ann": STRONG.repeated(3), "bob": WEAK}
+    rho = PrivacyLevel.zcdp("0.5")
+    assert by_person(("ann", "ann"), (rho, rho))["ann"] == PrivacyLevel.zcdp(1)
+    mixed = by_person(("ann", "ann"), (WEAK, STRONG))["ann"]
+    assert (mixed.epsilon, mixed.precision) == (2 + Fraction(1, 10), 1)
+
+
+def test_a_release_says_what_all_reports_of_one_person_come_to():
+    said = made().describe()
+    assert "Rows are reports of 2 people in 3 waves" in said
+    assert "come to at most epsilon 2 at N = 1." in said  # bob's one, at a weak level
+    said = made(levels=STRONG).describe()
+    assert "come to at most epsilon 3 at N = 10." in said  # ann's three, and not her first alone
+    assert re.search(r"e\^3 \(about 20\.1\)", said)
+    assert "people" not in Release([[1]], STRONG, True, (("ann",), None)).describe()

@@ -1,0 +1,128 @@
+"""A checklist for a paper, filled in from a fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.report import checklist_of
+from countveil.report.checklist import Files
+from tests.report.conftest import QUICK, WORDS, release_of
+
+COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
+
+
+def items(fit, release=None, files=None):
+    return {item.name: item for item in checklist_of(fit, release, files).items}
+
+
+def test_what_the_fit_knows_is_said_and_the_rest_is_an_open_box_with_its_command(topic_fit):
+    found = items(topic_fit)
+    assert found["Size"].said == "12 documents × 8 words: 96 cells."
+    assert found["Masked cells"].said.startswith("0 of 96 cells")
+    assert found["Seed and version"].said.startswith("Seed 1, countveil ")
+    assert found["Method"].said == "gibbs: 2 chains of 10 draws after 10 sweeps of tuning."
+    assert found["Simulated releases"].command == "countveil checklist fit.nc --release release.npz"
+    assert found["Number of components"].command == "countveil compare release.npz --topics 1,3,6 --seed 1"
+    assert "--prior-shape 0.1" in found["Priors"].command
+    assert found["Sum of the true counts"].said == f"{topic_fit.totals()}."
+    for name in ("Simulated releases", "Number of components", "Priors", "Prior predictive check"):
+        assert not found[name].done
+    state = topic_fit.diagnostics().state
+    assert not found[f"Verdict: {state.value}"].done, "ten draws do not make a fit"
+
+
+def test_every_quantity_of_the_diagnostics_and_every_support_is_listed(topic_fit):
+    found, table = items(topic_fit), topic_fit.diagnostics().table
+    for name, row in table.iterrows():
+        assert f"R-hat {row['r_hat']:.3f}, " in found[f"Chains: {name}"].said
+        assert f"effective draws (bulk) {row['ess_bulk']:.0f}," in found[f"Chains: {name}"].said
+
+
+def test_components_that_some_chains_lack_are_listed_with_their_support(topic_fit, monkeypatch):
+    table = pd.DataFrame({"component": [0, 1, 2], "support": [1.0, 0.5, 0.25]})
+    monkeypatch.setattr(type(topic_fit), "support", lambda *_, **__: table)
+    said = items(topic_fit)["Support of the topics"].said
+    assert said.startswith("1 of 3 that chains found are in all chains. Others, ")
+    assert "1 (50%), 2 (25%)" in said
+
+
+def test_a_release_fills_in_its_level_and_the_predictive_checks(topic_fit, release):
+    found = items(topic_fit, release)
+    assert "N = 1, epsilon = 2" in found["Statement"].said
+    assert "Simulated releases" not in found
+    positive = (np.asarray(release.reports) > 0).mean()
+    assert found["Share of positive reports"].said.startswith(f"{positive:.2%} in the reports; ")
+    with pytest.raises(ValueError, match="release must be the one that was fitted"):
+        checklist_of(topic_fit, release_of(COUNTS))
+
+
+def test_who_vouches_for_the_noise_is_said():
+    level = cv.PrivacyLevel(1, 2)
+    owner = cv.privatize(COUNTS, level)
+    fit = cv.TopicModel(2, **QUICK).fit(owner)
+    assert not items(fit)["Who vouches for it"].done
+    assert not items(fit)["Level as it was stated"].done
+    found = items(fit, owner)
+    assert found["Who vouches for it"].said.startswith("The owners of the counts")
+    assert "epsilon = 1" in found["Statement"].said
+    assert found["Level as it was stated"].done
+    assert "by 2: at most 74 of 100" in found["How well counts can be told apart"].said
+    imported = cv.import_reports(COUNTS, cv.mechanisms.TwoSidedGeometric(0.37), "Others *2020*")
+    found = checklist_of(cv.TopicModel(2, **QUICK).fit(imported))
+    assert "They are from: Others \\*2020\\*." in str(found)
+    assert "Level as it was stated" not in {item.name for item in found.items}
+
+
+def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told():
+    mask = np.zeros(COUNTS.shape, dtype=bool)
+    mask[0, :3] = True
+    data = cv.Reports(3 * (COUNTS // 3), cv.mechanisms.RandomRounding(3), mask=mask)
+    found = items(cv.TopicModel(2, **QUICK).fit(data))
+    assert found["Masked cells"].said.startswith("3 of 30 cells (10.0%) were masked")
+    assert "This is no differential privacy" in found["Statement"].said
+
+
+def test_no_true_count_is_printed():
+    counts = COUNTS.copy()
+    counts[2, 3] = 987_654
+    said = str(checklist_of(cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(counts))))
+    assert "Nobody has to: these are true counts." in said
+    assert f"{counts.sum():,}" not in said
+    assert "987,654" not in said
+    assert str(counts.sum()) not in said
+
+
+def test_a_fit_without_calibrated_intervals_has_none_and_no_check(release):
+    fit = cv.TopicModel(2, method="cavi", max_iter=5, seed=1, progress=False).fit(release)
+    found = items(fit, release)
+    assert found["Intervals"].said == "None: those of method 'cavi' are not calibrated."
+    assert found["Simulated releases"].said.startswith("No check: ")
+    assert not found["Support of the topics"].done
+    assert found["Convergence"].name
+
+
+def test_the_comparison_that_chose_the_number_of_topics_is_said():
+    fit = cv.TopicModel("auto", **QUICK).fit(cv.PrivatizedCounts(COUNTS, 0.3))
+    found = items(fit)["Number of components"]
+    assert found.done
+    assert fit.selection_.verdict in found.said
+
+
+def test_it_is_markdown_without_a_label_of_the_data(topic_fit, block_fit, tensor_fit):
+    for fit, option in ((topic_fit, "--topics"), (block_fit, "--communities"), (tensor_fit, "--components")):
+        made = checklist_of(fit, files=Files("'my fit.nc'"))
+        said = str(made)
+        assert said.startswith(
+            f"# Checklist for a paper\n\n{len(made.open)} of {len(made.items)} boxes are open."
+        )
+        assert said.count("\n- [ ] ") == len(made.open)
+        assert said.count("\n- [x] ") == len(made.items) - len(made.open)
+        assert option in said
+        assert "checklist 'my fit.nc' --release" in said
+        assert not any(word in said for word in (*WORDS, "script"))
+        assert made.table["done"].sum() == len(made.items) - len(made.open)
+
+
+def test_any_model_has_one(chronicle):
+    assert "Chronicle: rates " in str(checklist_of(chronicle))
