@@ -10,7 +10,7 @@ import countveil as cv
 from countveil.cli.seeds import USUAL_WEIGHT, Seeding
 from tests.commands import SHORT, fails, privatized, run
 
-GIVEN = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT
+GIVEN = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--chains", "1"
 TABLE = 'topic,word,note\neconomy,word1,\n health , word2 ,x\neconomy,"word3",\n'
 
 
