@@ -4,8 +4,9 @@
 
 Every study draws topics, an effect of a group and documents (300 by 120), adds noise at level 1, and fits topics with
 the group as a covariate, to the reports and to the reports taken for counts. Topics are matched by overlap. The target
-is the contrast of the documents' expected shares between both groups. Also: the time of a sweep, over that of one
-without covariates, at 500 by 400 with ten topics.
+is the contrast of the documents' expected shares between both groups. In every other study, the group changes how many
+documents have a topic (shares are Dirichlet, lengths do not depend on them), in the rest how much they have of it
+(gammas of one shape). Also: the time of a sweep, over that of one without covariates, at 500 by 400 with ten topics.
 """
 
 import sys
@@ -34,11 +35,15 @@ def study(n_topics: int, seed: int) -> tuple[cv.Release, pd.DataFrame, np.ndarra
     rng = np.random.default_rng(seed)
     group = rng.permutation(np.arange(D) % 2)
     phi, effect = rng.dirichlet(np.full(V, 0.1), n_topics), rng.normal(0.0, 0.7, n_topics)
-    mean = LENGTH / n_topics * np.exp((group[:, None] - 0.5) * effect)
-    counts = rng.poisson(rng.gamma(SHAPE, mean / SHAPE) @ phi)
-    both = np.exp(np.outer([0.5, -0.5], -effect)) * SHAPE * n_topics / LENGTH  # the rates in both groups
-    shares = expected_shares(np.full(n_topics, SHAPE), both)
-    release = cv.simulate_release(counts, cv.PrivacyLevel(epsilon=1, precision=1), rng=rng)
+    tilt, both = np.exp((group[:, None] - 0.5) * effect), np.exp(np.outer([0.5, -0.5], effect))
+    if seed % 2:
+        lengths = rng.gamma(5.0, LENGTH / 5.0, D)
+        theta = lengths[:, None] * np.array([rng.dirichlet(each) for each in SHAPE * tilt])
+        shares = both / both.sum(axis=1, keepdims=True)
+    else:
+        theta = rng.gamma(SHAPE, LENGTH / n_topics * tilt / SHAPE)
+        shares = expected_shares(np.full(n_topics, SHAPE), SHAPE * n_topics / LENGTH / both)
+    release = cv.simulate_release(rng.poisson(theta @ phi), cv.PrivacyLevel(epsilon=1, precision=1), rng=rng)
     return release, pd.DataFrame({"group": group}), phi, shares[0] - shares[1]
 
 
@@ -67,22 +72,27 @@ def held(
 
 
 def coverage(n_studies: int, n_topics: int) -> None:
-    """Print coverage and error of both ways."""
+    """Print coverage and error of both ways, for each kind of studies and for all."""
     found: dict[str, list[tuple[list[bool], list[float]]]] = {"model of the noise": [], "naive": []}
     for seed in range(n_studies):
         release, frame, phi, truth = study(n_topics, seed)
-        for name, data in zip(
-            found, (release, cv.NaiveCounts(np.maximum(np.asarray(release.reports), 0))), strict=True
-        ):
+        naive = cv.NaiveCounts(np.maximum(np.asarray(release.reports), 0))
+        for name, data in zip(found, (release, naive), strict=True):
             found[name].append(held(data, frame, phi, truth, seed))
-    for name, each in found.items():
-        inside, errors = (np.concatenate([np.asarray(one[i], float) for one in each]) for i in (0, 1))
-        spread = np.std([np.mean(one[0]) for one in each], ddof=1) / np.sqrt(n_studies)
-        print(
-            f"{name}: {100 * inside.mean():.1f}% of {inside.size} intervals of 95% hold the truth (standard error "
-            f"{100 * spread:.1f}); root mean square error {np.sqrt((errors**2).mean()):.3f}",
-            flush=True,
-        )
+        if seed % 20 == 19 or seed == n_studies - 1:
+            for name, each in found.items():
+                for kind, some in (("sizes", each[::2]), ("shares", each[1::2]), ("all", each)):
+                    print(f"{name}, {kind}: {in_words(some)}", flush=True)
+
+
+def in_words(studies: list[tuple[list[bool], list[float]]]) -> str:
+    """Coverage and error over some studies."""
+    inside, errors = (np.concatenate([np.asarray(one[i], float) for one in studies]) for i in (0, 1))
+    spread = np.std([np.mean(one[0]) for one in studies], ddof=1) / np.sqrt(len(studies))
+    return (
+        f"{100 * inside.mean():.1f}% of {inside.size} intervals of 95% hold the truth (standard error "
+        f"{100 * spread:.1f}); root mean square error {np.sqrt((errors**2).mean()):.3f}"
+    )
 
 
 def sweeps(n_sweeps: int = 150, shape: tuple[int, int] = (500, 400)) -> None:

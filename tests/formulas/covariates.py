@@ -4,7 +4,7 @@ import numpy as np
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
-from countveil.models.priors import RegressionPrior, regression
+from countveil.models.priors import RegressionPrior
 from countveil.models.priors.expected_shares import expected_shares
 from tests.formulas.brute import formula, same
 from tests.joint import small_model
@@ -13,15 +13,17 @@ S, C = 0.8, 0.5
 X = np.array([[-1.0, 0.5], [1.0, -1.5], [0.5, 0.4], [-0.5, 0.6]])
 PRIOR, FACTOR = RegressionPrior(S, None, X, C), small_model((4, 3)).factors[0]
 A, B, BETA = np.array([0.3, 1.7]), np.array([0.6, 2.0]), np.array([[0.4, -0.7], [0.0, 1.1]])
-HYPERS = np.stack([A, B, *BETA])[:, None]
+G = np.array([[0.3, -0.2], [-0.6, 0.5]])
+HYPERS = np.stack([A, B, *BETA, *G])[:, None]
 
 
 @formula("16.1")
 def entries_and_coefficients():
-    """theta_dk ~ Gamma(a_k, b_k exp(-x_d beta_k)),   beta_pk ~ Normal(0, c^2),   b_k | a_k ~ Gamma(1, s / a_k)"""
+    """theta_dk ~ Gamma(a_dk, r_dk),   a_dk = a_k exp(x_d g_k),   a_dk / r_dk = m_k exp(x_d beta_k),
+    beta_pk, g_pk ~ Normal(0, c^2),   b_k = a_k / m_k,   b_k | a_k ~ Gamma(1, s / a_k)"""
     shape, rate = PRIOR.gamma(HYPERS, 1.0)
-    same(np.broadcast_to(shape, (4, 2)), np.tile(A, (4, 1)))
-    same(rate, B * np.exp(-X @ BETA))
+    same(shape, A * np.exp(X @ G))
+    same(shape / rate, A / B * np.exp(X @ BETA))
     nothing = PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
     log_m = np.array([-0.4, 0.9])
     one, other = (
@@ -33,26 +35,34 @@ def entries_and_coefficients():
     ]
     by_normal = stats.norm.logpdf(BETA, 0.0, C).sum(axis=0) - stats.norm.logpdf(0 * BETA, 0.0, C).sum(axis=0)
     same(one - other, by_rates[0] - by_rates[1] + by_normal)
+    one, other = (
+        PRIOR.place_of_shapes(np.vstack([np.log(A), g]), np.zeros((4, 2)), nothing).log_mass
+        for g in (G, 0 * G)
+    )
+    same(one - other, (stats.norm.logpdf(G, 0.0, C) - stats.norm.logpdf(0 * G, 0.0, C)).sum(axis=0))
 
 
 @formula("16.2")
 def all_that_is_learned_given_counts():
-    """log p(a_k, m_k, beta_k | n, e) = log p(a_k) + log p(m_k) + log p(beta_k)
-    + sum_d [lgamma(a_k + n_dk) - lgamma(a_k) + a_k log r_dk - (a_k + n_dk) log(r_dk + e_dk)]"""
+    """log p(a_k, m_k, beta_k, g_k | n, e) = log p(a_k) + log p(m_k) + log p(beta_k) + log p(g_k)
+    + sum_d [lgamma(a_dk + n_dk) - lgamma(a_dk) + a_dk log r_dk - (a_dk + n_dk) log(r_dk + e_dk)]"""
     rng = np.random.default_rng(1)
     n, e = rng.poisson(1.0, (4, 2)).astype(float), rng.gamma(2.0, 1.0, (4, 2))
-    r, log_x = B * np.exp(-X @ BETA), np.linspace(-300.0, 6.0, 60_000)
-    printed = (gammaln(A + n) - gammaln(A) + A * np.log(r) - (A + n) * np.log(r + e)).sum(axis=0)
+    a, log_x = A * np.exp(X @ G), np.linspace(-300.0, 6.0, 60_000)
+    r = a / (A / B * np.exp(X @ BETA))
+    printed = (gammaln(a + n) - gammaln(a) + a * np.log(r) - (a + n) * np.log(r + e)).sum(axis=0)
     brute = np.zeros(2)
     for d, k in np.ndindex(4, 2):
-        law = stats.gamma.logpdf(np.exp(log_x), A[k], scale=1.0 / r[d, k]) + log_x
+        law = stats.gamma.logpdf(np.exp(log_x), a[d, k], scale=1.0 / r[d, k]) + log_x
         law = law + n[d, k] * log_x - e[d, k] * np.exp(log_x)
         brute[k] += special.logsumexp(law) + np.log(log_x[1] - log_x[0])
     same(printed, brute, 1e-6)
     told, found = PRIOR.told(1.0, n, e), np.vstack([np.log(A / B), BETA])
-    own = regression.mass_of_shapes(PRIOR.slopes(found, told), told)(np.log(A))
+    means = PRIOR.slopes(found, told)
+    own = PRIOR.place_of_shapes(np.vstack([np.log(A), G]), e * np.exp(means), told).log_mass
     own -= stats.norm.logpdf(np.log(A), np.log(0.1), 1.0) - stats.norm.logpdf(np.log(0.1), np.log(0.1), 1.0)
-    same(own, printed - (n * PRIOR.slopes(found, told)).sum(axis=0))  # which do not depend on the shape
+    own -= (stats.norm.logpdf(G, 0.0, C) - stats.norm.logpdf(0 * G, 0.0, C)).sum(axis=0)
+    same(own, printed - (n * means).sum(axis=0) - gammaln(n + 1.0).sum(axis=0))  # without shapes
 
 
 @formula("16.3")

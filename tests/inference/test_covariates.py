@@ -87,7 +87,7 @@ def prior_draw(model, rng):
 def statistics(state, reports, model):
     """Functions of parameters and seen reports that do not depend on the order of components."""
     mu, (log_theta, log_phi, *_) = means(model, state.factors), map(np.log, state.factors)
-    shape, rate, one, two = state.hypers[0][:, 0]
+    shape, rate, one, two, *shapes = state.hypers[0][:, 0]
     positive = np.where(mask_of(model), 0, np.maximum(reports, 0))
     log_mu, log_seen = np.log(mu), np.log1p(positive)
     return [
@@ -96,6 +96,8 @@ def statistics(state, reports, model):
         log_theta.mean(), log_phi.mean(), log_mu.mean(), (log_theta**2).mean(), log_seen.mean(),
         (DESIGN[:, :1] * log_seen).mean() * one.mean(), (DESIGN[:, :1] * log_theta * one).mean(),
         (DESIGN[:, 1:] * log_theta * two).mean(), (log_seen * log_mu).mean(),
+        *(each.mean() for each in shapes), *((each**2).mean() for each in shapes),
+        (DESIGN[:, :1] * log_theta * shapes[0]).mean(), (DESIGN[:, 1:] * log_theta**2 * shapes[1]).mean(),
     ]  # fmt: skip
 
 
@@ -149,11 +151,11 @@ RUNS, TUNE, DRAWS, THIN = 40, 30, 15, 5
 
 def quantities(state):
     """What does not depend on the order of components: of coefficients, shapes, sizes and rates."""
-    mu, (shape, rate, one, two) = mu_of(state.factors), state.hypers[0][:, 0]
+    mu, (shape, rate, one, two, *shapes) = mu_of(state.factors), state.hypers[0][:, 0]
     sizes = shape / rate * state.factors[1].sum(axis=0)
     return [
         one.sum(), two.sum(), np.ptp(one), one @ sizes, np.abs(two).max(), np.log(shape).sum(), shape.max(),
-        np.log(sizes).sum(), mu[0, 0], mu[6, 4], mu[3, 4], mu.sum(),
+        np.log(sizes).sum(), mu[0, 0], mu[6, 4], mu[3, 4], mu.sum(), shapes[0].sum(), np.abs(shapes[1]).max(),
     ]  # fmt: skip
 
 

@@ -32,3 +32,9 @@ def test_digamma_is_scipys():
     x = np.concatenate([np.geomspace(1e-6, 1e8, 200), np.linspace(0.5, 12.0, 50)])
     found = np.array([kernels.digamma(value) for value in x])
     np.testing.assert_allclose(found, special.digamma(x), rtol=1e-12, atol=1e-13)
+
+
+def test_trigamma_is_scipys():
+    x = np.concatenate([np.geomspace(1e-6, 1e8, 200), np.linspace(0.5, 12.0, 50)])
+    found = np.array([kernels.trigamma(value) for value in x])
+    np.testing.assert_allclose(found, special.polygamma(1, x), rtol=1e-12, atol=0.0)

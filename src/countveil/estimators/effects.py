@@ -20,7 +20,7 @@ from countveil.estimators.reading import Readable
 from countveil.inference.mixture import places
 from countveil.inference.posterior import evenly
 from countveil.models.priors.expected_shares import expected_shares
-from countveil.models.priors.regression import LARGEST
+from countveil.models.priors.regression import entries
 
 MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
 MOST_ROWS = 200  # different ones, evenly spread over all documents, that they are averaged over
@@ -29,9 +29,10 @@ MOST_ROWS = 200  # different ones, evenly spread over all documents, that they a
 class Drawn(NamedTuple):
     """One chain's draws of the rows' prior."""
 
-    shapes: np.ndarray  # (S, K)
-    rates: np.ndarray  # (S, K) where all covariates have their mean
-    coefficients: np.ndarray  # (S, P, K) of centred and scaled columns
+    shapes: np.ndarray  # (S, K) where all covariates have their mean
+    rates: np.ndarray  # (S, K) likewise
+    coefficients: np.ndarray  # (S, P, K) of means, for centred and scaled columns
+    of_shapes: np.ndarray  # (S, P, K) of shapes
 
 
 class HasEffects(HasCovariates, Readable):
@@ -114,10 +115,9 @@ class HasEffects(HasCovariates, Readable):
 
         def shares(drawn: Drawn) -> np.ndarray:
             found = np.empty((len(drawn.shapes), 1, drawn.shapes.shape[1]))
-            for s, (shape, rate, own) in enumerate(zip(*drawn, strict=True)):
-                found[s, 0] = weight @ expected_shares(
-                    shape, rate * np.exp(-np.clip(rows @ own, -LARGEST, LARGEST))
-                )
+            for s, (shape, rate, means, shapes) in enumerate(zip(*drawn, strict=True)):
+                log_shape, log_mean = entries(np.vstack([shape, rate, means, shapes]), rows)
+                found[s, 0] = weight @ expected_shares(np.exp(log_shape), np.exp(log_shape - log_mean))
             return found
 
         return shares
@@ -139,7 +139,7 @@ class HasEffects(HasCovariates, Readable):
         sizes, row = draws.sizes, self.model_.factors[self.model_.row_factor].name
         every = evenly(sizes["draw"], max(1, MOST_DRAWS // sizes["chain"]))
         kept = places(self.weights_, [len(every)] * sizes["chain"])
-        arrays = [draws[f"{row}{end}"].to_numpy() for end in ("_shape", "_rate", "_effect")]
+        arrays = [draws[f"{row}{end}"].to_numpy() for end in ("_shape", "_rate", "_effect", "_shape_effect")]
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
 
 

@@ -165,10 +165,11 @@ def check_regressions(draws: Any, model: Factorization, layout: Layout, lead: di
         for end in ("_shape", "_rate"):
             check_array(draws, f"{factor.name}{end}", lead | latent)
         check_shapes(f"{factor.name}_shape", draws[f"{factor.name}_shape"].to_numpy())
-        name, terms = f"{factor.name}_effect", {"term": factor.prior.design.shape[1]}
-        check_array(draws, name, lead | terms | latent)
-        if not (np.abs(draws[name].to_numpy()) <= LARGEST).all():
-            raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
+        terms = {"term": factor.prior.design.shape[1]}
+        for name in (f"{factor.name}_effect", f"{factor.name}_shape_effect"):
+            check_array(draws, name, lead | terms | latent)
+            if not (np.abs(draws[name].to_numpy()) <= LARGEST).all():
+                raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
 
 
 def regressions(model: Factorization) -> list[Any]:
@@ -200,7 +201,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
     for factor in regressions(model):
-        shapes += [f"{factor.name}_shape", f"{factor.name}_effect", "term"]
+        shapes += [f"{factor.name}{end}" for end in ("_shape", "_effect", "_shape_effect")] + ["term"]
     shapes += [each for factor in dated(model) for each in (f"{factor.name}{OVER_TIME}", STEPS)]
     wanted = {
         "posterior": {*names, *(f"{name}_rate" for name in names), *shapes, *model.likelihood.parameter_axes}

@@ -124,13 +124,15 @@ def shape_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[
 
 
 def regression_variables(draws: Draws, model: Factorization, layout: Layout, f: int) -> dict[str, Any]:
-    """Each component's shape, and the coefficients of the columns of the design as they are centred and scaled."""
+    """Each component's shape, and coefficients of means and of shapes, of columns that are centred and scaled."""
     name, values = model.factors[f].name, np.squeeze(draws.hypers[f], axis=3)
+    means, shapes = np.split(values[:, :, 2:], 2, axis=2)
     dims = layout.dims_of("".join(a for a in model.factors[f].axes if a in model.spec.latent))
     lead = ("chain", "draw")
     return {
         f"{name}_shape": ((*lead, *dims), values[:, :, 0]),
-        f"{name}_effect": ((*lead, "term", *dims), values[:, :, 2:]),
+        f"{name}_effect": ((*lead, "term", *dims), means),
+        f"{name}_shape_effect": ((*lead, "term", *dims), shapes),
     }
 
 

@@ -24,3 +24,15 @@ def digamma(x):
     s = 1.0 / (x * x)
     series = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132 - s * 691 / 32760)))))
     return shift + math.log(x) - 0.5 / x - series
+
+
+@subroutine
+def trigamma(x):
+    """d^2 log Gamma(x) / dx^2 for x > 0: recurrence up to 10, then the asymptotic series; to about 1e-14."""
+    shift = 0.0
+    while x < 10.0:
+        shift += 1.0 / (x * x)
+        x += 1.0
+    s = 1.0 / (x * x)
+    series = s * (1 / 6 - s * (1 / 30 - s * (1 / 42 - s * (1 / 30 - s * (5 / 66 - s * 691 / 2730)))))
+    return shift + (1.0 + 0.5 / x + series) / x

@@ -1,12 +1,13 @@
 """Covariates in the prior: the law of shapes, sizes and coefficients given counts, against brute force on grids."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from countveil.models.priors import RegressionPrior, learned_shape, prior_of, regression
+from countveil.models.priors import RegressionPrior, learned_shape, prior_of
 from tests.joint import FALSE_ALARM, matrix_model
 
 DESIGN = np.array([[-1.2, 0.5], [-0.4, -1.0], [0.0, 1.1], [0.3, -0.2], [0.6, 0.1], [0.2, -0.9], [0.5, 0.4]])
@@ -27,65 +28,100 @@ def counts(seed=1):
     return count, exposure
 
 
-def brute_force(prior, found, log_a, scale, count, exposure):
+def brute_force(prior, found, own, scale, count, exposure):
     """(2,) log-densities of shapes, log sizes and coefficients, with every entry summed out on a grid."""
     log_x = np.linspace(-90.0, 8.0, 20_000)
     total = np.zeros(2)
     for k in range(2):
-        a, (size, *slopes) = np.exp(log_a[k]), found[:, k]
+        (log_a, *tilts), (size, *slopes) = own[:, k], found[:, k]
         for d in range(7):
+            a = np.exp(log_a + sum(b * x for b, x in zip(tilts, DESIGN[d], strict=True)))
             rate = a * np.exp(-size - sum(b * x for b, x in zip(slopes, DESIGN[d], strict=True))) * scale[d]
             law = a * np.log(rate) + a * log_x - rate * np.exp(log_x) - special.gammaln(a)
             law = law + count[d, k] * log_x - exposure[d, k] * np.exp(log_x)
             total[k] += special.logsumexp(law)
         e = prior.mean * np.exp(-size)  # is exponential of mean 1, and size its decreasing function
         total[k] += stats.expon.logpdf(e) + np.log(e)
-        total[k] += stats.norm.logpdf(slopes, 0.0, prior.spread).sum()
+        total[k] += stats.norm.logpdf([*slopes, *tilts], 0.0, prior.spread).sum()
         if prior.shape is None:
-            total[k] += stats.norm.logpdf(log_a[k], np.log(learned_shape.MEDIAN), learned_shape.SPREAD)
+            total[k] += stats.norm.logpdf(log_a, np.log(learned_shape.MEDIAN), learned_shape.SPREAD)
     return total
+
+
+def log_shapes(own):
+    """(7, 2)."""
+    return own[0] + DESIGN @ own[1:]
 
 
 @pytest.mark.parametrize("scale", [np.ones((7, 1)), OFFSETS], ids=["plain", "offsets"])
 def test_the_law_given_counts_has_all_entries_summed_out(scale):
     rng, (count, exposure) = np.random.default_rng(2), counts()
-    told = LEARNED.told(scale, count, exposure)
-    own, slow = [], []
+    told, nothing = LEARNED.told(scale, count, exposure), np.zeros((3, 2))
+    law, slow = [], []
     for _ in range(4):
-        found, log_a = rng.normal(0.0, 0.7, (3, 2)), rng.normal(-0.5, 0.6, 2)
+        found, own = rng.normal(0.0, 0.7, (3, 2)), rng.normal(-0.5, 0.6, (3, 2))
         slopes = LEARNED.slopes(found, told)
-        of_slopes = LEARNED.log_mass(found, log_a, told) - LEARNED.log_mass(found, np.zeros(2), told)
-        of_shapes = regression.mass_of_shapes(slopes, told)
-        lead = of_shapes(log_a) - of_shapes(np.zeros(2)) - of_slopes  # what shapes have for themselves
-        own.append(LEARNED.log_mass(found, log_a, told) + lead)
-        slow.append(brute_force(LEARNED, found, log_a, scale[:, 0], count, exposure))
-        sizes = LEARNED.mass_of_sizes(slopes - found[0], log_a, told)
+        of_means = LEARNED.log_mass(found, log_shapes(own), told)
+        of_means -= LEARNED.log_mass(found, log_shapes(nothing), told)
+        exposed = told.exposures * np.exp(slopes)
+        of_shapes = LEARNED.place_of_shapes(own, exposed, told).log_mass
+        of_shapes -= LEARNED.place_of_shapes(nothing, exposed, told).log_mass
+        lead = of_shapes - of_means  # what shapes have for themselves
+        law.append(LEARNED.log_mass(found, log_shapes(own), told) + lead)
+        slow.append(brute_force(LEARNED, found, own, scale[:, 0], count, exposure))
+        sizes = LEARNED.mass_of_sizes(slopes - found[0], log_shapes(own), told)
         more = found + np.array([[0.3], [0.0], [0.0]])
-        change = LEARNED.log_mass(more, log_a, told) - LEARNED.log_mass(found, log_a, told)
+        change = LEARNED.log_mass(more, log_shapes(own), told) - LEARNED.log_mass(
+            found, log_shapes(own), told
+        )
         np.testing.assert_allclose(sizes(more[0]) - sizes(found[0]), change, rtol=1e-8)
-    np.testing.assert_allclose(np.diff(own, axis=0), np.diff(slow, axis=0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.diff(law, axis=0), np.diff(slow, axis=0), rtol=1e-5, atol=1e-5)
 
 
-def test_newton_steps_follow_the_slope_and_lead_uphill():
+def places():
+    """How proposals see coefficients of means and those of shapes, and values of each."""
     rng, (count, exposure) = np.random.default_rng(3), counts()
-    told, found, log_a = (
-        LEARNED.told(OFFSETS, count, exposure),
-        rng.normal(0.0, 0.5, (3, 2)),
-        np.array([0.2, -1.0]),
-    )
-    _, _, aim, curvature = LEARNED.place(found, log_a, told)
+    told, found = LEARNED.told(OFFSETS, count, exposure), rng.normal(0.0, 0.5, (3, 2))
+    own = np.array([[0.2, -1.0], [0.3, -0.4], [0.1, 0.6]])
+    log_shape, exposed = log_shapes(own), told.exposures * np.exp(LEARNED.slopes(found, told))
+    return {
+        "means": (lambda new: LEARNED.place(new, log_shape, told), found),
+        "shapes": (lambda new: LEARNED.place_of_shapes(new, exposed, told), own),
+    }
+
+
+@pytest.mark.parametrize("kind", ["means", "shapes"])
+def test_newton_steps_follow_the_slope_and_lead_uphill(kind):
+    place_of, found = places()[kind]
+    _, mass, aim, curvature = place_of(found)
     step, h = aim - found.T, 1e-5
     for p in range(3):
         change = h * np.eye(3)[p][:, None]
-        slope = LEARNED.log_mass(found + change, log_a, told) - LEARNED.log_mass(found - change, log_a, told)
+        slope = place_of(found + change).log_mass - place_of(found - change).log_mass
         np.testing.assert_allclose(np.einsum("kq,kq->k", curvature[:, p], step), slope / (2.0 * h), rtol=1e-5)
     assert (np.linalg.eigvalsh(curvature) > 0.0).all()
-    shorter = LEARNED.log_mass(found + 0.01 * step.T, log_a, told)
-    assert (shorter > LEARNED.log_mass(found, log_a, told)).all()
+    assert (place_of(found + 0.01 * step.T).log_mass > mass).all()
+
+
+def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
+    """Where its own curvature is positive; with the prior's it is all of it."""
+    design, h = np.array([[1.0]]), 1e-4
+    prior = RegressionPrior(0.8, None, design, 0.7)
+    for count, exposure in ((5.0, 0.3), (2.0, 4.0), (0.0, 3.0), (30.0, 50.0)):
+        told = prior.told(1.0, np.array([[count]]), np.array([[exposure]]))
+        masses = [
+            prior.place_of_shapes(np.array([[-0.7], [x]]), np.array([[1.5 * exposure]]), told).log_mass[0]
+            for x in (-h, 0.0, h)
+        ]
+        bend = -np.diff(masses, 2)[0] / h**2 - 0.7**-2
+        own = prior.place_of_shapes(np.array([[-0.7], [0.0]]), np.array([[1.5 * exposure]]), told).curvature[
+            0
+        ]
+        np.testing.assert_allclose(own[1, 1] - 0.7**-2, max(bend, 0.0), rtol=1e-4, atol=1e-5)
 
 
 def drawn(prior, n, seed, scale=OFFSETS):
-    """(n, 4, 1, 2) hyperparameters after one step each."""
+    """(n, 2 + 2 P, 1, 2) hyperparameters after one step each."""
     rng, (count, exposure), hypers, found = np.random.default_rng(seed), counts(), prior.start(theta()), []
     for _ in range(n):
         hypers = prior.draw_hypers_given_counts(theta(), hypers, scale, count, exposure, rng)
@@ -94,36 +130,37 @@ def drawn(prior, n, seed, scale=OFFSETS):
 
 
 def means_on_a_grid(prior):
-    """(statistics, K) posterior means by adding up a grid of log shape, log size and both coefficients."""
-    count, exposure = counts()
-    grid = np.stack(np.meshgrid(np.linspace(-3.5, 4.5, 33), *[np.linspace(-3.0, 3.0, 25)] * 2, indexing="ij"))
-    size, *slopes = grid.reshape(3, -1)
+    """(statistics, K) posterior means by adding up a grid of log shape, log size and the coefficient of each."""
+    (count, exposure), x = counts(), prior.design[:, 0]
+    axes = np.linspace(-3.5, 4.5, 33), np.linspace(-3.0, 3.0, 25), np.linspace(-3.0, 3.0, 25)
+    size, slope, tilt = (each.ravel() for each in np.meshgrid(*axes, indexing="ij"))
     shapes = np.linspace(-5.5, 2.5, 25) if prior.shape is None else [np.log(prior.shape)]
-    total, weight, top = np.zeros((6, 2)), np.zeros(2), None
-    known = stats.norm.logpdf(slopes, 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
-    for log_a in shapes:
-        a, rate = np.exp(log_a), np.exp(log_a - size - DESIGN @ slopes) * OFFSETS
-        for k in range(2):
-            n, e = count[:, k, None], exposure[:, k, None]
-            law = special.gammaln(a + n) - special.gammaln(a) + a * np.log(rate) - (a + n) * np.log(rate + e)
-            law = law.sum(axis=0) + known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)
-            top = law.max() if top is None else top
-            w = np.exp(law - top)
-            weight[k] += w.sum()
-            values = [np.full(size.size, log_a), size, *slopes, slopes[0] ** 2, slopes[1] ** 2]
-            total[:, k] += np.array(values) @ w
+    total, weight, top = np.zeros((8, 2)), np.zeros(2), None
+    known = (
+        stats.norm.logpdf([slope, tilt], 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
+    )
+    for log_a, k in product(shapes, range(2)):
+        law = known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)
+        for d in range(7):
+            a, n, e = np.exp(log_a + x[d] * tilt), count[d, k], exposure[d, k]
+            rate = a * np.exp(-size - x[d] * slope) * OFFSETS[d]
+            law += special.gammaln(a + n) - special.gammaln(a) + a * np.log(rate) - (a + n) * np.log(rate + e)
+        top = law.max() if top is None else top
+        w = np.exp(law - top)
+        weight[k] += w.sum()
+        values = np.full(size.size, log_a), size, slope, tilt, slope**2, tilt**2, slope * tilt, size * slope
+        total[:, k] += np.array(values) @ w
     return total / weight
 
 
 @pytest.mark.parametrize("prior", [KNOWN, LEARNED], ids=["known shape", "learned shape"])
 def test_steps_have_the_posterior_that_a_grid_gives(prior):
+    prior = prior._replace(design=DESIGN[:, :1])
     found = drawn(prior, 2000, 4)[:, :, 0]
-    logs = np.log(found[:, :2])
-    statistics = np.stack(
-        [
-            logs[:, 0], logs[:, 0] - logs[:, 1], found[:, 2], found[:, 3], found[:, 2] ** 2, found[:, 3] ** 2,
-        ], axis=1)  # fmt: skip
-    batches = statistics.reshape(40, 50, 6, 2).mean(axis=1)
+    log_a, slope, tilt = np.log(found[:, 0]), found[:, 2], found[:, 3]
+    size = log_a - np.log(found[:, 1])
+    statistics = np.stack([log_a, size, slope, tilt, slope**2, tilt**2, slope * tilt, size * slope], axis=1)
+    batches = statistics.reshape(40, 50, 8, 2).mean(axis=1)
     wanted = means_on_a_grid(prior)
     error = batches.std(axis=0, ddof=1) / np.sqrt(40)
     z = (batches.mean(axis=0) - wanted) / np.maximum(error, 1e-9)
@@ -131,31 +168,42 @@ def test_steps_have_the_posterior_that_a_grid_gives(prior):
         assert found[:, 0] == pytest.approx(prior.shape)
         z = z[1:]
     assert np.abs(z).max() < stats.t.isf(FALSE_ALARM / 2 / z.size, 39)
-    assert (np.diff(found[:, 2], axis=0) != 0.0).mean() > 0.9  # proposals are taken
+    assert (np.diff(found[:, 2:], axis=0) != 0.0).mean() > 0.9  # proposals are taken
 
 
-def test_entries_have_rates_that_covariates_and_offsets_change():
-    hypers = np.array([[[0.3, 0.4]], [[1.0, 3.0]], [[0.5, 0.0]], [[-1.0, 2.0]]])
-    shape, rate = LEARNED.gamma(hypers, OFFSETS)
-    assert shape.tolist() == [[0.3, 0.4]]
+HYPERS = np.array(
+    [[[0.3, 0.4]], [[1.0, 3.0]], [[0.5, 0.0]], [[-1.0, 2.0]], [[0.2, -0.3]], [[0.0, 0.8]]]
+)  # shapes, rates, two coefficients of means, two of shapes
+
+
+def test_entries_have_shapes_and_means_that_covariates_and_offsets_change():
+    shape, rate = LEARNED.gamma(HYPERS, OFFSETS)
     for d in range(7):
-        slopes = DESIGN[d] @ hypers[2:, 0]
-        np.testing.assert_allclose(rate[d], hypers[1, 0] * np.exp(-slopes) * OFFSETS[d])
+        mean = HYPERS[0, 0] / HYPERS[1, 0] * np.exp(DESIGN[d] @ HYPERS[2:4, 0])
+        np.testing.assert_allclose(shape[d], HYPERS[0, 0] * np.exp(DESIGN[d] @ HYPERS[4:, 0]))
+        np.testing.assert_allclose(shape[d] / rate[d], mean / OFFSETS[d])
+
+
+def test_shapes_stay_where_they_can_be_computed_with():
+    far = HYPERS * np.array([1.0, 1.0, 1.0, 1.0, 300.0, 300.0])[:, None, None]
+    shape, rate = LEARNED.gamma(far, 1.0)
+    assert (np.exp(learned_shape.BOUNDS[0]) <= shape).all()
+    assert (shape <= 1.01 * np.exp(learned_shape.BOUNDS[1])).all()
+    np.testing.assert_allclose(shape / rate, np.divide(*LEARNED.gamma(HYPERS, 1.0)))
 
 
 def test_a_factor_given_its_counts_is_gamma():
     rng, (count, exposure) = np.random.default_rng(3), counts()
-    hypers = np.array([[[0.3, 0.4]], [[1.0, 3.0]], [[0.5, 0.0]], [[-1.0, 2.0]]])
-    given = theta(), hypers, OFFSETS, np.ones((7, 2)), count, exposure, rng
+    given = theta(), HYPERS, OFFSETS, np.ones((7, 2)), count, exposure, rng
     draws = np.array([LEARNED.draw(*given) for _ in range(500)])
-    shape, rate = LEARNED.gamma(hypers, OFFSETS)
+    shape, rate = LEARNED.gamma(HYPERS, OFFSETS)
     law = stats.gamma(shape + count, scale=1.0 / (rate + exposure))
     assert stats.kstest(law.cdf(draws).ravel(), "uniform").pvalue > FALSE_ALARM
 
 
 def test_hyperparameters_start_without_effects():
     first = LEARNED.start(theta())
-    assert first.shape == (4, 1, 2)
+    assert first.shape == (6, 1, 2)
     assert (first[0] == learned_shape.MEDIAN).all()
     np.testing.assert_allclose(first[0] / first[1], 0.8)
     assert (first[2:] == 0.0).all()

@@ -1,12 +1,12 @@
-"""Gamma priors of factors whose sizes depend on covariates of the rows, with shapes that may be learned."""
+"""Gamma priors of factors whose means and shapes depend on covariates of the rows."""
 
 import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln
 
+from countveil.kernels.shapes import look_at_shapes
 from countveil.likelihoods.slices import draw_on_slices
 from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
 from countveil.models.priors.protocol import Grid, Scale
@@ -28,22 +28,41 @@ class Told(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Log sizes and coefficients (1 + P, K), and what proposals ask of them."""
+    """Coefficients (Q, K) of one regression, an intercept among them, and what proposals ask of them."""
 
     found: np.ndarray
     log_mass: np.ndarray  # (K,)
-    aim: np.ndarray  # (K, 1 + P) where a Newton step leads
-    curvature: np.ndarray  # (K, 1 + P, 1 + P)
+    aim: np.ndarray  # (K, Q) where a Newton step leads
+    curvature: np.ndarray  # (K, Q, Q)
+
+
+class Entries(NamedTuple):
+    """Logarithms of the shapes and means of a factor's entries by the prior, before offsets."""
+
+    log_shape: np.ndarray  # (D, K)
+    log_mean: np.ndarray  # (D, K)
+
+
+def entries(hypers: np.ndarray, rows: np.ndarray) -> Entries:
+    """What hyperparameters (2 + 2 P, K) say of rows (D, P) of the design."""
+    log_a, slopes, tilts = np.log(hypers[0]), *np.split(hypers[2:], 2)
+    slopes = np.clip(rows @ slopes, -LARGEST, LARGEST)
+    return Entries(tilted(log_a, rows @ tilts), log_a - np.log(hypers[1]) + slopes)
+
+
+def tilted(log_a: np.ndarray, tilt: np.ndarray) -> np.ndarray:
+    """(D, K) logarithms of shapes, of which log_a is known where covariates have their mean."""
+    return np.clip(log_a + tilt, *BOUNDS)
 
 
 class RegressionPrior(NamedTuple):
-    """Independent Gamma(a_k, rate b_k exp(-x_d beta_k)) over a factor (mathematics, section 16).
+    """Independent Gamma(a_k exp(x_d g_k), mean m_k exp(x_d beta_k)) over a factor (mathematics, section 16).
 
-    Coefficients have the prior beta_pk ~ Normal(0, ``spread``^2). The rates b_k | a_k have an exponential prior of mean
-    a_k / ``mean``, so that entries are of size ``mean`` by the prior where x_d = 0. Each component has a shape of its
-    own, learned with the prior of section 18, or all have a known one. The hyperparameters are (2 + P, 1, K): shapes,
-    rates and coefficients. They are drawn given the counts of all entries, with these summed out; the entries have to
-    be drawn anew afterwards.
+    Coefficients of means and of shapes have the priors beta_pk, g_pk ~ Normal(0, ``spread``^2). The rates b_k = a_k /
+    m_k | a_k have an exponential prior of mean a_k / ``mean``, so that entries are of size ``mean`` by the prior where
+    x_d = 0. Each component has a shape a_k of its own, learned with the prior of section 18, or all have a known one.
+    The hyperparameters are (2 + 2 P, 1, K): shapes, rates, coefficients of means and of shapes. They are drawn given
+    the counts of all entries, with these summed out; the entries have to be drawn anew afterwards.
     """
 
     mean: float
@@ -62,16 +81,16 @@ class RegressionPrior(NamedTuple):
         return True
 
     def start(self, factor: Grid) -> np.ndarray:
-        """(2 + P, 1, K) the known or median shape, rates of entries of size ``mean``, and coefficients of zero."""
-        found = np.zeros((2 + self.design.shape[1], *factor.component_shape))
+        """(2 + 2 P, 1, K) the known or median shape, rates of entries of size ``mean``, coefficients of zero."""
+        found = np.zeros((2 + 2 * self.design.shape[1], *factor.component_shape))
         found[0] = MEDIAN if self.shape is None else self.shape
         found[1] = found[0] / self.mean
         return found
 
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
         """(shape, rate) of the entries."""
-        slopes = np.clip(self.design @ hypers[2:, 0], -LARGEST, LARGEST)
-        return hypers[0], hypers[1] * np.exp(-slopes) * scale
+        log_shape, log_mean = entries(hypers[:, 0], self.design)
+        return np.exp(log_shape), np.exp(log_shape - log_mean) * scale
 
     def draw(
         self,
@@ -102,20 +121,36 @@ class RegressionPrior(NamedTuple):
         exposure: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Shapes and sizes on slices of (16.2), then sizes and coefficients together by Newton proposals."""
-        told = self.told(scale, count, exposure)
-        log_a, found = np.log(hypers[0, 0]), np.vstack([np.log(hypers[0] / hypers[1]), hypers[2:, 0]])
-        slopes = self.slopes(found, told)
+        """Shapes and their coefficients by Newton proposals; sizes on slices of (16.2); means likewise."""
+        told, means, shapes = self.told(scale, count, exposure), 2, 2 + self.design.shape[1]
+        found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
+        own = np.vstack([np.log(hypers[0]), hypers[shapes:, 0]])
+        own = self.drawn_shapes(own, self.slopes(found, told), told, rng)
+        log_shape = tilted(own[0], self.design @ own[1:])
+        sizes = self.mass_of_sizes(self.slopes(found, told) - found[0], log_shape, told)
+        bounds = np.log(self.mean) - LARGEST, np.log(self.mean) + LARGEST
+        found[0] = draw_on_slices(sizes, found[0], bounds, rng, WIDTH)
+        limits = limits_of(len(found), bounds)
+        found = proposed(lambda new: self.place(new, log_shape, told), found, limits, rng)
+        return np.concatenate([np.exp([own[0], own[0] - found[0]]), found[1:], own[1:]])[:, None]
+
+    def drawn_shapes(
+        self, own: np.ndarray, log_mean: np.ndarray, told: Told, rng: np.random.Generator
+    ) -> np.ndarray:
+        """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
+        exposed = told.exposures * np.exp(log_mean)
         if self.shape is None:
-            log_a = draw_on_slices(mass_of_shapes(slopes, told), log_a, BOUNDS, rng, WIDTH)
-        sizes = self.mass_of_sizes(slopes - found[0], log_a, told)
-        middle = np.log(self.mean)
-        found[0] = draw_on_slices(sizes, found[0], (middle - LARGEST, middle + LARGEST), rng, WIDTH)
-        place = self.place(found, log_a, told)
-        for kept in KEPT:
-            place = self.proposed(place, log_a, told, kept, rng)
-        size, coefficients = place.found[0], place.found[1:, None]
-        return np.stack([np.exp(log_a)[None], np.exp(log_a - size)[None], *coefficients])
+            limits = limits_of(len(own), BOUNDS)
+            return proposed(lambda new: self.place_of_shapes(new, exposed, told), own, limits, rng)
+
+        def with_known(new: np.ndarray) -> Place:
+            """The same of coefficients alone."""
+            found, mass, aim, curvature = self.place_of_shapes(np.vstack([own[:1], new]), exposed, told)
+            own_slope = np.einsum("kpq,kq->kp", curvature, aim - found.T)[:, 1:]
+            step = np.linalg.solve(curvature[:, 1:, 1:], own_slope[:, :, None])[:, :, 0]
+            return Place(new, mass, new.T + step, curvature[:, 1:, 1:])
+
+        return np.vstack([own[:1], proposed(with_known, own[1:], limits_of(len(own) - 1), rng)])
 
     def told(self, scale: Scale, count: np.ndarray, exposure: np.ndarray) -> Told:
         """Counts and exposures, beside the design."""
@@ -127,18 +162,18 @@ class RegressionPrior(NamedTuple):
         """(D, K) logarithms of the entries' prior means before offsets."""
         return found[0] + np.clip(self.design @ found[1:], -LARGEST, LARGEST)
 
-    def log_mass(self, found: np.ndarray, log_a: np.ndarray, told: Told) -> np.ndarray:
+    def log_mass(self, found: np.ndarray, log_shape: np.ndarray, told: Told) -> np.ndarray:
         """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant (mathematics, (16.2))."""
-        return self.place(found, log_a, told).log_mass
+        return self.place(found, log_shape, told).log_mass
 
     def mass_of_sizes(
-        self, slopes: np.ndarray, log_a: np.ndarray, told: Told
+        self, slopes: np.ndarray, log_shape: np.ndarray, told: Told
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Log-densities of log sizes (K,) given all else, up to a constant; ``slopes`` are without them."""
         total, ratio, weight = (
             told.counts.sum(axis=0),
-            told.exposures * np.exp(slopes - log_a),
-            np.exp(log_a) + told.counts,
+            told.exposures * np.exp(slopes - log_shape),
+            np.exp(log_shape) + told.counts,
         )
 
         def log_mass(size: np.ndarray) -> np.ndarray:
@@ -149,14 +184,14 @@ class RegressionPrior(NamedTuple):
 
         return log_mass
 
-    def place(self, found: np.ndarray, log_a: np.ndarray, told: Told) -> Place:
+    def place(self, found: np.ndarray, log_shape: np.ndarray, told: Told) -> Place:
         """What proposals ask of log sizes and coefficients; Newton's curvature has the prior's mean one of the size."""
         slopes, weight, small = (
             self.slopes(found, told),
-            np.exp(log_a) + told.counts,
+            np.exp(log_shape) + told.counts,
             self.mean * np.exp(-found[0]),
         )
-        ratio = told.exposures * np.exp(slopes - log_a)
+        ratio = told.exposures * np.exp(slopes - log_shape)
         share = ratio / (1.0 + ratio)
         mass = np.einsum("dk,dk->k", told.counts, slopes) - np.einsum("dk,dk->k", weight, np.log1p(ratio))
         mass += -found[0] - small - 0.5 * (found[1:] ** 2).sum(axis=0) / self.spread**2
@@ -171,28 +206,23 @@ class RegressionPrior(NamedTuple):
             found, mass, found.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0], curvature
         )
 
-    def proposed(
-        self, place: Place, log_a: np.ndarray, told: Told, kept: float, rng: np.random.Generator
-    ) -> Place:
-        """A Metropolis step: a normal around where a Newton step leads, of which a part ``kept`` is held back."""
-        (root, aim), now = towards(place, kept), place.found.T
-        noise = rng.standard_normal(now.shape)
-        tried = aim + np.linalg.solve(root.transpose(0, 2, 1), noise[:, :, None])[:, :, 0]
-        middle = np.append(np.log(self.mean), np.zeros(now.shape[1] - 1))
-        new = np.clip(tried, middle - LARGEST, middle + LARGEST)
-        other = self.place(np.ascontiguousarray(new.T), log_a, told)
-        back_root, back = towards(other, kept)
-        gone = np.einsum("kqp,kq->kp", back_root, now - back)
-        gain = other.log_mass - place.log_mass + 0.5 * (noise**2 - gone**2).sum(axis=1)
-        scales = (np.diagonal(each, axis1=1, axis2=2) for each in (back_root, root))
-        gain += np.log(np.divide(*scales)).sum(axis=1)
-        taken = (new == tried).all(axis=1) & (np.log(rng.random(gain.size)) < gain)
-        return Place(
-            np.where(taken, other.found, place.found),
-            np.where(taken, other.log_mass, place.log_mass),
-            np.where(taken[:, None], other.aim, place.aim),
-            np.where(taken[:, None, None], other.curvature, place.curvature),
-        )
+    def place_of_shapes(self, own: np.ndarray, exposed: np.ndarray, told: Told) -> Place:
+        """What proposals ask of log shapes and their coefficients (1 + P, K), given means times exposures (D, K).
+
+        Newton's curvature leaves out what is negative in an entry's own.
+        """
+        tilt, size = self.design @ own[1:], len(own)
+        log_shape = tilted(own[0], tilt)
+        slope, bend = np.empty_like(log_shape), np.empty_like(log_shape)
+        mass = look_at_shapes(log_shape, told.counts, exposed, slope, bend)
+        free = log_shape == own[0] + tilt
+        precision = np.array([SPREAD**-2, *np.full(size - 1, self.spread**-2)])[:, None]
+        gone = own - np.array([np.log(MEDIAN), *np.zeros(size - 1)])[:, None]
+        mass -= 0.5 * (precision * gone**2).sum(axis=0)
+        curvature = (np.where(free, np.maximum(bend, 0.0), 0.0).T @ told.squares).reshape(-1, size, size)
+        curvature += np.diag(precision[:, 0])
+        slope = told.rows.T @ np.where(free, slope, 0.0) - precision * gone
+        return Place(own, mass, own.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0], curvature)
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The start, with rates at which the prior's means add up to the entries' scaled sum."""
@@ -228,25 +258,41 @@ class RegressionPrior(NamedTuple):
         return cls(facts["mean"], facts["shape"], np.zeros((1, facts["terms"])), facts["spread"])
 
 
-def mass_of_shapes(slopes: np.ndarray, told: Told) -> Callable[[np.ndarray], np.ndarray]:
-    """Log-densities of the logarithms of shapes (K,) given logarithms of means (D, K), up to a constant."""
-    most = told.counts.shape[1]
-    ratio, total = told.exposures * np.exp(slopes), told.counts.sum(axis=0)
-    rows, columns = np.nonzero(told.counts)
-    kinds, times = np.unique(told.counts[rows, columns] * most + columns, return_counts=True)
-    numbers, owners = kinds // most, (kinds % most).astype(np.int64)
+def limits_of(size: int, first: tuple[float, float] = (-LARGEST, LARGEST)) -> np.ndarray:
+    """(2, size) between what coefficients stay, the first of them between bounds of its own."""
+    return np.array([first, *[(-LARGEST, LARGEST)] * (size - 1)]).T
 
-    def log_mass(log_a: np.ndarray) -> np.ndarray:
-        a = np.exp(log_a)
-        parts = times * (gammaln(a[owners] + numbers) - gammaln(a)[owners])
-        found = np.bincount(owners, parts, minlength=most) - total * log_a
-        found -= np.einsum("dk,dk->k", a + told.counts, np.log1p(ratio / a))
-        return np.asarray(found - 0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2)
 
-    return log_mass
+def proposed(
+    place_of: Callable[[np.ndarray], Place], found: np.ndarray, limits: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Coefficients (Q, K) after Metropolis steps: normals around where Newton steps lead, of which parts are held back.
+
+    Every coefficient stays between its ``limits`` (2, Q).
+    """
+    place = place_of(found)
+    for kept in KEPT:
+        (root, aim), now = towards(place, kept), place.found.T
+        noise = rng.standard_normal(now.shape)
+        tried = aim + np.linalg.solve(root.transpose(0, 2, 1), noise[:, :, None])[:, :, 0]
+        new = np.clip(tried, *limits)
+        other = place_of(np.ascontiguousarray(new.T))
+        back_root, back = towards(other, kept)
+        gone = np.einsum("kqp,kq->kp", back_root, now - back)
+        gain = other.log_mass - place.log_mass + 0.5 * (noise**2 - gone**2).sum(axis=1)
+        scales = (np.diagonal(each, axis1=1, axis2=2) for each in (back_root, root))
+        gain += np.log(np.divide(*scales)).sum(axis=1)
+        taken = (new == tried).all(axis=1) & (np.log(rng.random(gain.size)) < gain)
+        place = Place(
+            np.where(taken, other.found, place.found),
+            np.where(taken, other.log_mass, place.log_mass),
+            np.where(taken[:, None], other.aim, place.aim),
+            np.where(taken[:, None, None], other.curvature, place.curvature),
+        )
+    return place.found
 
 
 def towards(place: Place, kept: float) -> tuple[np.ndarray, np.ndarray]:
-    """(root L (K, 1 + P, 1 + P) of the precision L L^T, mean (K, 1 + P)) of the proposal from a place."""
+    """(root L (K, Q, Q) of the precision L L^T, mean (K, Q)) of the proposal from a place."""
     root = np.linalg.cholesky(place.curvature / (1.0 - kept**2))
     return root, kept * place.found.T + (1.0 - kept) * place.aim
