@@ -1,11 +1,13 @@
 """Covariates: what formulas may say, the order of rows, and the design matrix."""
 
+import re
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from countveil.data import covariates
 from countveil.data.covariates import names_in, read_covariates
 
 LABELS = ["ann", "bea", "cid", "dan", "eva"]
@@ -183,3 +185,23 @@ def test_levels_are_in_the_order_of_their_categories():
     assert read("~ party", FRAME).terms == tuple(f"party[T.{level}]" for level in levels[-2::-1])
     np.testing.assert_array_equal(found.rows(FRAME), found.design)
     assert read("~ bs(year, df=4, lower_bound=0, upper_bound=3000)").design.shape == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("~ a:b", "at most 200 columns, got 3601, of which 3600 of a:b"),
+        ("~ C(x)", "of which 300 of C(x)"),
+        ("~ bs(x, df=40):a", "of which 2400 of bs(x, df=40):a"),
+        ("~ a + b + bs(x, 45) + bs(y, 45)", "at most 200 columns, got 211"),
+    ],
+)
+def test_a_formula_may_ask_for_so_many_columns(formula, said, monkeypatch):
+    """They are counted before any is made."""
+    i = np.arange(300)
+    frame = pd.DataFrame({"a": (i % 60).astype(str), "b": (i // 5).astype(str), "x": np.sqrt(i), "y": i % 7})
+    monkeypatch.setattr(covariates, "first_design", None)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_covariates(formula, frame, None, 300)
+    monkeypatch.undo()
+    assert len(read_covariates("~ a + b + bs(x, 4) * y", frame, None, 300).terms) == 127

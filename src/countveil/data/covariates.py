@@ -20,6 +20,7 @@ FUNCTIONS = ("C", "I", "bs", "cs", "cr", "cc", "poly", "log", "log2", "log10", "
 LONGEST = 500  # characters of a formula
 BASES = ("bs", "cs", "cr", "cc", "poly")
 MOST_COLUMNS = 50  # that a call of a basis may ask for, as its number of columns or its degree
+MOST_TERMS = 200  # columns of a design
 LIMITS = ("lower_bound", "upper_bound")  # of a basis: arguments that are numbers of the covariate's own scale
 LEAST_SPREAD = 1e-10  # of a term, relative to its largest value: below it differs by rounding alone
 TINY = 1e-300  # keeps divisors positive
@@ -90,6 +91,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
         )
     frame = in_order_of_rows(frame, labels, n_rows)
     own = pd.DataFrame({name: plain_column(name, frame) for name in names}).reset_index(drop=True)
+    check_width(formula, own)
     spec, raw = first_design(formula, own)
     check_finite(raw, frame.index)
     centre, scale, largest = raw.mean().to_numpy(), raw.std(ddof=0).to_numpy(), raw.abs().max().to_numpy()
@@ -242,16 +244,48 @@ def names_in(formula: str) -> list[str]:
     return list(names)
 
 
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """What a basis is called with, beside its covariate and numbers of that covariate's scale."""
+    return [*call.args[1:], *(each.value for each in call.keywords if each.arg not in LIMITS)]
+
+
 def check_size(call: ast.Call) -> None:
     """Refuse a basis of more columns than anybody needs, which would fill the memory; raises ValueError."""
     if not (isinstance(call.func, ast.Name) and call.func.id in BASES):
         return
-    for value in [*call.args[1:], *(each.value for each in call.keywords if each.arg not in LIMITS)]:
+    for value in arguments_of(call):
         size = getattr(value, "value", None)
         if size is None or (isinstance(size, float | int) and size > MOST_COLUMNS):
             raise ValueError(
                 f"prevalence may ask {call.func.id} for at most {MOST_COLUMNS} columns, got {ast.unparse(value)}"
             )
+
+
+def check_width(formula: str, frame: pd.DataFrame) -> None:
+    """Refuse a design of more than ``MOST_TERMS`` columns, before any is made; raises ValueError."""
+    asked = {}
+    for term in formulaic().Formula(formula):
+        factors = [ast.parse(factor.expr, mode="eval").body for factor in term.factors]
+        asked[str(term)] = np.prod([width_of(factor, frame) for factor in factors], dtype=float)
+    if sum(asked.values()) > MOST_TERMS:
+        most = max(asked, key=lambda term: asked[term])
+        raise ValueError(
+            f"prevalence must ask for at most {MOST_TERMS} columns, got {sum(asked.values()):.0f}, of which "
+            f"{asked[most]:.0f} of {most}"
+        )
+
+
+def width_of(factor: ast.expr, frame: pd.DataFrame) -> int:
+    """How many columns a factor of a term has, at most: levels of text and of C(), the size of a basis, else one."""
+    name = ""
+    if isinstance(factor, ast.Call) and isinstance(factor.func, ast.Name):
+        name = factor.func.id
+    if isinstance(factor, ast.Call) and name in BASES:
+        asked = [getattr(each, "value", 1) for each in arguments_of(factor)]
+        return max(1, sum(value if isinstance(value, int) else 1 for value in asked))
+    inside = [node.id for node in ast.walk(factor) if isinstance(node, ast.Name) and node.id in frame]
+    levels = [frame[each].nunique() for each in inside if name == "C" or hasattr(frame[each], "cat")]
+    return max(levels, default=1)
 
 
 def first_design(formula: str, frame: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
