@@ -15,6 +15,7 @@ KEPT = (
     0.0,
     0.8,
 )  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
+OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
 
 
@@ -216,7 +217,7 @@ class RegressionPrior(NamedTuple):
         slope, bend = np.empty_like(log_shape), np.empty_like(log_shape)
         mass = look_at_shapes(log_shape, told.counts, exposed, slope, bend)
         free = log_shape == own[0] + tilt
-        precision = np.array([SPREAD**-2, *np.full(size - 1, self.spread**-2)])[:, None]
+        precision = np.array([SPREAD**-2, *np.full(size - 1, (OF_SHAPES * self.spread) ** -2)])[:, None]
         gone = own - np.array([np.log(MEDIAN), *np.zeros(size - 1)])[:, None]
         mass -= 0.5 * (precision * gone**2).sum(axis=0)
         curvature = (np.where(free, np.maximum(bend, 0.0), 0.0).T @ told.squares).reshape(-1, size, size)
