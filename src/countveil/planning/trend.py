@@ -3,13 +3,14 @@
 import math
 from numbers import Integral
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up
+from countveil.privacy.mechanisms import DiscreteGaussian, TwoSidedGeometric
 
 MOST_WAVES = 1000
 """As many as a study file can name."""
@@ -66,12 +67,13 @@ class TrendPlan(NamedTuple):
         waves = _up_to(self.waves, "waves", MOST_WAVES)
         level = "no level" if self.level is None else f"the level {self.level.spelt()}"
         if self.level is not None and self.level.hides():
-            level += f", which hides {self.level.hides()}"
+            level += f" (which hides {self.level.hides()})"
         return (
             f"{trend.level.spelt()}: with {trend.people:,} people in {trend.waves} waves the change from "
-            f"{means[0]:.3g} to {means[-1]:.3g} is seen with probability {self.probability:.0%}. Enough for "
-            f"{self.power:.0%}: {people}; or {waves}; or {level}; or, without noise, "
-            f"{_up_to(self.people_without_noise, 'people', MOST_PEOPLE)}. One person's reports add up to "
+            f"{means[0]:.3g} to {means[-1]:.3g} is seen with probability {self.probability:.0%}.\n"
+            f"  Enough for {self.power:.0%}: {people}, or {waves}, or {level}; without noise, "
+            f"{_up_to(self.people_without_noise, 'people', MOST_PEOPLE)}.\n"
+            f"  One person's reports of all {trend.waves} waves add up to "
             f"{trend.level.repeated(trend.waves).in_numbers()}."
         )
 
@@ -85,8 +87,8 @@ def plan_trend(trend: Trend, interval: float = 0.9, power: float = 0.8) -> Trend
         probability = Phi(|E| / sqrt(Var) - z)
 
     for P people, D counts with noise of variance v, phi the variance over the mean, z the normal quantile of the
-    interval. A change is seen if its interval excludes zero on the side where it is. Totals are taken to be normal, which
-    needs some 30 people. Reports that were cut at zero say slightly more than this about totals.
+    interval. A change is seen if its interval excludes zero on the side of the change. Totals are taken to be normal.
+    Reports may have been cut at zero: those of zero then count as the mean of what was cut.
 
     Raises:
         TypeError: people, waves or counts are not whole numbers, or the level is none.
@@ -125,7 +127,9 @@ def _variances(trend: Trend) -> tuple[float, float]:
 
 def _noise(level: Level) -> float:
     """The variance of the noise of one count."""
-    return float(getattr(level.mechanism, "standard_deviation")) ** 2
+    mechanism = level.mechanism
+    assert isinstance(mechanism, TwoSidedGeometric | DiscreteGaussian)
+    return mechanism.standard_deviation**2
 
 
 def _effect(trend: Trend) -> float:
@@ -180,7 +184,7 @@ def _check(trend: Trend) -> None:
         raise TypeError(f"level must be a PrivacyLevel, got {type(trend.level).__name__}")
     trend.level.check_drawn()
     for name, least, most in (("people", 2, MOST_PEOPLE), ("waves", 2, MOST_WAVES), ("counts", 1, 10**6)):
-        number = getattr(trend, name)
+        number: Any = getattr(trend, name)
         if isinstance(number, bool) or not isinstance(number, Integral):
             raise TypeError(f"{name} must be a whole number, got {number!r}")
         if not least <= number <= most:

@@ -1,0 +1,95 @@
+"""Does countveil plan-trend predict? Its probabilities beside those of simulated studies in waves.
+
+python benchmarks/trend.py                              # the table of docs/planning.md
+
+Every simulated study draws counts and noise, adds up the change of each person (of the least squares line through
+the waves), and takes the interval from how these changes differ between people, as an analyst would. "Lasting" people
+differ in the same way in every wave; others draw how they differ anew. "Cut at zero": reports of 0 count as the mean
+of what was cut. "No change": how often one is seen that is not there, which should be 5%.
+"""
+
+import argparse
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from countveil.planning import Trend, plan_trend
+from countveil.privacy import PrivacyLevel
+from countveil.simulation import simulate_release
+
+ONE_TO_ONE, TEN_TO_ONE = PrivacyLevel(1, 1), PrivacyLevel(1, 10)
+CASES = {
+    "400 people": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2),
+    "a decrease": Trend(ONE_TO_ONE, 400, 3, 2.0, -0.2),
+    "10 waves": Trend(ONE_TO_ONE, 150, 10, 2.0, 0.03, per_wave=True),
+    "strong noise": Trend(TEN_TO_ONE, 1000, 3, 5.0, 0.3),
+    "sum of 10 counts": Trend(ONE_TO_ONE, 400, 3, 20.0, 0.06, counts=10),
+    "in bursts": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2, variance_over_mean=3.0),
+    "lasting": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2, variance_over_mean=3.0, correlation=2 / 3),
+    "100 people": Trend(ONE_TO_ONE, 100, 3, 2.0, 0.4),
+    "30 people": Trend(ONE_TO_ONE, 30, 3, 2.0, 0.75),
+    "10 people": Trend(ONE_TO_ONE, 10, 3, 2.0, 1.4),
+    "a total of 20": Trend(ONE_TO_ONE, 400, 3, 0.05, 4.0),
+    "a total of 20, little noise": Trend(PrivacyLevel(5, 1), 400, 3, 0.05, 1.0),
+    "a total of 6, little noise": Trend(PrivacyLevel(5, 1), 120, 3, 0.05, 2.0),
+}
+
+
+def changes(trend: Trend, studies: int, truncate: bool, rng: np.random.Generator) -> np.ndarray:
+    """(studies, P) the change of each person's reports, from first to last wave, of the line through them."""
+    shape = (studies * trend.people, trend.waves)
+    means = np.broadcast_to(trend.means, shape)
+    excess = trend.variance_over_mean - 1.0
+    if excess:
+        each = (shape[0], 1) if trend.correlation else shape
+        means = means * rng.gamma(trend.mean / excess, excess / trend.mean, each)
+    counts = np.zeros((*shape, trend.counts), dtype=np.int64)
+    counts[...] = rng.poisson(means[..., None] / trend.counts, counts.shape)
+    release = simulate_release(counts.reshape(shape[0], -1), trend.level, rng, truncate=truncate)
+    reports = release.reports.astype(float)
+    if truncate:
+        reports[reports == 0.0] = -1.0 / math.expm1(
+            float(trend.level.rate)
+        )  # the mean of a report that was cut
+    sums = reports.reshape(counts.shape).sum(axis=2)
+    steps = np.arange(trend.waves) - (trend.waves - 1) / 2
+    return (sums @ steps * (trend.waves - 1) / (steps @ steps)).reshape(studies, trend.people)
+
+
+def seen(each: np.ndarray, sign: float, interval: float) -> float:
+    """The share of studies in whose interval of the total change all is on this side of zero."""
+    z = NormalDist().inv_cdf((1 + interval) / 2)
+    error = each.std(axis=1, ddof=1) * math.sqrt(each.shape[1])
+    return float(np.mean(sign * each.sum(axis=1) > z * error))
+
+
+def main() -> None:
+    """Print a row for each case."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--studies", type=int, default=10_000)
+    options = parser.parse_args()
+    print("| | N:epsilon | people, waves | per person | planned | simulated | cut at zero | no change |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, trend in CASES.items():
+        rng, sign = np.random.default_rng(1), math.copysign(1.0, trend.change)
+        signed, cut, none = (
+            np.mean(
+                [
+                    seen(changes(*case, rng), sign, 0.9)
+                    for case in [(asked, 100, truncate)] * (options.studies // 100)
+                ]
+            )
+            for asked, truncate in ((trend, False), (trend, True), (trend._replace(change=0.0), False))
+        )
+        print(
+            f"| {name} | {trend.level.spelt()} | {trend.people}, {trend.waves} | {trend.means[0]:.3g} to "
+            f"{trend.means[-1]:.3g} | {plan_trend(trend).probability:.1%} | {signed:.1%} | {cut:.1%} | {none:.1%} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
