@@ -33,6 +33,10 @@ CASES = {
     "a total of 20": Trend(ONE_TO_ONE, 400, 3, 0.05, 4.0),
     "a total of 20, little noise": Trend(PrivacyLevel(5, 1), 400, 3, 0.05, 1.0),
     "a total of 6, little noise": Trend(PrivacyLevel(5, 1), 120, 3, 0.05, 2.0),
+    "a total of 1, little noise": Trend(PrivacyLevel(5, 1), 20, 3, 0.05, 6.0),
+    "400 people, strong bursts": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.5, variance_over_mean=10.0),
+    "100 people, strong bursts": Trend(ONE_TO_ONE, 100, 3, 2.0, 1.0, variance_over_mean=10.0),
+    "30 people, strong bursts": Trend(ONE_TO_ONE, 30, 3, 2.0, 2.0, variance_over_mean=10.0),
 }
 
 

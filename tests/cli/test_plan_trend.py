@@ -16,7 +16,7 @@ def test_a_line_for_each_level_and_what_is_enough():
         *ASK, "--waves", "2", "--per-wave", "--counts", "5", "--interval", "0.95", "--power", "0.9"
     ).stdout
     assert [line[:4] for line in said.splitlines()[::3]] == ["1:1:", "1:2:", "1:3:", "Seen"]
-    assert "Enough for 90%: 1,499 people, or 5 waves" in said
+    assert "Enough for 90%: 1,499 people, or 3 waves" in said
     assert "the 95% interval" in said
 
 

@@ -1,9 +1,8 @@
 """Before a study in waves: is a trend seen in the totals, and how many people or waves does it take?"""
 
 import math
-from numbers import Integral
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -184,8 +183,8 @@ def _check(trend: Trend) -> None:
         raise TypeError(f"level must be a PrivacyLevel, got {type(trend.level).__name__}")
     trend.level.check_drawn()
     for name, least, most in (("people", 2, MOST_PEOPLE), ("waves", 2, MOST_WAVES), ("counts", 1, 10**6)):
-        number: Any = getattr(trend, name)
-        if isinstance(number, bool) or not isinstance(number, Integral):
+        number = getattr(trend, name)
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise TypeError(f"{name} must be a whole number, got {number!r}")
         if not least <= number <= most:
             raise ValueError(f"{name} must be from {least} to {most}, got {number}")
