@@ -1,10 +1,11 @@
 """Does countveil plan-trend predict? Its probabilities beside those of simulated studies in waves.
 
 python benchmarks/trend.py                              # the table of docs/planning.md
+python benchmarks/trend.py --models 20                  # what dynamic models make of changes planned to 80%
 
 Every simulated study draws counts and noise, adds up the change of each person (of the least squares line through
 the waves), and takes the interval from how these changes differ between people, as an analyst would. "Lasting" people
-differ in the same way in every wave; others draw how they differ anew. "Cut at zero": reports of 0 count as the mean
+differ by the same factor in every wave; in others, bursts come anew. "Cut at zero": reports of 0 count as the mean
 of what was cut. "No change": how often one is seen that is not there, which should be 5%.
 """
 
@@ -14,6 +15,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+import countveil as cv
+from countveil.estimators.component_counts import component_counts
+from countveil.inference.mixture import unweighted
 from countveil.planning import Trend, plan_trend
 from countveil.privacy import PrivacyLevel
 from countveil.simulation import simulate_release
@@ -45,9 +49,10 @@ def changes(trend: Trend, studies: int, truncate: bool, rng: np.random.Generator
     shape = (studies * trend.people, trend.waves)
     means = np.broadcast_to(trend.means, shape)
     excess = trend.variance_over_mean - 1.0
-    if excess:
-        each = (shape[0], 1) if trend.correlation else shape
-        means = means * rng.gamma(trend.mean / excess, excess / trend.mean, each)
+    if trend.correlation:
+        means = means * rng.gamma(trend.mean / excess, excess / trend.mean, (shape[0], 1))
+    elif excess:
+        means = rng.gamma(means / excess, excess)
     counts = np.zeros((*shape, trend.counts), dtype=np.int64)
     counts[...] = rng.poisson(means[..., None] / trend.counts, counts.shape)
     release = simulate_release(counts.reshape(shape[0], -1), trend.level, rng, truncate=truncate)
@@ -68,13 +73,65 @@ def seen(each: np.ndarray, sign: float, interval: float) -> float:
     return float(np.mean(sign * each.sum(axis=1) > z * error))
 
 
+def planned_change(trend: Trend) -> float:
+    """The increase that is seen with a probability of 80%."""
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = plan_trend(trend._replace(change=middle)).probability >= 0.8
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def modelled(trend: Trend, n_words: int, seed: int) -> tuple[float, bool, bool]:
+    """Of one study in which one word's rates change: the share of the change that a ``DynamicModel`` shows, whether its
+    90% interval holds the change, and whether it excludes zero."""
+    rng = np.random.default_rng(seed)
+    rates = rng.dirichlet(np.ones(3), trend.people) @ rng.gamma(1.0, 1.0, (3, n_words))
+    rates *= trend.mean / rates.mean(axis=0)
+    waves = np.repeat(rates[:, None], trend.waves, axis=1)
+    waves[:, :, 0] *= trend.means / trend.mean
+    counts = rng.poisson(waves)
+    release = simulate_release(counts.reshape(trend.people, -1), trend.level, rng, truncate=False)
+    data = cv.Reports(release.reports.reshape(counts.shape), trend.level.mechanism, simulated=True)
+    fit = cv.DynamicModel(
+        4,
+        modes=["person", "wave", "word"],
+        time="wave",
+        chains=2,
+        tune=300,
+        draws=300,
+        seed=seed,
+        progress=False,
+    ).fit(data)
+    tree, model, layout = fit._fitted()
+    axes = {layout.dims[axis]: axis for axis in model.spec.output}
+    sums = component_counts(unweighted(tree), model, layout, axes["wave"] + axes["word"])
+    change, true = sums[:, -1, 0] - sums[:, 0, 0], np.ptp(waves[:, [0, -1], 0].sum(axis=0))
+    lower, upper = np.quantile(change, [0.05, 0.95])
+    return float(change.mean() / true), bool(lower <= true <= upper), bool(lower > 0.0)
+
+
 def main() -> None:
-    """Print a row for each case."""
+    """Print a row for each case, or what models make of a planned change."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--studies", type=int, default=10_000)
+    parser.add_argument("--models", type=int, default=0)
     options = parser.parse_args()
+    if options.models:
+        asked = Trend(ONE_TO_ONE, 100, 3, 2.0, 1.0)
+        asked = asked._replace(change=planned_change(asked))
+        shown, held, positive = np.mean([modelled(asked, 10, seed) for seed in range(options.models)], axis=0)
+        print(
+            f"{options.models} studies, 100 people, 3 waves, 10 words, {asked.change:+.0%} of one of them: ",
+            end="",
+        )
+        print(
+            f"shown {shown:.2f} of the change; held by {held:.0%} of the intervals; {positive:.0%} exclude zero"
+        )
+        return
     print("| | N:epsilon | people, waves | per person | planned | simulated | cut at zero | no change |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, trend in CASES.items():
