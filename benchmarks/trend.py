@@ -4,8 +4,7 @@ python benchmarks/trend.py                              # the table of docs/plan
 python benchmarks/trend.py --models 20                  # what dynamic models make of changes planned to 80%
 
 Every simulated study draws counts and noise, adds up the change of each person (of the least squares line through
-the waves), and takes the interval from how these changes differ between people, as an analyst would. "Lasting" people
-differ by the same factor in every wave; in others, bursts come anew. "Cut at zero": reports of 0 count as the mean
+the waves), and takes the interval from how these changes differ between people, as an analyst would. "Cut at zero": reports of 0 count as the mean
 of what was cut. "No change": how often one is seen that is not there, which should be 5%.
 """
 
@@ -30,7 +29,7 @@ CASES = {
     "strong noise": Trend(TEN_TO_ONE, 1000, 3, 5.0, 0.3),
     "sum of 10 counts": Trend(ONE_TO_ONE, 400, 3, 20.0, 0.06, counts=10),
     "in bursts": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2, variance_over_mean=3.0),
-    "lasting": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2, variance_over_mean=3.0, correlation=2 / 3),
+    "people differ": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.2, spread=1.0),
     "100 people": Trend(ONE_TO_ONE, 100, 3, 2.0, 0.4),
     "30 people": Trend(ONE_TO_ONE, 30, 3, 2.0, 0.75),
     "10 people": Trend(ONE_TO_ONE, 10, 3, 2.0, 1.4),
@@ -41,6 +40,8 @@ CASES = {
     "400 people, strong bursts": Trend(ONE_TO_ONE, 400, 3, 2.0, 0.5, variance_over_mean=10.0),
     "100 people, strong bursts": Trend(ONE_TO_ONE, 100, 3, 2.0, 1.0, variance_over_mean=10.0),
     "30 people, strong bursts": Trend(ONE_TO_ONE, 30, 3, 2.0, 2.0, variance_over_mean=10.0),
+    "100 people differ much": Trend(ONE_TO_ONE, 100, 3, 2.0, 0.4, spread=2.0),
+    "30 people differ much": Trend(ONE_TO_ONE, 30, 3, 2.0, 0.8, spread=2.0),
 }
 
 
@@ -48,10 +49,10 @@ def changes(trend: Trend, studies: int, truncate: bool, rng: np.random.Generator
     """(studies, P) the change of each person's reports, from first to last wave, of the line through them."""
     shape = (studies * trend.people, trend.waves)
     means = np.broadcast_to(trend.means, shape)
+    if trend.spread:
+        means = means * rng.gamma(trend.spread**-2, trend.spread**2, (shape[0], 1))
     excess = trend.variance_over_mean - 1.0
-    if trend.correlation:
-        means = means * rng.gamma(trend.mean / excess, excess / trend.mean, (shape[0], 1))
-    elif excess:
+    if excess:
         means = rng.gamma(means / excess, excess)
     counts = np.zeros((*shape, trend.counts), dtype=np.int64)
     counts[...] = rng.poisson(means[..., None] / trend.counts, counts.shape)

@@ -15,7 +15,7 @@ trends = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(trends)
 
 
-@pytest.mark.parametrize("name", ["400 people", "a decrease", "10 waves", "in bursts", "lasting"])
+@pytest.mark.parametrize("name", ["400 people", "a decrease", "10 waves", "in bursts", "people differ"])
 def test_the_plan_holds(name):
     trend = trends.CASES[name]._replace(people=150)
     each = trends.changes(trend, 2000, False, np.random.default_rng(1))

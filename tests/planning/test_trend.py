@@ -22,7 +22,7 @@ CASES = [
         per_wave=True,
         counts=5,
         variance_over_mean=2.0,
-        correlation=0.3,
+        spread=0.8,
     ),
     Trend(PrivacyLevel.zcdp("0.125"), 200, 4, 3.0, 0.4, variance_over_mean=0.7),
 ]
@@ -43,8 +43,9 @@ def slow_probability(trend, interval):
     covariance = np.empty((trend.waves, trend.waves))
     for a in range(trend.waves):
         for b in range(trend.waves):
-            both = trend.variance_over_mean * math.sqrt(means[a] * means[b])
-            covariance[a, b] = both + trend.counts * noise if a == b else trend.correlation * both
+            covariance[a, b] = trend.spread**2 * means[a] * means[b]
+            if a == b:
+                covariance[a, b] += trend.variance_over_mean * means[a] + trend.counts * noise
     line = [np.polyfit(range(trend.waves), each, 1)[0] * (trend.waves - 1) for each in np.eye(trend.waves)]
     change = trend.people * (np.array(line) @ means)
     error = math.sqrt(trend.people * (np.array(line) @ covariance @ line))
@@ -77,12 +78,14 @@ def test_what_is_enough_is_enough_and_little_less_is_not(trend, power):
     assert plan_trend(silent._replace(people=silent.people - 1)).probability < power
 
 
-def test_people_who_stay_as_they_are_cost_little():
-    differ = TREND._replace(variance_over_mean=3.0)
-    stay = differ._replace(correlation=2 / 3)
-    alike, anew, lasting = (plan_trend(each).probability for each in (TREND, differ, stay))
-    assert anew < lasting < alike
-    assert alike - lasting < 0.01 < 0.2 < alike - anew
+def test_people_who_differ_in_every_wave_alike_cost_little():
+    """Exactly the variance of what changes: the square of the spread, times that of the change."""
+    alike, differ = (plan_trend(TREND._replace(spread=spread)).probability for spread in (0.0, 1.0))
+    assert alike - 0.02 < differ < alike
+    anew = plan_trend(
+        TREND._replace(variance_over_mean=3.0)
+    ).probability  # as if they differed in each wave anew
+    assert anew < differ - 0.2
 
 
 def test_nothing_may_be_enough():
@@ -113,7 +116,7 @@ def test_it_is_said_in_words():
      ({"counts": 0}, "counts must be from 1 to 1000000, got 0"),
      ({"mean": 0.0}, "mean must be above 0 and at most 1e9, got 0.0"),
      ({"variance_over_mean": math.nan}, "variance_over_mean must be above 0 and at most 1e9, got nan"),
-     ({"correlation": 1.0}, "correlation must be at least 0 and below 1, got 1.0"),
+     ({"spread": -1.0}, "spread must be at least 0 and at most 1000, got -1.0"),
      ({"change": 0.0}, "change must be a number other than 0, at most 1e6, got 0.0"),
      ({"change": math.nan}, "change must be a number other than 0, at most 1e6, got nan"),
      ({"change": -1.5}, "change must leave at least 0 in the last wave, got -1 after -1.5"),

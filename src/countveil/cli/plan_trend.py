@@ -47,11 +47,16 @@ def plan_trend(
         ),
     ] = None,
     variance_over_mean: Annotated[
-        float, typer.Option(help="Variance of one person's sum over its expectation; more than 1 in bursts.")
-    ] = 1.0,
-    correlation: Annotated[
         float,
-        typer.Option(help="Of one person's sums in two waves; more than 0 where people differ, and stay so."),
+        typer.Option(
+            help="Variance over expectation of one person's sum, anew in every wave; more than 1 in bursts."
+        ),
+    ] = 1.0,
+    spread: Annotated[
+        float,
+        typer.Option(
+            help="How much people differ in every wave alike: standard deviation over mean of what is expected of each."
+        ),
     ] = 0.0,
     interval: Annotated[float, typer.Option(help="Probability of the interval that excludes zero.")] = 0.9,
     power: Annotated[float, typer.Option(help="The probability with which the change is to be seen.")] = 0.8,
@@ -77,7 +82,7 @@ def plan_trend(
         raise ValueError(f"waves must be given, by --waves or a study in waves, got {times}")
     from countveil import planning
 
-    shared = total, change, per_wave, counts, variance_over_mean, correlation
+    shared = total, change, per_wave, counts, variance_over_mean, spread
     plans = [
         planning.plan_trend(planning.Trend(each, people, times, *shared), interval, power) for each in levels
     ]

@@ -23,9 +23,9 @@ class Trend(NamedTuple):
     in sum over this many ``counts``, each of which is privatized at this ``level``. ``change`` is relative to the
     first wave, 0.1 for 10% more: in equal steps until the last wave or, with ``per_wave``, in every step.
 
-    A person's sum in one wave has variance ``variance_over_mean`` times its expectation (1: Poisson; the number in
-    ``fit.dispersion()`` if it comes in bursts), and this ``correlation`` with the same person's sum in another wave.
-    People who differ, but stay as they are, make the variance larger and the correlation too, and both nearly cancel.
+    People's expectations differ by factors that last, with standard deviation ``spread`` around 1, and change in
+    proportion. Around it, a person's sum in one wave has variance ``variance_over_mean`` times its expectation (1:
+    Poisson; the number in ``fit.dispersion()`` if it comes in bursts), anew in every wave.
     """
 
     level: Level
@@ -36,7 +36,7 @@ class Trend(NamedTuple):
     per_wave: bool = False
     counts: int = 1
     variance_over_mean: float = 1.0
-    correlation: float = 0.0
+    spread: float = 0.0
 
     @property
     def means(self) -> np.ndarray:
@@ -82,7 +82,7 @@ def plan_trend(trend: Trend, interval: float = 0.9, power: float = 0.8) -> Trend
 
         total_w = sum over people of their reports;   change = sum_w c_w total_w   (least squares line, first to last)
         E[change] = P (m_W - m_1),   Var[change] = P u
-        u = sum_w c_w^2 ((1 - correlation) phi m_w + D v) + correlation phi (sum_w c_w sqrt(m_w))^2
+        u = sum_w c_w^2 (phi m_w + D v) + spread^2 (m_W - m_1)^2
         probability = Phi(|E| / sqrt(Var) - z)
 
     for P people, D counts with noise of variance v, phi the variance over the mean, z the normal quantile of the
@@ -118,10 +118,9 @@ def _contrast(waves: int) -> np.ndarray:
 
 def _variances(trend: Trend) -> tuple[float, float]:
     """Of one person's part in the change: the variance of the counts, and that of the noise."""
-    c, means = _contrast(trend.waves), trend.means
-    own, shared = c**2 @ means, (c @ np.sqrt(means)) ** 2
-    counts = trend.variance_over_mean * ((1.0 - trend.correlation) * own + trend.correlation * shared)
-    return float(counts), float(trend.counts * _noise(trend.level) * (c @ c))
+    c = _contrast(trend.waves)
+    counts = trend.variance_over_mean * float(c**2 @ trend.means) + (trend.spread * _effect(trend)) ** 2
+    return counts, float(trend.counts * _noise(trend.level) * (c @ c))
 
 
 def _noise(level: Level) -> float:
@@ -192,8 +191,8 @@ def _check(trend: Trend) -> None:
         value = getattr(trend, name)
         if not 0.0 < value <= 1e9:
             raise ValueError(f"{name} must be above 0 and at most 1e9, got {value}")
-    if not 0.0 <= trend.correlation < 1.0:
-        raise ValueError(f"correlation must be at least 0 and below 1, got {trend.correlation}")
+    if not 0.0 <= trend.spread <= 1e3:
+        raise ValueError(f"spread must be at least 0 and at most 1000, got {trend.spread}")
     if not (trend.change and abs(trend.change) <= 1e6):
         raise ValueError(f"change must be a number other than 0, at most 1e6, got {trend.change}")
     if trend.means[-1] < 0.0:
