@@ -4,8 +4,9 @@ python benchmarks/trend.py                              # the table of docs/plan
 python benchmarks/trend.py --models 20                  # what dynamic models make of changes planned to 80%
 
 Every simulated study draws counts and noise, adds up the change of each person (of the least squares line through
-the waves), and takes the interval from how these changes differ between people, as an analyst would. "Cut at zero": reports of 0 count as the mean
-of what was cut. "No change": how often one is seen that is not there, which should be 5%.
+the waves), and takes the interval from how these changes differ between people, as an analyst would. "Cut at zero":
+reports of 0 count as the mean of what was cut. "No change": how often one is seen that is not there, which should be
+5%.
 """
 
 import argparse
