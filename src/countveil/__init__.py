@@ -50,6 +50,7 @@ _MODULES = {
     "distributions": "countveil.distributions",
     "evaluation": "countveil.evaluation",
     "mechanisms": "countveil.privacy.mechanisms",
+    "planning": "countveil.planning",
     "plotting": "countveil.plotting",
     "privacy": "countveil.privacy",
 }

@@ -17,7 +17,7 @@ from tests.commands import ASKED, SHORT, fails, privatized, run
 
 RESULTS = {
     "audit", "checklist", "collect", "compare", "fit blocks", "fit dynamic", "fit tensor", "fit topics", "forecast",
-    "plan", "show", "study new", "study show", "study status",
+    "plan", "plan-trend", "show", "study new", "study show", "study status",
 }  # fmt: skip
 NEITHER = {"demo", "demo communities", "receive", "reproduce", "study strings"}
 

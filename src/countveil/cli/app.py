@@ -21,6 +21,7 @@ from countveil.cli.fit_dynamic import fit_dynamic
 from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
 from countveil.cli.plan import plan_study
+from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
 from countveil.cli.receive import receive_reports
 from countveil.cli.report import report
@@ -40,6 +41,7 @@ app.command("collect")(collect_reports)
 app.command("audit")(audit_noise)
 app.command("receive")(receive_reports)
 app.command("plan")(plan_study)
+app.command("plan-trend")(plan_trend)
 app.command("compare")(compare_models)
 app.command("report")(report)
 app.command("show")(show)

@@ -2,6 +2,7 @@
 
 from countveil.planning.answers import Target, misleads, participants, summary
 from countveil.planning.simulate import Grid, simulate
+from countveil.planning.trend import Trend, TrendPlan, plan_trend
 from countveil.planning.truths import FromModel, FromPilot, FromPrior, Truth
 
 __all__ = [
@@ -10,9 +11,12 @@ __all__ = [
     "FromPrior",
     "Grid",
     "Target",
+    "Trend",
+    "TrendPlan",
     "Truth",
     "misleads",
     "participants",
+    "plan_trend",
     "simulate",
     "summary",
 ]
