@@ -77,7 +77,8 @@ class Chain:
             done, score = state.sweep - plan.tune, None
             keep = done > 0 and done % plan.thin == 0
             if keep or (watched and state.sweep % SCORE_EVERY == 0):
-                score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
+                own = model.as_wide_as(state.factors)  # moves have more components for a while
+                score = scoring.log_likelihood(state.factors, observations, own, engine, state.parameters)
             if keep:
                 self.draws.keep(kept, state, float(score or 0.0), info.total_rate)
                 kept += 1

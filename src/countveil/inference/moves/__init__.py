@@ -87,9 +87,10 @@ class Moving:
         if state.sweep >= self.moves * SWEEPS:
             return self.algorithm.step(state, observations, model, streams, engine)
         seeded, model = model, without_seeds(model)
-        if n_components(state, model) == model.n_components:
+        wide = model.as_wide_as(state.factors)
+        if wide.n_components == model.n_components:
             state = widened(state, observations, model, streams, engine)
-        wide = model.with_components(n_components(state, model))
+            wide = model.as_wide_as(state.factors)
         state, info = self.algorithm.step(state, observations, wide, streams, engine)
         if state.sweep % SWEEPS == 0:
             last = state.sweep == self.moves * SWEEPS
@@ -98,12 +99,6 @@ class Moving:
             if last:
                 state = state._replace(factors=brought_to_seeds(seeded, state.factors))
         return state, info
-
-
-def n_components(state: Any, model: Factorization) -> int:
-    """How many components a state has."""
-    axis = model.factors[0].axes.index(model.spec.latent)
-    return int(state.factors[0].shape[axis])
 
 
 def n_begun(model: Factorization, shape: tuple[int, int]) -> int:
