@@ -292,16 +292,16 @@ def check_tuning(tree: xr.DataTree) -> None:
     for name in ("started", "tuned"):
         check_numbers(group, name, chains, finite)
     for dim, names in (("move", tuning.MOVE_VARIABLES), ("candidate", tuning.CANDIDATE_VARIABLES)):
-        if dim not in group.sizes:
+        if not any(f"{dim}_{name}" in group for name in names):
             continue
         for name in names:
             whole = name not in ("score", "log_likelihood")
             bounds = (
                 (0 if name == "taken" else 1, 1 if name == "taken" else MOST_COUNTED) if whole else finite
             )
-            sizes = chains | {dim: group.sizes[dim]}
+            sizes = chains | {dim: group.sizes.get(dim, 0)}
             check_numbers(group, f"{dim}_{name}", sizes, bounds, whole, missing=name == "score")
-    if "candidate" not in group.sizes:
+    if "candidate_number" not in group and "candidate_race" not in group:
         return
     races = group["candidate_race"]
     if races.dims != ("candidate",) or not set(races.to_numpy().tolist()) <= set(tuning.RACES):
@@ -321,6 +321,8 @@ def check_numbers(
 ) -> None:
     """Refuse an array over other axes, or of numbers out of bounds, not whole, or NaN unless ``missing``."""
     check_array(group, name, wanted)
+    if group[name].dims != tuple(wanted):
+        raise ValueError(f"must hold {name} over {tuple(wanted)} in this order, got {group[name].dims}")
     values = group[name].to_numpy()
     if missing:
         values = values[~np.isnan(values)]
