@@ -5,8 +5,8 @@
 Every study draws topics, an effect of a group and documents (300 by 120), adds noise at level 1, and fits topics with
 the group as a covariate, to the reports and to the reports taken for counts. Topics are matched by overlap. The target
 is the contrast of the documents' expected shares between both groups. In every other study, the group changes how many
-documents have a topic (shares are Dirichlet, lengths do not depend on them), in the rest how much they have of it
-(gammas of one shape). Also: the time of a sweep, over that of one without covariates, at 500 by 400 with ten topics.
+documents have a topic (gammas of one rate: shares are Dirichlet), in the rest how much they have of it (gammas of one
+shape). Also: the time of a sweep, over that of one without covariates, at 500 by 400 with ten topics.
 """
 
 import sys
@@ -36,13 +36,9 @@ def study(n_topics: int, seed: int) -> tuple[cv.Release, pd.DataFrame, np.ndarra
     group = rng.permutation(np.arange(D) % 2)
     phi, effect = rng.dirichlet(np.full(V, 0.1), n_topics), rng.normal(0.0, 0.7, n_topics)
     tilt, both = np.exp((group[:, None] - 0.5) * effect), np.exp(np.outer([0.5, -0.5], effect))
-    if seed % 2:
-        lengths = rng.gamma(5.0, LENGTH / 5.0, D)
-        theta = lengths[:, None] * np.array([rng.dirichlet(each) for each in SHAPE * tilt])
-        shares = both / both.sum(axis=1, keepdims=True)
-    else:
-        theta = rng.gamma(SHAPE, LENGTH / n_topics * tilt / SHAPE)
-        shares = expected_shares(np.full(n_topics, SHAPE), SHAPE * n_topics / LENGTH / both)
+    shapes = (SHAPE * tilt, SHAPE * both) if seed % 2 else (np.full((D, 1), SHAPE), np.full((2, 1), SHAPE))
+    theta = rng.gamma(shapes[0], LENGTH / n_topics * tilt / shapes[0])
+    shares = expected_shares(shapes[1], shapes[1] * n_topics / LENGTH / both)
     release = cv.simulate_release(rng.poisson(theta @ phi), cv.PrivacyLevel(epsilon=1, precision=1), rng=rng)
     return release, pd.DataFrame({"group": group}), phi, shares[0] - shares[1]
 

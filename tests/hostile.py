@@ -78,6 +78,15 @@ def value_at(path, value):
     return change
 
 
+def filled(path, value):
+    """A change of all values of an array."""
+
+    def change(file):
+        file[path][...] = value
+
+    return change
+
+
 def external_storage(victim):
     """Words that are the bytes of another file."""
 

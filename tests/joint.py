@@ -24,6 +24,7 @@ from countveil.models.priors import (
     learned_shape,
     regression,
 )
+from countveil.models.priors.regression import OF_SHAPES
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.noise.two_sided_geometric import poisson as laws
@@ -68,6 +69,7 @@ def draw_hypers(factor: Factor, start: np.ndarray, rng: np.random.Generator) -> 
         return np.stack([np.full_like(rates, shape), rates])
     if isinstance(prior, RegressionPrior):
         new = prior.spread * rng.standard_normal(start.shape)
+        new[2 + prior.design.shape[1] :] *= OF_SHAPES
         size = learned_shape.SPREAD * rng.standard_normal(start[0].shape)
         new[0] = start[0] if prior.shape is not None else learned_shape.MEDIAN * np.exp(size)
         new[1] = rng.exponential(new[0] / prior.mean)

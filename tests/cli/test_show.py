@@ -48,7 +48,7 @@ def test_documents_and_a_word_are_shown_if_asked_for(fitted):
 def test_tables_are_printed_as_json(fitted):
     fit = cv.TopicModel.load("named.nc")
     found = json.loads(run("show", "named.nc", "--members", "2", "--documents", "1", "--json").stdout)
-    assert list(found) == ["topics by word", "documents", "verdict"]
+    assert list(found) == ["topics by word", "documents", "chains", "verdict"]
     table = fit.topics(2)
     assert [row["word"] for row in found["topics by word"]] == table["word"].tolist()
     assert found["topics by word"][0].keys() == set(table.columns)

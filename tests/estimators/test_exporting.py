@@ -8,7 +8,9 @@ import countveil as cv
 from countveil.privacy._text import cell
 
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress": False}
-OF_TOPICS = ["topics", "topics_by_word", "totals", "diagnostics", "fit", "documents", "topic_correlations"]
+OF_TOPICS = [
+    "topics", "topics_by_word", "totals", "diagnostics", "chains", "fit", "documents", "topic_correlations",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,7 @@ def test_tables_are_those_of_the_methods(fit):
     assert said["seed"] == "1"
     assert "no intervals" not in said
     assert "quantity" in tables["diagnostics"]
+    pd.testing.assert_frame_equal(tables["chains"], fit.diagnostics().chains)
 
 
 def test_files_hold_the_tables_and_nothing_is_replaced_unasked(fit, tmp_path):

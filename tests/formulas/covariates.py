@@ -20,7 +20,7 @@ HYPERS = np.stack([A, B, *BETA, *G])[:, None]
 @formula("16.1")
 def entries_and_coefficients():
     """theta_dk ~ Gamma(a_dk, r_dk),   a_dk = a_k exp(x_d g_k),   a_dk / r_dk = m_k exp(x_d beta_k),
-    beta_pk, g_pk ~ Normal(0, c^2),   b_k = a_k / m_k,   b_k | a_k ~ Gamma(1, s / a_k)"""
+    beta_pk ~ Normal(0, c^2),   g_pk ~ Normal(0, (c / 2)^2),   b_k = a_k / m_k,   b_k | a_k ~ Gamma(1, s / a_k)"""
     shape, rate = PRIOR.gamma(HYPERS, 1.0)
     same(shape, A * np.exp(X @ G))
     same(shape / rate, A / B * np.exp(X @ BETA))
@@ -39,7 +39,7 @@ def entries_and_coefficients():
         PRIOR.place_of_shapes(np.vstack([np.log(A), g]), np.zeros((4, 2)), nothing).log_mass
         for g in (G, 0 * G)
     )
-    same(one - other, (stats.norm.logpdf(G, 0.0, C) - stats.norm.logpdf(0 * G, 0.0, C)).sum(axis=0))
+    same(one - other, (stats.norm.logpdf(G, 0.0, C / 2) - stats.norm.logpdf(0 * G, 0.0, C / 2)).sum(axis=0))
 
 
 @formula("16.2")
@@ -61,7 +61,7 @@ def all_that_is_learned_given_counts():
     means = PRIOR.slopes(found, told)
     own = PRIOR.place_of_shapes(np.vstack([np.log(A), G]), e * np.exp(means), told).log_mass
     own -= stats.norm.logpdf(np.log(A), np.log(0.1), 1.0) - stats.norm.logpdf(np.log(0.1), np.log(0.1), 1.0)
-    own -= (stats.norm.logpdf(G, 0.0, C) - stats.norm.logpdf(0 * G, 0.0, C)).sum(axis=0)
+    own -= (stats.norm.logpdf(G, 0.0, C / 2) - stats.norm.logpdf(0 * G, 0.0, C / 2)).sum(axis=0)
     same(own, printed - (n * means).sum(axis=0) - gammaln(n + 1.0).sum(axis=0))  # without shapes
 
 

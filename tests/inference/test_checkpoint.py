@@ -268,8 +268,8 @@ def test_a_checkpoint_of_an_older_format_says_so(tmp_path):
     with np.load(checkpoint, allow_pickle=False) as stored:
         content = {name: stored[name] for name in stored.files if name != "seconds"}
     with open(checkpoint, "wb") as file:
-        np.savez(file, **(content | {"format": np.array(4)}))
-    with pytest.raises(ValueError, match="must have format 5, got 4"):
+        np.savez(file, **(content | {"format": np.array(5)}))
+    with pytest.raises(ValueError, match="must have format 6, got 5"):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
 
 

@@ -121,7 +121,7 @@ def plain_value(value: Any) -> Any:
 
 
 def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
-    """What a fit says: its components with their members, documents if any are wanted, effects, and the verdict."""
+    """What a fit says: its components and their members, documents if any are wanted, effects, chains, the verdict."""
     tables: Result = {}
     for part in found.parts:
         for axis in part.axes:
@@ -133,7 +133,8 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["effects"] = found.effects()
     if found.dates_ is not None:
         tables["prevalence over time"] = found.prevalence_over()
-    return tables | {"verdict": found.diagnostics().verdict}
+    judged = found.diagnostics()
+    return tables | judged.of_chains() | {"verdict": judged.verdict}
 
 
 def top_documents(found: Any, n: int) -> Any:

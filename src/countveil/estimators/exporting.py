@@ -23,7 +23,8 @@ class Exports(Results, HasDispersions):
         ``topics`` (for other models ``communities``, ``components``: their numbers, names, support and prevalence),
         ``topics_by_word`` and so on (all entries of each along an axis), ``documents`` and ``topic_correlations`` (of
         topics; without draws of the documents there are none), ``dispersions`` (of bursty counts), ``totals``,
-        ``diagnostics``, and ``fit`` (what made it, and its verdict). Intervals are of 90%, where they are calibrated.
+        ``diagnostics``, ``chains``, ``starts`` and ``moves`` (see ``diagnostics``; those that there are), and ``fit``
+        (what made it, and its verdict). Intervals are of 90%, where they are calibrated.
         """
         found = {}
         for part in self.parts:
@@ -68,7 +69,8 @@ class Exports(Results, HasDispersions):
             facts["no intervals"] = self.why_no_intervals
         stated = pd.DataFrame({"fact": list(facts), "value": [str(value) for value in facts.values()]})
         table = judged.table.rename_axis("quantity").reset_index()
-        return {"diagnostics": table, "fit": stated} if len(table) else {"fit": stated}
+        found = {"diagnostics": table} if len(table) else {}
+        return found | judged.of_chains() | {"fit": stated}
 
 
 def check_writable(folder: Path, tables: Mapping[str, pd.DataFrame], force: bool) -> None:

@@ -18,7 +18,7 @@ from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.support import HasSupport
 from countveil.estimators.totals import doubt_of
 from countveil.files import make_room, replacing
-from countveil.inference import compact
+from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
     Diagnostics,
@@ -121,7 +121,8 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         lost = {part: found for part, found in self.undetermined().items() if found[0]}
         doubts = [undetermined_in_words(part.one, part.many, *found) for part, found in lost.items()]
         state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
-        return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state)
+        told = tuning.chains_of(tree, self.weights_), tuning.starts_of(tree), tuning.moves_of(tree)
+        return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state, *told)
 
     def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
         """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).

@@ -15,6 +15,7 @@ from countveil.inference.draws import Draws, Schedule
 from countveil.inference.row_gammas import RowGammas
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
+from countveil.inference.tuning import Tuning
 from countveil.models.factorization import Factorization
 
 Data = Observations | ReleaseFiles
@@ -93,6 +94,7 @@ class Fitted(NamedTuple):
     means: tuple[np.ndarray, ...] | None = None  # of each factor
     state: Any = None  # where a method that learns from batches continues
     rows: RowGammas | None = None  # of the row factor, whose sum alone the draws have then
+    tuning: tuple[Tuning, ...] = ()  # of each chain
 
 
 class Method(NamedTuple):

@@ -36,4 +36,4 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
         algorithm=algorithm, start=settings.start, saving=settings.saving,
         engine=settings.engine,
     )  # fmt: skip
-    return Fitted(*found)
+    return Fitted(found.draws, found.interrupted, found.seconds, tuning=found.tuning)

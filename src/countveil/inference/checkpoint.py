@@ -13,15 +13,17 @@ import numpy as np
 from countveil.data.array_files import check_npz
 from countveil.data.observations import Observations
 from countveil.files import replacing
+from countveil.inference.tuning import Tuning
 
-FORMAT = 5
+FORMAT = 6
 
 
 class Snapshot(NamedTuple):
-    """One chain between two sweeps: its state's fields, and how many draws it has kept."""
+    """One chain between two sweeps: its state's fields, how many draws it has kept, and how it was tuned."""
 
     state: tuple[Any, ...]
     kept: int
+    tuning: Tuning = Tuning()
 
 
 def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
@@ -84,6 +86,7 @@ def write(
         if snapshot is None:
             continue
         content.update(named(f"chain{chain}_state", tuple(snapshot.state)))
+        content.update(named(f"chain{chain}_tuning", tuple(snapshot.tuning)))
         for i, values in enumerate(draws):
             content[f"chain{chain}_draws{i}"] = values[chain, : snapshot.kept]
     with replacing(path) as temporary, open(temporary, "wb") as file:
@@ -149,4 +152,4 @@ def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]
         if kept > values.shape[1] or given.shape != (kept, *values.shape[2:]) or given.dtype != values.dtype:
             raise ValueError(f"draws of shape {given.shape} and type {given.dtype} in chain {chain}")
         values[chain, :kept] = given
-    return Snapshot(state, kept)
+    return Snapshot(state, kept, Tuning.of_parts(*unnamed(f"chain{chain}_tuning", content)))

@@ -117,11 +117,24 @@ class Diagnostics(NamedTuple):
     A sampler's table has a row per quantity, with r_hat, ess_bulk, ess_tail and r_hat_nested, each the worst over its
     members. In state "printable" chains agree. In state "printable with support" they found different components, but
     averages over all chains are steady: rates, totals and counts can be reported, and components with their support.
+
+    ``chains`` has a row per chain: its log-likelihood at the start, at the end of tuning, in the mean of its draws and
+    at the last one, its weight, and which of how many starts it took, if it chose. ``starts`` has all that it chose
+    among, with their scores, and ``moves`` what each move did while it was tuned. They are None where there is nothing
+    to say: of optimisers, of starts that do not choose, of chains without moves, of files of earlier versions.
     """
 
     table: pd.DataFrame
     verdict: str
     state: State
+    chains: pd.DataFrame | None = None
+    starts: pd.DataFrame | None = None
+    moves: pd.DataFrame | None = None
+
+    def of_chains(self) -> dict[str, pd.DataFrame]:
+        """The tables of chains, starts and moves that there are, by name."""
+        found = {"chains": self.chains, "starts": self.starts, "moves": self.moves}
+        return {name: table for name, table in found.items() if table is not None}
 
 
 def diagnose(quantities: dict[str, np.ndarray], weights: np.ndarray | None = None) -> Diagnostics:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from countveil.inference import mixture
+from countveil.inference import mixture, tuning
 from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
@@ -29,6 +29,7 @@ from countveil.models.priors.learned_shape import BOUNDS
 from countveil.models.priors.regression import LARGEST
 
 SUM_TOLERANCE = 1e-6
+MOST_COUNTED = 2**31 - 1  # sweeps, components or starts
 
 
 def check_model(model: Factorization, wanted: Factorization) -> None:
@@ -144,6 +145,8 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     check_names(tree, model, layout)
     if mixture.GROUP in tree.children:
         check_weights(tree)
+    if tuning.GROUP in tree.children:
+        check_tuning(tree)
     if "optimisation" in tree.children:
         check_optimisation(tree, model)
     else:
@@ -219,6 +222,9 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         wanted["dates"] = {"step"} | dims
     if METHODS[tree.attrs["method"]].samples:
         wanted[mixture.GROUP] = {"weight", "chain"}
+        wanted[tuning.GROUP] = {"chain", *tuning.CHAIN_VARIABLES, "candidate_race"}
+        wanted[tuning.GROUP] |= {f"move_{name}" for name in tuning.MOVE_VARIABLES}
+        wanted[tuning.GROUP] |= {f"candidate_{name}" for name in tuning.CANDIDATE_VARIABLES}
     if any(summarised(tree, name) for name in names):
         row = names[model.row_factor or 0]
         wanted["posterior"] |= {f"{row}_total"}
@@ -277,6 +283,54 @@ def check_weights(tree: xr.DataTree) -> None:
     weights = group["weight"].to_numpy()
     if not (np.all((weights >= 0.0) & (weights <= 1.0)) and abs(weights.sum() - 1.0) < SUM_TOLERANCE):
         raise ValueError(f"must hold weights of chains from 0 to 1 with sum one, got sum {weights.sum():.3g}")
+
+
+def check_tuning(tree: xr.DataTree) -> None:
+    """Refuse records of how chains were tuned that are kept in part, or of numbers that no chain leaves."""
+    group, chains = tree[tuning.GROUP], {"chain": tree["posterior"].sizes["chain"]}
+    finite = -np.inf, np.inf
+    check_numbers(group, "components", chains, (0, MOST_COUNTED), whole=True)
+    for name in ("started", "tuned"):
+        check_numbers(group, name, chains, finite)
+    for dim, names in (("move", tuning.MOVE_VARIABLES), ("candidate", tuning.CANDIDATE_VARIABLES)):
+        if not any(f"{dim}_{name}" in group for name in names):
+            continue
+        for name in names:
+            whole = name not in ("score", "log_likelihood")
+            bounds = (
+                (0 if name == "taken" else 1, 1 if name == "taken" else MOST_COUNTED) if whole else finite
+            )
+            sizes = chains | {dim: group.sizes.get(dim, 0)}
+            check_numbers(group, f"{dim}_{name}", sizes, bounds, whole, missing=name == "score")
+    if "candidate_number" not in group and "candidate_race" not in group:
+        return
+    races = group["candidate_race"]
+    if races.dims != ("candidate",) or not set(races.to_numpy().tolist()) <= set(tuning.RACES):
+        raise ValueError(f"must hold candidate_race among {list(tuning.RACES)}, got another")
+    last = group.isel(candidate=races.to_numpy() == races.to_numpy()[-1])
+    if not (last["candidate_taken"].to_numpy().sum(axis=1) == 1).all():
+        raise ValueError("must hold candidate_taken with one of each chain's last starts, got another number")
+
+
+def check_numbers(
+    group: Any,
+    name: str,
+    wanted: dict[str, int],
+    bounds: tuple[float, float],
+    whole: bool = False,
+    missing: bool = False,
+) -> None:
+    """Refuse an array over other axes, or of numbers out of bounds, not whole, or NaN unless ``missing``."""
+    check_array(group, name, wanted)
+    if group[name].dims != tuple(wanted):
+        raise ValueError(f"must hold {name} over {tuple(wanted)} in this order, got {group[name].dims}")
+    values = group[name].to_numpy()
+    if missing:
+        values = values[~np.isnan(values)]
+    right = np.isfinite(values) & (bounds[0] <= values) & (values <= bounds[1])
+    if not right.all() or (whole and (values % 1.0).any()):
+        kind = "whole" if whole else "finite"
+        raise ValueError(f"must hold {kind} numbers from {bounds[0]} to {bounds[1]} at {name}, got another")
 
 
 def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.inference import row_gammas
+from countveil.inference import row_gammas, tuning
 from countveil.inference.algorithm import Fitted
 from countveil.inference.diagnostics import LOG_LIKELIHOOD
 from countveil.inference.draws import Draws
@@ -91,6 +91,8 @@ def data_tree(
     )
     if found.means is not None:
         tree["optimisation"] = optimisation(found, model, layout, scales)
+    if found.tuning:
+        tuning.store(tree, found.tuning)
     tree.attrs.update(
         {
             **facts,

@@ -18,6 +18,7 @@ from countveil.inference.progress import progress_bar
 from countveil.inference.starts import Start, automatic
 from countveil.inference.starts.given import Given
 from countveil.inference.streams import Streams
+from countveil.inference.tuning import Tuning, recorded
 from countveil.models.factorization import Factorization
 from countveil.models.portable import model_facts
 
@@ -26,11 +27,12 @@ ROUNDING = 1e-12  # share of an objective that is rounding alone
 
 
 class Run(NamedTuple):
-    """The draws of a run, and how it went."""
+    """The draws of a run, how it went, and how each chain that kept any was tuned."""
 
     draws: Draws
     interrupted: bool
     seconds: float
+    tuning: tuple[Tuning, ...]
 
 
 class Chain:
@@ -57,6 +59,11 @@ class Chain:
         """Draws kept so far."""
         return self.snapshot.kept if self.snapshot else 0
 
+    @property
+    def tuning(self) -> Tuning:
+        """What happened to it so far besides sweeps."""
+        return self.snapshot.tuning if self.snapshot else Tuning()
+
     def run(
         self,
         plan: Schedule,
@@ -67,22 +74,32 @@ class Chain:
     ) -> None:
         """Sweep to the end of the schedule, or until ``stop`` is set; each sweep leaves a snapshot."""
         algorithm, observations, model = self.algorithm, self.observations, self.model
-        if self.snapshot is None:
-            state = algorithm.init(observations, model, self.streams, engine, self.start)
-        else:
-            state = self.snapshot.state
-        kept = self.kept
-        while state.sweep < plan.sweeps and not stop.is_set():
-            state, info = algorithm.step(state, observations, model, self.streams, engine)
-            done, score = state.sweep - plan.tune, None
-            keep = done > 0 and done % plan.thin == 0
-            if keep or (watched and state.sweep % SCORE_EVERY == 0):
-                score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
-            if keep:
-                self.draws.keep(kept, state, float(score or 0.0), info.total_rate)
-                kept += 1
-            self.snapshot = checkpoint.Snapshot(state, kept)
-            report(self.number, state.sweep, score)
+
+        def scored(state: Any) -> float:
+            own = model.as_wide_as(state.factors)  # moves have more components for a while
+            return scoring.log_likelihood(state.factors, observations, own, engine, state.parameters)
+
+        with recorded(self.tuning) as record:
+            if self.snapshot is None:
+                state = algorithm.init(observations, model, self.streams, engine, self.start)
+                started = scored(state)
+                record.note(started=started, tuned=started)
+            else:
+                state = self.snapshot.state
+            kept = self.kept
+            while state.sweep < plan.sweeps and not stop.is_set():
+                state, info = algorithm.step(state, observations, model, self.streams, engine)
+                done, score = state.sweep - plan.tune, None
+                keep = done > 0 and done % plan.thin == 0
+                if keep or done == 0 or (watched and state.sweep % SCORE_EVERY == 0):
+                    score = scored(state)
+                if done == 0:
+                    record.note(tuned=score)
+                if keep:
+                    self.draws.keep(kept, state, float(score or 0.0), info.total_rate)
+                    kept += 1
+                self.snapshot = checkpoint.Snapshot(state, kept, record.tuning)
+                report(self.number, state.sweep, score)
 
 
 def sample(
@@ -144,7 +161,9 @@ def sample(
             interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
         finally:
             stop.set()
-    return Run(cut(draws, [chain.kept for chain in chains]), interrupted, time.perf_counter() - started)
+    kept = cut(draws, [chain.kept for chain in chains])
+    tuning = tuple(chain.tuning for chain in chains if chain.kept)
+    return Run(kept, interrupted, time.perf_counter() - started, tuning)
 
 
 def prepare_checkpoint(

@@ -7,7 +7,7 @@ first output axis make the rows' side, all others the columns' side.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -151,6 +151,13 @@ class Factorization(NamedTuple):
             side._replace(sizes=side.sizes | {axis: n_components}) for side in (self.rows, self.columns)
         )
         return self._replace(factors=tuple(factors), rows=rows, columns=columns)
+
+    def as_wide_as(self, factors: Sequence[np.ndarray]) -> "Factorization":
+        """The same model with as many components as these factors have."""
+        if all(values.shape == own.shape for values, own in zip(factors, self.factors, strict=True)):
+            return self
+        place = self.factors[0].axes.index(self.spec.latent)
+        return self.with_components(factors[0].shape[place])
 
     def of_matrices(self, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, ...]:
         """The factors of a product of two, with their own axes, from their matrices (D, K) and (V, K)."""

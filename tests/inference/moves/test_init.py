@@ -210,6 +210,24 @@ def test_a_chain_goes_on_from_the_middle_of_a_move(tmp_path, monkeypatch):
     assert_same_bits(tuple(sample(Checkpoint(path, 60.0, True))), tuple(whole))
 
 
+def test_a_chain_that_is_watched_is_scored_between_moves_too(capsys):
+    observations, model = planted(40, 30, 12, 0.5, seed=1)[2], small_model((40, 30), 12, learned=True)
+    found = [
+        run.sample(
+            observations,
+            model,
+            Schedule(1, 2 * SWEEPS, 1, 1),
+            seed=4,
+            threads=1,
+            progress=progress,
+            algorithm=Moving(gibbs, 2),
+        ).draws
+        for progress in (True, False)
+    ]
+    assert_same_bits(*found)
+    assert "log-likelihood" in capsys.readouterr().err
+
+
 def test_checkpoints_of_other_moves_are_refused(tmp_path):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     path = tmp_path / "chain.npz"
@@ -223,7 +241,7 @@ def test_checkpoints_of_other_moves_are_refused(tmp_path):
     sample(1, False)
     with pytest.raises(ValueError, match="must be of the same data and settings"):
         sample(0, True)
-    assert checkpoint.FORMAT == 5
+    assert checkpoint.FORMAT == 6
 
 
 def test_models_that_moves_know():

@@ -42,7 +42,7 @@ def brute_force(prior, found, own, scale, count, exposure):
             total[k] += special.logsumexp(law)
         e = prior.mean * np.exp(-size)  # is exponential of mean 1, and size its decreasing function
         total[k] += stats.expon.logpdf(e) + np.log(e)
-        total[k] += stats.norm.logpdf([*slopes, *tilts], 0.0, prior.spread).sum()
+        total[k] += stats.norm.logpdf([*slopes, *(2.0 * np.array(tilts))], 0.0, prior.spread).sum()
         if prior.shape is None:
             total[k] += stats.norm.logpdf(log_a, np.log(learned_shape.MEDIAN), learned_shape.SPREAD)
     return total
@@ -113,11 +113,11 @@ def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
             prior.place_of_shapes(np.array([[-0.7], [x]]), np.array([[1.5 * exposure]]), told).log_mass[0]
             for x in (-h, 0.0, h)
         ]
-        bend = -np.diff(masses, 2)[0] / h**2 - 0.7**-2
+        bend = -np.diff(masses, 2)[0] / h**2 - 0.35**-2
         own = prior.place_of_shapes(np.array([[-0.7], [0.0]]), np.array([[1.5 * exposure]]), told).curvature[
             0
         ]
-        np.testing.assert_allclose(own[1, 1] - 0.7**-2, max(bend, 0.0), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(own[1, 1] - 0.35**-2, max(bend, 0.0), rtol=1e-4, atol=1e-5)
 
 
 def drawn(prior, n, seed, scale=OFFSETS):
@@ -137,7 +137,9 @@ def means_on_a_grid(prior):
     shapes = np.linspace(-5.5, 2.5, 25) if prior.shape is None else [np.log(prior.shape)]
     total, weight, top = np.zeros((8, 2)), np.zeros(2), None
     known = (
-        stats.norm.logpdf([slope, tilt], 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
+        stats.norm.logpdf([slope, 2.0 * tilt], 0.0, prior.spread).sum(axis=0)
+        - size
+        - prior.mean * np.exp(-size)
     )
     for log_a, k in product(shapes, range(2)):
         law = known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)

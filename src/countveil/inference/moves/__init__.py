@@ -16,6 +16,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
+from countveil.inference import scoring, tuning
 from countveil.inference.algorithm import Algorithm
 from countveil.inference.ascent import expect_counts
 from countveil.inference.moves.merging import Counts, merge, put_together
@@ -78,6 +79,9 @@ class Moving:
             model = without_seeds(model)
         if self.moves and start in (automatic, least_squares):
             model, start = model.with_components(n_begun(model, observations.shape)), before_moves
+        record = tuning.record()
+        if record is not None:
+            record.note(components=model.n_components)
         return self.algorithm.init(observations, model, streams, engine, start)
 
     def step(
@@ -87,9 +91,10 @@ class Moving:
         if state.sweep >= self.moves * SWEEPS:
             return self.algorithm.step(state, observations, model, streams, engine)
         seeded, model = model, without_seeds(model)
-        if n_components(state, model) == model.n_components:
+        wide = model.as_wide_as(state.factors)
+        if wide.n_components == model.n_components:
             state = widened(state, observations, model, streams, engine)
-        wide = model.with_components(n_components(state, model))
+            wide = model.as_wide_as(state.factors)
         state, info = self.algorithm.step(state, observations, wide, streams, engine)
         if state.sweep % SWEEPS == 0:
             last = state.sweep == self.moves * SWEEPS
@@ -97,13 +102,16 @@ class Moving:
             state = narrowed(state, observations, target, wide, engine)
             if last:
                 state = state._replace(factors=brought_to_seeds(seeded, state.factors))
+            note(state, wide.n_components, observations, target, engine)
         return state, info
 
 
-def n_components(state: Any, model: Factorization) -> int:
-    """How many components a state has."""
-    axis = model.factors[0].axes.index(model.spec.latent)
-    return int(state.factors[0].shape[axis])
+def note(state: Any, before: int, observations: Observations, model: Factorization, engine: Engine) -> None:
+    """Add the move that has just ended to the chain's record, if there is one."""
+    record = tuning.record()
+    if record is not None:
+        score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
+        record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
 
 
 def n_begun(model: Factorization, shape: tuple[int, int]) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.tuning import GROUPINGS, note_race
 from countveil.kernels import grouping
 from countveil.kernels import start as kernels
 
@@ -48,8 +49,9 @@ def annealed(
     ]
     anneal = partial(run, cells, np.ascontiguousarray(cells.T), square, n_groups)
     explained = list(engine.map(anneal, *zip(*runs, strict=True)))
-    best = runs[int(np.argmax(explained))][0]
-    return np.asarray((best[:, None] == np.arange(n_groups)) * size[:, None])
+    best = int(np.argmax(explained))
+    note_race(GROUPINGS, explained, best)
+    return np.asarray((runs[best][0][:, None] == np.arange(n_groups)) * size[:, None])
 
 
 def run(

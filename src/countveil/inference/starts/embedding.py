@@ -21,6 +21,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.annealing import annealed
 from countveil.inference.starts.multiplicative import floored, random_factors, update
+from countveil.inference.tuning import EMBEDDINGS, note_race
 from countveil.kernels import start as kernels
 from countveil.models.factorization import Factorization
 
@@ -68,13 +69,13 @@ def grouped(
     if directed:
         bases.append(of_each_direction(times, scales[1], scales[2], n_communities, rng))
     size = np.maximum(degrees[0], LEAST_DEGREE * max(float(degrees[0].mean()), SMALLEST))
-    best, found = -np.inf, np.empty((0, 0))
-    for basis in bases:
-        own = (clusters(basis, n_communities, rng)[:, None] == np.arange(n_communities)) * size
-        explained = explained_by(times, own, directed)
-        if explained > best:
-            best, found = explained, own
-    return found
+    found = [
+        (clusters(basis, n_communities, rng)[:, None] == np.arange(n_communities)) * size for basis in bases
+    ]
+    explained = [explained_by(times, own, directed) for own in found]
+    best = int(np.argmax(explained))
+    note_race(EMBEDDINGS, explained, best)
+    return found[best]
 
 
 def explained_by(times: Products, own: np.ndarray, directed: bool) -> float:

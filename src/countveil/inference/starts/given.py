@@ -8,6 +8,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.multiplicative import ITERATIONS, TINY, random_factors, update
+from countveil.inference.tuning import GIVEN, note_race
 from countveil.models.factorization import Factorization
 from countveil.models.layout import latent_groups
 
@@ -29,7 +30,10 @@ class Given:
         self, observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
     ) -> Arrays:
         """Positive factors of the model's shapes; rows that the set does not have are found by least squares."""
-        known = split(model, list(self.sets[int(rng.integers(len(self.sets)))]), rng)
+        taken = int(rng.integers(len(self.sets)))
+        if len(self.sets) > 1:
+            note_race(GIVEN, np.full(len(self.sets), np.nan), taken)
+        known = split(model, list(self.sets[taken]), rng)
         factors = random_factors(observations, model, rng, engine)
         missing = []
         for f in model.free:

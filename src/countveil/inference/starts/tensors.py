@@ -18,6 +18,7 @@ from countveil.inference.ascent import maximise
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.merging import merged_products
 from countveil.inference.starts.multiplicative import floored, random_factors
+from countveil.inference.tuning import BEGINNINGS, note_race
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import law_of
@@ -83,12 +84,15 @@ def race(
     observations: Observations, model: Factorization, plan: Race, rng: np.random.Generator, engine: Engine
 ) -> list[np.ndarray]:
     """The best of several random beginnings; the worse ones drop out on the way."""
-    running = [random_factors(observations, model, rng, engine) for _ in range(plan[0][0])]
+    begun = [random_factors(observations, model, rng, engine) for _ in range(plan[0][0])]
+    order, errors, rounds = np.arange(len(begun)), np.zeros(len(begun)), np.zeros(len(begun), dtype=int)
     for n_left, iterations in plan:
-        running = running[:n_left]
-        errors = [improve(observations, model, factors, iterations, engine) for factors in running]
-        running = [running[i] for i in np.argsort(errors, kind="stable")]
-    return running[0]
+        order = order[:n_left]
+        errors[order] = [improve(observations, model, begun[i], iterations, engine) for i in order]
+        rounds[order] += 1
+        order = order[np.argsort(errors[order], kind="stable")]
+    note_race(BEGINNINGS, errors, int(order[0]), rounds.tolist())
+    return begun[order[0]]
 
 
 def merged_factors(model: Factorization, factors: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -59,9 +59,9 @@ def tilted(log_a: np.ndarray, tilt: np.ndarray) -> np.ndarray:
 class RegressionPrior(NamedTuple):
     """Independent Gamma(a_k exp(x_d g_k), mean m_k exp(x_d beta_k)) over a factor (mathematics, section 16).
 
-    Coefficients of means and of shapes have the priors beta_pk, g_pk ~ Normal(0, ``spread``^2). The rates b_k = a_k /
-    m_k | a_k have an exponential prior of mean a_k / ``mean``, so that entries are of size ``mean`` by the prior where
-    x_d = 0. Each component has a shape a_k of its own, learned with the prior of section 18, or all have a known one.
+    Coefficients of means have the prior beta_pk ~ Normal(0, ``spread``^2), those of shapes half of that spread. The
+    rates b_k = a_k / m_k | a_k have an exponential prior of mean a_k / ``mean``, so that entries are of size ``mean``
+    by the prior where x_d = 0. Each component has a shape a_k of its own, learned with the prior of section 18, or all have a known one.
     The hyperparameters are (2 + 2 P, 1, K): shapes, rates, coefficients of means and of shapes. They are drawn given
     the counts of all entries, with these summed out; the entries have to be drawn anew afterwards.
     """
