@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from countveil.kernels.gamma import SMALLEST
 from countveil.models.priors import RegressionPrior, learned_shape, prior_of, regression
 from tests.joint import FALSE_ALARM, matrix_model
 
@@ -17,6 +18,11 @@ KNOWN, LEARNED = RegressionPrior(0.8, 0.6, DESIGN), RegressionPrior(0.8, None, D
 def theta():
     """(7, 2)."""
     return matrix_model((7, 4), 2, 0.1, None, 1.0).factors[0]
+
+
+def shared():
+    """The same, used twice."""
+    return theta()._replace(shared=True)
 
 
 def counts(seed=1):
@@ -132,6 +138,70 @@ def test_steps_have_the_posterior_that_a_grid_gives(prior):
         z = z[1:]
     assert np.abs(z).max() < stats.t.isf(FALSE_ALARM / 2 / z.size, 39)
     assert (np.diff(found[:, 2], axis=0) != 0.0).mean() > 0.9  # proposals are taken
+
+
+def values():
+    """(7, 2) entries, of which two are too small for a number."""
+    found = np.random.default_rng(8).gamma(0.5, np.exp(0.8 * DESIGN[:, :1]), (7, 2))
+    found[4] = SMALLEST
+    return found
+
+
+def means_given_values(prior, value):
+    """(statistics, K) posterior means by adding up a grid of log shape, log size and both coefficients."""
+    grid = np.stack(np.meshgrid(np.linspace(-4.5, 8.0, 51), *[np.linspace(-3.5, 3.5, 29)] * 2, indexing="ij"))
+    size, *slopes = grid.reshape(3, -1)
+    known = stats.norm.logpdf(slopes, 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
+    shapes = np.linspace(-5.5, 3.0, 35) if prior.shape is None else [np.log(prior.shape)]
+    laws = np.empty((2, len(shapes), size.size))
+    for i, log_a in enumerate(shapes):
+        a, scale = np.exp(log_a), np.exp(size - log_a + DESIGN @ slopes) / OFFSETS  # (7, n)
+        for k in range(2):
+            x = value[:, k, None]
+            cut = stats.gamma.logcdf(SMALLEST, a, scale=scale)
+            law = np.where(x <= SMALLEST, cut, stats.gamma.logpdf(x, a, scale=scale))
+            laws[k, i] = law.sum(axis=0) + known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)
+    weight = np.exp(laws - laws.max(axis=(1, 2), keepdims=True))
+    weight /= weight.sum(axis=(1, 2), keepdims=True)
+    of_shapes = weight.sum(axis=2) @ np.array(shapes)
+    rest = [weight.sum(axis=1) @ each for each in (size, *slopes, slopes[0] ** 2, slopes[1] ** 2)]
+    return np.array([of_shapes, *rest])
+
+
+@pytest.mark.parametrize("prior", [KNOWN, LEARNED], ids=["known shape", "learned shape"])
+def test_steps_given_values_have_the_posterior_that_a_grid_gives(prior):
+    rng, value, hypers, found = np.random.default_rng(5), values(), prior.start(theta()), []
+    for _ in range(4000):
+        hypers = prior.draw_hypers(shared(), hypers, OFFSETS, value, rng)
+        found.append(hypers[:, 0])
+    found = np.array(found)
+    logs = np.log(found[:, :2])
+    size = logs[:, 0] - logs[:, 1]
+    statistics = np.stack(
+        [logs[:, 0], size, found[:, 2], found[:, 3], found[:, 2] ** 2, found[:, 3] ** 2], axis=1
+    )
+    batches = statistics.reshape(40, 100, 6, 2).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(40)
+    z = (batches.mean(axis=0) - means_given_values(prior, value)) / np.maximum(error, 1e-9)
+    if prior.shape is not None:
+        assert found[:, 0] == pytest.approx(prior.shape)
+        z = z[1:]
+    assert np.abs(z).max() < stats.t.isf(FALSE_ALARM / 2 / z.size, 39)
+    assert (np.diff(found[:, 2], axis=0) != 0.0).mean() > 0.9  # proposals are taken
+
+
+def test_newton_steps_given_values_follow_the_slope():
+    rng, log_a = np.random.default_rng(3), np.array([0.2, -1.0])
+    seen, found = LEARNED.seen(OFFSETS, values()), rng.normal(0.0, 0.5, (3, 2))
+    place, h = LEARNED.place(found, log_a, seen), 1e-5
+    for p in range(3):
+        change = h * np.eye(3)[p][:, None]
+        more, less = (LEARNED.place(found + sign * change, log_a, seen) for sign in (1.0, -1.0))
+        slope = (more.log_mass - less.log_mass) / (2.0 * h)
+        own = np.einsum("kq,kq->k", place.curvature[:, p], place.aim - found.T)
+        np.testing.assert_allclose(own, slope, rtol=1e-5)
+    wild = LEARNED.place(np.array([[-30.0, 30.0], [40.0, -40.0], [40.0, 40.0]]), log_a, seen)
+    assert np.isfinite(np.linalg.cholesky(wild.curvature)).all()
 
 
 def test_entries_have_rates_that_covariates_and_offsets_change():

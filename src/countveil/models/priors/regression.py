@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import gammaln
 
+from countveil.kernels.gamma import SMALLEST
 from countveil.likelihoods.slices import draw_on_slices
 from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
 from countveil.models.priors.protocol import Grid, Scale
@@ -16,6 +17,7 @@ KEPT = (
     0.8,
 )  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
+STEEPEST = 1e6  # of an entry's curvature, beside its shape: matrices stay well conditioned where no chain is
 
 
 class Told(NamedTuple):
@@ -25,6 +27,39 @@ class Told(NamedTuple):
     squares: np.ndarray  # (D, (1 + P)^2) products of any two columns
     counts: np.ndarray  # (D, K)
     exposures: np.ndarray  # (D, K) divided by the known scale of the entries' rates
+
+    def at(self, slopes: np.ndarray, log_a: np.ndarray) -> "Slope":
+        """What the counts say at logarithms of means (D, K)."""
+        weight, ratio = np.exp(log_a) + self.counts, self.exposures * np.exp(slopes - log_a)
+        share = ratio / (1.0 + ratio)
+        mass = np.einsum("dk,dk->k", self.counts, slopes) - np.einsum("dk,dk->k", weight, np.log1p(ratio))
+        expected = weight * share
+        return Slope(mass, self.counts - expected, expected * (1.0 - share))
+
+
+class Seen(NamedTuple):
+    """What a factor's entries themselves say about its coefficients and shapes."""
+
+    rows: np.ndarray  # (D, 1 + P) a column of ones, and the design
+    squares: np.ndarray  # (D, (1 + P)^2) products of any two columns
+    values: np.ndarray  # (D, K) multiplied by the known scale of the entries' rates
+    logs: np.ndarray  # (K,) sums of their logarithms
+    cut: np.ndarray  # (K,) entries that were too small for a number
+
+    def at(self, slopes: np.ndarray, log_a: np.ndarray) -> "Slope":
+        """What the entries say at logarithms of means (D, K); the curvature has a bound."""
+        a = np.exp(log_a)
+        ratio = a * self.values * np.exp(-slopes)
+        mass = -a * slopes.sum(axis=0) - ratio.sum(axis=0)
+        return Slope(mass, ratio - a, np.minimum(ratio, STEEPEST * a))
+
+
+class Slope(NamedTuple):
+    """The log-density of data at logarithms of means, up to a constant, and its derivatives."""
+
+    mass: np.ndarray  # (K,)
+    first: np.ndarray  # (D, K) with respect to each row's logarithm
+    second: np.ndarray  # (D, K) with the sign turned round
 
 
 class Place(NamedTuple):
@@ -43,7 +78,8 @@ class RegressionPrior(NamedTuple):
     a_k / ``mean``, so that entries are of size ``mean`` by the prior where x_d = 0. Each component has a shape of its
     own, learned with the prior of section 18, or all have a known one. The hyperparameters are (2 + P, 1, K): shapes,
     rates and coefficients. They are drawn given the counts of all entries, with these summed out; the entries have to
-    be drawn anew afterwards.
+    be drawn anew afterwards. The entries of a factor that is used twice cannot be summed out: there, the
+    hyperparameters are drawn given the entries.
     """
 
     mean: float
@@ -90,8 +126,20 @@ class RegressionPrior(NamedTuple):
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """As they are: they are drawn given counts."""
-        return hypers
+        """Given the factor if it is used twice, by (16.4) and (16.5); else as they are: they are drawn given counts.
+
+        First shapes on slices, with the rates summed out, then the rates, then sizes and coefficients together.
+        """
+        if not factor.shared:
+            return hypers
+        seen, slopes = self.seen(scale, value), np.clip(self.design @ hypers[2:, 0], -LARGEST, LARGEST)
+        log_a, total = np.log(hypers[0, 0]), (np.exp(-slopes) * seen.values).sum(axis=0)
+        if self.shape is None:
+            own = self.mass_of_shapes_given_values(slopes, total, seen)
+            log_a = draw_on_slices(own, log_a, BOUNDS, rng, WIDTH)
+        a = np.exp(log_a)
+        rate = rng.standard_gamma(1.0 + len(slopes) * a) / (self.mean / a + total)
+        return self.moved(np.vstack([log_a - np.log(rate), hypers[2:, 0]]), log_a, seen, rng)
 
     def draw_hypers_given_counts(
         self,
@@ -111,24 +159,38 @@ class RegressionPrior(NamedTuple):
         sizes = self.mass_of_sizes(slopes - found[0], log_a, told)
         middle = np.log(self.mean)
         found[0] = draw_on_slices(sizes, found[0], (middle - LARGEST, middle + LARGEST), rng, WIDTH)
+        return self.moved(found, log_a, told, rng)
+
+    def moved(
+        self, found: np.ndarray, log_a: np.ndarray, told: Told | Seen, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The hyperparameters after Newton proposals of log sizes and coefficients (1 + P, K) together."""
         place = self.place(found, log_a, told)
         for kept in KEPT:
             place = self.proposed(place, log_a, told, kept, rng)
         size, coefficients = place.found[0], place.found[1:, None]
         return np.stack([np.exp(log_a)[None], np.exp(log_a - size)[None], *coefficients])
 
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """(a column of ones and the design, products of any two of these columns)."""
+        rows = np.column_stack([np.ones(len(self.design)), self.design])
+        return rows, (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+
     def told(self, scale: Scale, count: np.ndarray, exposure: np.ndarray) -> Told:
         """Counts and exposures, beside the design."""
-        rows = np.column_stack([np.ones(len(self.design)), self.design])
-        squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-        return Told(rows, squares, count, np.maximum(exposure, 0.0) / scale)
+        return Told(*self.columns(), count, np.maximum(exposure, 0.0) / scale)
 
-    def slopes(self, found: np.ndarray, told: Told) -> np.ndarray:
+    def seen(self, scale: Scale, value: np.ndarray) -> Seen:
+        """The entries, beside the design."""
+        values = scale * value
+        return Seen(*self.columns(), values, np.log(values).sum(axis=0), (value <= SMALLEST).sum(axis=0))
+
+    def slopes(self, found: np.ndarray, told: Told | Seen) -> np.ndarray:
         """(D, K) logarithms of the entries' prior means before offsets."""
         return found[0] + np.clip(self.design @ found[1:], -LARGEST, LARGEST)
 
-    def log_mass(self, found: np.ndarray, log_a: np.ndarray, told: Told) -> np.ndarray:
-        """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant (mathematics, (16.2))."""
+    def log_mass(self, found: np.ndarray, log_a: np.ndarray, told: Told | Seen) -> np.ndarray:
+        """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant (16.2), or given entries."""
         return self.place(found, log_a, told).log_mass
 
     def mass_of_sizes(
@@ -149,30 +211,41 @@ class RegressionPrior(NamedTuple):
 
         return log_mass
 
-    def place(self, found: np.ndarray, log_a: np.ndarray, told: Told) -> Place:
+    def mass_of_shapes_given_values(
+        self, slopes: np.ndarray, total: np.ndarray, seen: Seen
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Log-densities of the logarithms of shapes (K,) given entries, with the rates summed out, by (16.4).
+
+        ``slopes`` are without sizes, ``total`` (K,) are sums of the entries divided by their exponentials. An entry that
+        was cut at the smallest number stands for all below (18.4).
+        """
+        logs, n = seen.logs - slopes.sum(axis=0), len(slopes)
+
+        def log_mass(log_a: np.ndarray) -> np.ndarray:
+            a = np.exp(log_a)
+            found = a * logs - n * gammaln(a) - (1.0 + seen.cut) * log_a
+            found += gammaln(1.0 + n * a) - (1.0 + n * a) * np.log(total + self.mean / a)
+            return np.asarray(found - 0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2)
+
+        return log_mass
+
+    def place(self, found: np.ndarray, log_a: np.ndarray, told: Told | Seen) -> Place:
         """What proposals ask of log sizes and coefficients; Newton's curvature has the prior's mean one of the size."""
-        slopes, weight, small = (
-            self.slopes(found, told),
-            np.exp(log_a) + told.counts,
-            self.mean * np.exp(-found[0]),
-        )
-        ratio = told.exposures * np.exp(slopes - log_a)
-        share = ratio / (1.0 + ratio)
-        mass = np.einsum("dk,dk->k", told.counts, slopes) - np.einsum("dk,dk->k", weight, np.log1p(ratio))
+        small = self.mean * np.exp(-found[0])
+        mass, first, second = told.at(self.slopes(found, told), log_a)
         mass += -found[0] - small - 0.5 * (found[1:] ** 2).sum(axis=0) / self.spread**2
-        expected = weight * share
-        slope = told.rows.T @ (told.counts - expected)
+        slope = told.rows.T @ first
         slope[0] += small - 1.0
         slope[1:] -= found[1:] / self.spread**2
         size = len(found)
-        curvature = ((expected * (1.0 - share)).T @ told.squares).reshape(-1, size, size)
+        curvature = (second.T @ told.squares).reshape(-1, size, size)
         curvature += np.diag([1.0, *np.full(size - 1, self.spread**-2)])
         return Place(
             found, mass, found.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0], curvature
         )
 
     def proposed(
-        self, place: Place, log_a: np.ndarray, told: Told, kept: float, rng: np.random.Generator
+        self, place: Place, log_a: np.ndarray, told: Told | Seen, kept: float, rng: np.random.Generator
     ) -> Place:
         """A Metropolis step: a normal around where a Newton step leads, of which a part ``kept`` is held back."""
         (root, aim), now = towards(place, kept), place.found.T
