@@ -216,7 +216,7 @@ class RegressionPrior(NamedTuple):
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Log-densities of the logarithms of shapes (K,) given entries, with the rates summed out, by (16.4).
 
-        ``slopes`` are without sizes, ``total`` (K,) are sums of the entries divided by their exponentials. An entry that
+        ``slopes`` are without sizes, ``total`` (K,) are sums of entries divided by their exponentials. An entry that
         was cut at the smallest number stands for all below (18.4).
         """
         logs, n = seen.logs - slopes.sum(axis=0), len(slopes)
