@@ -1,9 +1,13 @@
 """Checks of section 16: covariates of the rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import xarray as xr
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
+from countveil.estimators import BlockModel
 from countveil.models.priors import RegressionPrior, regression
 from countveil.models.priors.expected_shares import expected_shares
 from tests.formulas.brute import formula, same
@@ -67,3 +71,55 @@ def expected_shares_of_rows():
             return t * A[k] / (B[k] + t) * np.exp(-(A * np.log1p(t / B)).sum())
 
         same(found[k], integrate.quad(density, -40.0, 40.0, limit=500)[0], 1e-3)
+
+
+@formula("16.4")
+def shapes_given_memberships():
+    """log p(log a_c | theta, beta) = log p(log a_c) + log(s / a_c) + lgamma(1 + a_c n) - (1 + a_c n) log(s / a_c + S_c)
+    + a_c sum_i (log theta_ic - x_i beta_c) - n lgamma(a_c)"""
+    theta, log_b = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2)), np.linspace(-25.0, 8.0, 4000)
+    of_rows, n = X @ BETA, 4
+    total = (theta * np.exp(-of_rows)).sum(axis=0)
+    seen, printed, brute, own = PRIOR.seen(1.0, theta), [], [], []
+    for a in (A, 2.0 * A):
+        size, known = 1.0 + a * n, stats.norm.logpdf(np.log(a), np.log(0.1), 1.0)
+        law = known + np.log(S / a) + gammaln(size) - size * np.log(S / a + total)
+        printed.append(law + a * (np.log(theta) - of_rows).sum(axis=0) - n * gammaln(a))
+        rates = np.exp(log_b)[:, None, None] * np.exp(-of_rows)  # (grid, 4, 2)
+        joint = stats.gamma.logpdf(theta, a, scale=1.0 / rates).sum(axis=1) + log_b[:, None]
+        joint += stats.gamma.logpdf(np.exp(log_b)[:, None], 1.0, scale=a / S)
+        brute.append(known + special.logsumexp(joint, axis=0))
+        own.append(PRIOR.mass_of_shapes_given_values(of_rows, total, seen)(np.log(a)))
+    same(np.diff(printed, axis=0), np.diff(brute, axis=0), 1e-6)
+    same(np.diff(own, axis=0), np.diff(printed, axis=0))
+
+
+@formula("16.5")
+def coefficients_given_memberships():
+    """log p(log m_c, beta_c | theta, a_c) = log p(log m_c) + log p(beta_c)
+    - a_c sum_i [log m_c + x_i beta_c + theta_ic exp(-x_i beta_c) / m_c]"""
+    theta = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2))
+    nothing = PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
+    printed, brute, own = [], [], []
+    for log_m, beta in ((np.log(A / B), BETA), (np.log(A / B) + 0.7, -0.5 * BETA)):
+        found, slopes = np.vstack([log_m, beta]), log_m + X @ beta
+        known = PRIOR.log_mass(found, np.log(A), nothing)  # by (16.1)
+        printed.append(known - (A * (slopes + theta * np.exp(-slopes))).sum(axis=0))
+        brute.append(known + stats.gamma.logpdf(theta, A, scale=np.exp(slopes) / A).sum(axis=0))
+        own.append(PRIOR.log_mass(found, np.log(A), PRIOR.seen(1.0, theta)))
+    same(np.diff(printed, axis=0), np.diff(brute, axis=0))
+    same(own, printed)
+
+
+@formula("16.6")
+def messages_of_members():
+    """g_c = sum_d (pi_cd + pi_dc) sum_j theta_jd"""
+    rng = np.random.default_rng(3)
+    theta, pi = rng.gamma(1.0, 1.0, (5, 2)), rng.gamma(1.0, 1.0, (2, 2))
+    printed = (pi + pi.T) @ theta.sum(axis=0)
+    each = np.einsum("ic,cd,jd->ijcd", theta, pi, theta)
+    same(theta * printed, each.sum(axis=(1, 3)) + each.sum(axis=(0, 2)))
+    total = theta.sum(axis=0)  # which a posterior has in pi
+    posterior = xr.Dataset({"pi": (("chain", "draw", "c", "d"), (pi * np.outer(total, total))[None, None])})
+    fit = SimpleNamespace(posterior={"posterior": posterior})
+    same(BlockModel._sizes_by_chain(fit)[0, 0], total * printed)

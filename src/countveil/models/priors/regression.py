@@ -190,7 +190,7 @@ class RegressionPrior(NamedTuple):
         return found[0] + np.clip(self.design @ found[1:], -LARGEST, LARGEST)
 
     def log_mass(self, found: np.ndarray, log_a: np.ndarray, told: Told | Seen) -> np.ndarray:
-        """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant (16.2), or given entries."""
+        """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant: (16.2), or (16.5)."""
         return self.place(found, log_a, told).log_mass
 
     def mass_of_sizes(
