@@ -247,6 +247,15 @@ def test_blocks_of_an_undirected_network(network):
     np.testing.assert_allclose(pi, pi.T, rtol=1e-6)
 
 
+def test_blocks_by_covariates_of_the_actors(network):
+    pd.DataFrame({"size": np.arange(len(ACTORS)) + 1.0}, index=ACTORS).to_csv("who.csv")
+    asked = ["fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", *QUICK]
+    said = run(*asked, "--prevalence", "~ log(size)", "--covariates", "who.csv").stdout
+    assert "Coefficients, of the log of expected messages" in said
+    assert cv.BlockModel.load("fit.nc").effects()["term"].tolist() == ["log(size)", "log(size)"]
+    assert "must come together" in fails(*asked, "--force", "--prevalence", "~ size")
+
+
 def test_components_of_a_tensor(network):
     events = pd.DataFrame({"who": ["a", "b", "c"] * 8, "what": ["x", "y"] * 12, "year": [1, 2, 3, 4] * 6})
     categories = {"who": ["a", "b", "c"], "what": ["x", "y"], "year": [1, 2, 3, 4]}

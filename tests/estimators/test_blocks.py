@@ -1,5 +1,6 @@
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -109,3 +110,117 @@ def test_directed_networks_that_only_look_undirected_are_fitted():
         cv.PrivatizedCounts(counts, 1e-12),
     ):
         assert cv.BlockModel(2, **SHORT).fit(data).n_features_in_ == data.shape[1]
+
+
+PEOPLE = pd.DataFrame(
+    {"group": list("ab" * 15), "age": np.random.default_rng(7).uniform(20.0, 60.0, 30)},
+    index=[f"p{i}" for i in range(30)],
+)
+BY_GROUP = {"seed": 1, "threads": 1, "chains": 2, "likelihood": "poisson", "progress": False}
+
+
+def of_groups(directed=True, seed=8):
+    """Noisy counts of two communities that write to themselves; group b has more of the first, a of the second."""
+    rng, group = np.random.default_rng(seed), (PEOPLE.group == "b").to_numpy(float)
+    mean = np.exp(np.outer(group - 0.5, [2.0, -2.0]))
+    theta = rng.gamma(2.0, mean / 2.0)
+    reports = draw_reports(1.5 * theta @ theta.T, np.array(0.4), rng)
+    reports = reports if directed else np.triu(reports, 1)
+    return PrivatizedCounts(reports, 0.4, row_labels=list(PEOPLE.index))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["directed", "undirected"])
+def by_group(request):
+    model = cv.BlockModel(2, prevalence="~ group", draws=60, tune=60, directed=request.param, **BY_GROUP)
+    return model.fit(of_groups(request.param), covariates=PEOPLE.iloc[::-1])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_communities_depend_on_covariates_of_actors(by_group):
+    of_b = PEOPLE.group.to_numpy() == "b"
+    first = int(np.argmax(by_group.memberships_[of_b].sum(axis=0)))  # the community of group b
+    signs = [1.0, -1.0] if first == 0 else [-1.0, 1.0]
+    effects, table = by_group.effects(), by_group.contrast({"group": "b"}, {"group": "a"})
+    assert list(effects.columns) == ["community", "support", "term", "estimate", "lower", "upper"]
+    assert (signs * effects.estimate > 1.0).all()
+    assert (signs * table.estimate > 0.4).all()
+    assert table.estimate.sum() == pytest.approx(0.0, abs=1e-9)
+    assert by_group.tables()["effects"].equals(effects)
+    draws = by_group.posterior["posterior"]
+    assert draws["theta_effect"].dims == ("chain", "draw", "term", "community")
+    assert draws["theta_shape"].dims == draws["theta_rate"].dims == ("chain", "draw", "community")
+    assert by_group.covariates_.frame.group.tolist() == PEOPLE.group.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_expected_shares_are_of_what_actors_send_and_receive(by_group):
+    """Memberships are drawn, and their shares of all messages counted by adding up rates."""
+    table = by_group.expected_prevalence(pd.DataFrame({"group": ["a", "b"]}))
+    np.testing.assert_allclose(table.groupby("row").estimate.sum(), 1.0, atol=1e-9)
+    draws, rng, found = by_group.posterior["posterior"].dataset.isel(chain=0), np.random.default_rng(1), []
+    for s in range(60):
+        own = draws.isel(draw=s)
+        shape, rate, effect, pi = (
+            own[name].to_numpy() for name in ("theta_shape", "theta_rate", "theta_effect", "pi")
+        )
+        x = by_group.covariates_.rows(PEOPLE.assign(group="b"))[0]
+        theta = rng.gamma(shape, np.exp(x @ effect) / rate, (400, 2))
+        others = own["theta"].to_numpy().sum(axis=0)  # one, of each community
+        messages = theta * (pi @ others) + theta * (others @ pi)
+        found.append((messages / messages.sum(axis=1, keepdims=True)).mean(axis=0))
+    for community in range(2):
+        row = table[(table.community == community) & (table.row == 1)].iloc[0]
+        assert row.estimate == pytest.approx(np.mean(found, axis=0)[community], abs=0.06)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_network_with_covariates_comes_back_from_its_file(by_group, tmp_path):
+    by_group.save(tmp_path / "fit.nc")
+    found = cv.BlockModel.load(tmp_path / "fit.nc")
+    assert found.effects().equals(by_group.effects())
+    a, b = {"group": "b"}, {"group": "a"}
+    pd.testing.assert_frame_equal(found.contrast(a, b), by_group.contrast(a, b))
+    assert found.covariates_.frame.equals(by_group.covariates_.frame)
+    ax = cv.plotting.effects(found, a, b)
+    assert ax.get_xlabel().startswith("difference in the expected share of an actor's messages")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_chains_of_a_network_with_covariates_go_on_from_a_checkpoint(tmp_path):
+    path, data, asked = tmp_path / "chains.npz", of_groups(), {"prevalence": "~ group + age", "tune": 4}
+    cv.BlockModel(2, draws=4, **asked, **BY_GROUP).fit(data, covariates=PEOPLE, checkpoint=path)
+    again = cv.BlockModel(2, draws=4, **asked, **BY_GROUP)
+    again.fit(data, covariates=PEOPLE, checkpoint=path, resume=True)
+    plain = cv.BlockModel(2, draws=4, **asked, **BY_GROUP).fit(data, covariates=PEOPLE)
+    for name in ("theta", "theta_effect", "theta_shape"):
+        np.testing.assert_array_equal(again.posterior["posterior"][name], plain.posterior["posterior"][name])
+    with pytest.raises(ValueError, match="other"):
+        again.fit(data, covariates=PEOPLE.assign(age=1.0 / PEOPLE.age), checkpoint=path, resume=True)
+    without = cv.BlockModel(2, draws=4, tune=4, **BY_GROUP).fit(data)
+    assert plain.posterior.attrs["masked_cells"] == without.posterior.attrs["masked_cells"] == 30
+
+
+def test_a_graph_has_covariates_by_its_nodes():
+    graph = nx.gnm_random_graph(12, 30, seed=2, directed=True)
+    named = nx.relabel_nodes(graph, {i: f"p{11 - i}" for i in range(12)})
+    fit = cv.BlockModel(2, prevalence="~ age", self_loops=True, alpha=0.0, **SHORT)
+    fit.fit(named, covariates=PEOPLE[:12])
+    np.testing.assert_array_equal(fit.covariates_.frame.age, PEOPLE.age[[*named.nodes]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "covariates", "said"),
+    [
+        ({"prevalence": None}, PEOPLE, "covariates go with prevalence, a formula of .*BlockModel"),
+        ({}, None, "covariates must be given with prevalence '~ group', got none"),
+        ({}, PEOPLE[1:], "covariates must have a row for every row of the data, got none for 'p0'"),
+        ({"method": "augmented-gibbs"}, PEOPLE, "prevalence goes with method 'gibbs'"),
+        ({"method": "cavi"}, PEOPLE, "prevalence goes with method 'gibbs'"),
+        ({"n_communities": "auto"}, PEOPLE, "n_communities must be a number with prevalence"),
+        ({"prior_rate": 1.0}, PEOPLE, "prior_rate must be None with prevalence"),
+    ],
+)  # fmt: skip
+def test_what_goes_with_covariates_of_actors(changes, covariates, said):
+    model = cv.BlockModel(**({"n_communities": 2, "prevalence": "~ group"} | SHORT | changes))
+    with pytest.raises(ValueError, match=said):
+        model.fit(of_groups(), covariates=covariates)

@@ -1,9 +1,13 @@
 """Checks of section 16: covariates of the rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import xarray as xr
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
+from countveil.estimators import BlockModel
 from countveil.models.priors import RegressionPrior
 from countveil.models.priors.expected_shares import expected_shares
 from tests.formulas.brute import formula, same
@@ -27,7 +31,7 @@ def entries_and_coefficients():
     nothing = PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
     log_m = np.array([-0.4, 0.9])
     one, other = (
-        PRIOR.log_mass(np.vstack([u, b]), np.log(A), nothing)
+        PRIOR.place(np.vstack([u, b]), np.log(A), nothing).log_mass
         for u, b in ((log_m, BETA), (0 * log_m, 0 * BETA))
     )
     by_rates = [  # of log m, by the density of b_k = a_k / m_k
@@ -36,7 +40,9 @@ def entries_and_coefficients():
     by_normal = stats.norm.logpdf(BETA, 0.0, C).sum(axis=0) - stats.norm.logpdf(0 * BETA, 0.0, C).sum(axis=0)
     same(one - other, by_rates[0] - by_rates[1] + by_normal)
     one, other = (
-        PRIOR.place_of_shapes(np.vstack([np.log(A), g]), np.zeros((4, 2)), nothing).log_mass
+        PRIOR.place_of_shapes(
+            np.vstack([np.log(A), g]), nothing.of_shapes(np.zeros((4, 2))), nothing
+        ).log_mass
         for g in (G, 0 * G)
     )
     same(one - other, (stats.norm.logpdf(G, 0.0, C / 2) - stats.norm.logpdf(0 * G, 0.0, C / 2)).sum(axis=0))
@@ -58,8 +64,8 @@ def all_that_is_learned_given_counts():
         brute[k] += special.logsumexp(law) + np.log(log_x[1] - log_x[0])
     same(printed, brute, 1e-6)
     told, found = PRIOR.told(1.0, n, e), np.vstack([np.log(A / B), BETA])
-    means = PRIOR.slopes(found, told)
-    own = PRIOR.place_of_shapes(np.vstack([np.log(A), G]), e * np.exp(means), told).log_mass
+    means = PRIOR.slopes(found)
+    own = PRIOR.place_of_shapes(np.vstack([np.log(A), G]), told.of_shapes(means), told).log_mass
     own -= stats.norm.logpdf(np.log(A), np.log(0.1), 1.0) - stats.norm.logpdf(np.log(0.1), np.log(0.1), 1.0)
     own -= (stats.norm.logpdf(G, 0.0, C / 2) - stats.norm.logpdf(0 * G, 0.0, C / 2)).sum(axis=0)
     same(own, printed - (n * means).sum(axis=0) - gammaln(n + 1.0).sum(axis=0))  # without shapes
@@ -77,3 +83,41 @@ def expected_shares_of_rows():
             return t * A[k] / (B[k] + t) * np.exp(-(A * np.log1p(t / B)).sum())
 
         same(found[k], integrate.quad(density, -40.0, 40.0, limit=500)[0], 1e-3)
+
+
+@formula("16.4")
+def all_that_is_learned_given_memberships():
+    """log p(a_c, m_c, beta_c, g_c | theta) = log p(a_c) + log p(m_c) + log p(beta_c) + log p(g_c)
+    + sum_i [a_ic log r_ic - lgamma(a_ic) + a_ic log theta_ic - r_ic theta_ic]"""
+    theta = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2))
+    seen, nothing = PRIOR.seen(1.0, theta), PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
+    printed, brute, own = [], [], []
+    for log_m, beta, g in ((np.log(A / B), BETA, G), (np.log(A / B) + 0.7, -0.5 * BETA, 0.3 * G)):
+        found, shapes, a = np.vstack([log_m, beta]), np.vstack([np.log(A), g]), A * np.exp(X @ g)
+        means = PRIOR.slopes(found)
+        known = PRIOR.place(found, np.log(a), nothing).log_mass  # by (16.1)
+        known += PRIOR.place_of_shapes(shapes, nothing.of_shapes(means), nothing).log_mass
+        r = a / np.exp(means)
+        law = a * np.log(r) - gammaln(a) + a * np.log(theta) - r * theta
+        printed.append(known + law.sum(axis=0))
+        brute.append(known + stats.gamma.logpdf(theta, a, scale=1.0 / r).sum(axis=0))
+        of_means = PRIOR.place(found, np.log(a), seen).log_mass
+        of_shapes = PRIOR.place_of_shapes(shapes, seen.of_shapes(means), seen).log_mass
+        of_both = -(a * means).sum(axis=0) - (theta * r).sum(axis=0)  # which both have
+        own.append(of_means + of_shapes - of_both)
+    same(np.diff(printed, axis=0), np.diff(brute, axis=0))
+    same(np.diff(own, axis=0), np.diff(printed, axis=0))
+
+
+@formula("16.5")
+def messages_of_members():
+    """w_c = sum_d (pi_cd + pi_dc) sum_j theta_jd"""
+    rng = np.random.default_rng(3)
+    theta, pi = rng.gamma(1.0, 1.0, (5, 2)), rng.gamma(1.0, 1.0, (2, 2))
+    printed = (pi + pi.T) @ theta.sum(axis=0)
+    each = np.einsum("ic,cd,jd->ijcd", theta, pi, theta)
+    same(theta * printed, each.sum(axis=(1, 3)) + each.sum(axis=(0, 2)))
+    total = theta.sum(axis=0)  # which a posterior has in pi
+    posterior = xr.Dataset({"pi": (("chain", "draw", "c", "d"), (pi * np.outer(total, total))[None, None])})
+    fit = SimpleNamespace(posterior={"posterior": posterior})
+    same(BlockModel._sizes_by_chain(fit)[0, 0], total * printed)

@@ -10,6 +10,7 @@ from countveil.likelihoods import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, RegressionPrior
 from countveil.models.spec import axis_sizes, parse_spec
+from tests.factorizations import rates_of
 from tests.joint import (
     FALSE_ALARM,
     SERIAL,
@@ -54,15 +55,29 @@ def tensor():
     return factorization(spec, axis_sizes(spec, (8, 3, 2), {"k": 2}), priors, likelihood=Poisson())
 
 
+def network():
+    """The same of actors, in a network without direction: theta (8, 2) is used twice."""
+    sharing = {"shared": {"theta_to": "theta"}, "symmetric": ("pi",)}
+    spec = parse_spec("ic,jd,cd->ij", names=("theta", "theta_to", "pi"), **sharing)
+    priors = {"theta": RegressionPrior(0.8, None, DESIGN, 0.5), "pi": GammaPrior(1.5, 1.5, False)}
+    return factorization(spec, axis_sizes(spec, (8, 8), {"c": 2, "d": 2}), priors)
+
+
 def means(model, factors):
     """(8, columns) expected counts."""
-    return np.einsum(model.spec.text, *factors).reshape(SIZE[0], -1)
+    return rates_of(model, factors).reshape(SIZE[0], -1)
 
 
 def mask_of(model):
-    """(8, columns) the cells that are not seen."""
+    """(8, columns) the cells that are not seen: a few, and those of a network on and below its diagonal."""
     columns = np.prod([model.columns.sizes[a] for a in model.columns.observed], dtype=int)
-    return np.pad(MASK, ((0, 0), (0, columns - SIZE[1])))
+    found = np.pad(MASK, ((0, 0), (0, columns - SIZE[1])))
+    return found if model.shared is None else found | np.tri(*found.shape, dtype=bool)
+
+
+def offset_of(model):
+    """(8,) what rows are multiplied by; rows that are used twice have no offsets."""
+    return OFFSET if model.shared is None else np.ones(SIZE[0])
 
 
 def seen(model, factors, rng):
@@ -74,14 +89,14 @@ def seen(model, factors, rng):
         counts = rng.negative_binomial(np.maximum(mu / -np.log1p(-P_BURST), 1e-300), 1.0 - P_BURST)
         reports = counts + two_sided_geometric(np.broadcast_to(ALPHA[:, None], SIZE), rng)
     shape = [(model.rows.sizes | model.columns.sizes)[a] for a in model.spec.output]
-    data = PrivatizedCounts(reports.reshape(shape), ALPHA, mask.reshape(shape), row_offset=OFFSET)
+    data = PrivatizedCounts(reports.reshape(shape), ALPHA, mask.reshape(shape), row_offset=offset_of(model))
     return reports, data.matricized(*model.matrix_axes)
 
 
 def prior_draw(model, rng):
     """Parameters from their prior; offsets multiply the rows."""
     (theta, *others), hypers = draw_factors(model, rng)
-    return gibbs.State((theta * OFFSET[:, None], *others), hypers, 0, model.initial_parameters())
+    return gibbs.State((theta * offset_of(model)[:, None], *others), hypers, 0, model.initial_parameters())
 
 
 def statistics(state, reports, model):
@@ -120,7 +135,9 @@ def joint_z(model, restarts, seed=11):
     return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
 
 
-@pytest.mark.parametrize("model", [model_with, bursty, tensor], ids=["poisson", "bursts", "tensor"])
+@pytest.mark.parametrize(
+    "model", [model_with, bursty, tensor, network], ids=["poisson", "bursts", "tensor", "network"]
+)
 def test_a_step_leaves_the_joint_law_as_it_is(model, monkeypatch):
     moderate_shapes(monkeypatch)
     z, most = joint_z(model(), 100)
@@ -135,7 +152,11 @@ def with_counts_of_other_rows(self, scale, count, exposure):
     return RIGHT(self, scale, count[::-1], exposure)
 
 
-RIGHT = RegressionPrior.told
+def without_half_of_the_size(self, scale, value):
+    return SEEN(self, scale, 0.5 * value)
+
+
+RIGHT, SEEN = RegressionPrior.told, RegressionPrior.seen
 
 
 @pytest.mark.parametrize("wrong", [without_exposures, with_counts_of_other_rows])
@@ -143,6 +164,18 @@ def test_the_joint_law_shows_a_wrong_step(wrong, monkeypatch):
     moderate_shapes(monkeypatch)
     monkeypatch.setattr(RegressionPrior, "told", wrong)
     z, most = joint_z(model_with(), 60)
+    assert np.abs(z).max() > most
+
+
+def with_values_of_other_rows(self, scale, value):
+    return SEEN(self, scale, value[::-1])
+
+
+@pytest.mark.parametrize("wrong", [without_half_of_the_size, with_values_of_other_rows])
+def test_the_joint_law_of_a_network_shows_a_wrong_step(wrong, monkeypatch):
+    moderate_shapes(monkeypatch)
+    monkeypatch.setattr(RegressionPrior, "seen", wrong)
+    z, most = joint_z(network(), 60)
     assert np.abs(z).max() > most
 
 

@@ -9,7 +9,7 @@ from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import gibbs, methods
 from countveil.inference.methods import METHODS, check_model, those
 from countveil.likelihoods import Poisson
-from countveil.models.priors import GammaPrior
+from countveil.models.priors import GammaPrior, RegressionPrior
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.factorizations import CASES, model_of
 from tests.joint import fit_settings, small_model
@@ -108,6 +108,12 @@ def test_a_prior_that_a_method_cannot_treat_is_refused(name):
 def test_shared_and_symmetric_factors_have_independent_entries_whatever_the_method(case, name):
     model = with_prior(model_of(CASES[case]), name, Coupled(0.5, 1.0, False))
     with pytest.raises(ValueError, match=f"for factors that are shared or symmetric, got .* for '{name}'"):
+        check_model(METHODS["gibbs"], model, TWO_SIDED_GEOMETRIC)
+
+
+def test_a_symmetric_factor_has_no_rows_that_covariates_are_of():
+    model = with_prior(model_of(CASES["undirected"]), "pi", RegressionPrior(1.0, None, np.ones((2, 1))))
+    with pytest.raises(ValueError, match=r"covariates must be of a factor with rows, got .* for 'pi'"):
         check_model(METHODS["gibbs"], model, TWO_SIDED_GEOMETRIC)
 
 

@@ -10,7 +10,7 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.estimators import TensorModel, TopicModel
+    from countveil.estimators import BlockModel, TensorModel, TopicModel
 
 
 class Rows(NamedTuple):
@@ -19,8 +19,8 @@ class Rows(NamedTuple):
     prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Formula of covariates that topics or components depend on, such as '~ party + year'; needs "
-            "--covariates."
+            help="Formula of covariates that topics, communities or components depend on, such as '~ party + year'; "
+            "needs --covariates."
         ),
     ] = None
     covariates: Annotated[
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
             raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
 
 
-def print_effects(model: "TopicModel | TensorModel") -> None:
+def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:
     """The coefficients of covariates, one row per component and term, with intervals if there are any."""
     from rich.table import Table
     from rich.text import Text
@@ -53,7 +53,7 @@ def print_effects(model: "TopicModel | TensorModel") -> None:
 
     effects = model.effects()
     one = effects.columns[0]
-    title = Text(f"Coefficients, of the log of expected {'words' if one == 'topic' else 'counts'}")
+    title = Text(f"Coefficients, of the log of {model.parts[0].whole.removeprefix('all ')}")
     table = Table(one, "term", "estimate", title=title, title_justify="left", header_style="")
     for number, row in zip(effects[one], effects.itertuples(), strict=True):
         ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""

@@ -157,6 +157,7 @@ def fit_blocks(
     communities: Annotated[str, typer.Option(help=f"Number of communities C, or {AUTO}.")] = "5",
     undirected: Undirected = False,
     self_loops: SelfLoops = False,
+    rows: Rows,
     sampling: Sampling,
     members: Members = 8,
     saving: Saving,
@@ -164,18 +165,21 @@ def fit_blocks(
     """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
 
     Prints every community's share of all expected messages and its strongest actors, with 90% intervals if the method's
-    are calibrated, and says whether the chains agree. Ctrl-C, `--checkpoint` and `--resume`: as for
+    are calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` communities depend on
+    covariates of the actors, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
     `countveil fit topics`.
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
-    number = number_or_auto("communities", communities)
+    number, about = number_or_auto("communities", communities), {"covariates": rows.read()}
     data = ready(release, output, saving)
     from countveil.estimators import BlockModel
 
-    model = BlockModel(number, directed=not undirected, self_loops=self_loops, **sampling.arguments())
-    fit_to(model, data, saving)
+    network = {"directed": not undirected, "self_loops": self_loops}
+    model = BlockModel(number, prevalence=rows.prevalence, **network | sampling.arguments())
+    fit_to(model, data, saving, about)
     print_parts(model, members)
+    print_rows(model)
     print_totals(model)
     return finish(model, output, members)
 

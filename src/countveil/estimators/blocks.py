@@ -11,10 +11,12 @@ import xarray as xr
 from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
-from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.choosing import WholeOrAuto
+from countveil.estimators.effects import HasEffects
 from countveil.estimators.options import Options
 from countveil.estimators.parameters import Flag
+from countveil.estimators.prevalence import Formula
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -31,7 +33,7 @@ COMMUNITIES = Part(
 )
 
 
-class BlockModel(FactorizationEstimator):
+class BlockModel(HasEffects, FactorizationEstimator):
     """Communities of actors, from counts of what they sent each other that were only ever seen through noise.
 
     Counts have the rates sum_cd theta_ic pi_cd theta_jd, with gamma priors: a mixed-membership stochastic block model
@@ -45,6 +47,9 @@ class BlockModel(FactorizationEstimator):
         directed: whether (i, j) and (j, i) are counts of their own. If not, each pair is seen once, above the
             diagonal, and pi is symmetric.
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
+        prevalence: a formula of covariates of the actors, such as "~ grade", which ``fit`` takes as ``covariates``: how
+            many messages are expected of an actor as a member of each community then depends on them (``effects``,
+            ``contrast``, ``expected_prevalence``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
@@ -65,6 +70,7 @@ class BlockModel(FactorizationEstimator):
         *,
         directed: Annotated[bool, Flag()] = True,
         self_loops: Annotated[bool, Flag()] = False,
+        prevalence: Annotated[str | None, Formula()] = None,
         **options: Unpack[Options],
     ) -> None:
         self._remember(locals())
@@ -83,6 +89,12 @@ class BlockModel(FactorizationEstimator):
     def _layout(self, spec: Spec) -> Layout:
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
         return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"}, parts={"c": COMMUNITIES})
+
+    def _given(self, X: Any) -> Given:
+        return super()._given(self._aligned(X))
+
+    def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
+        return self._with_covariates(super()._priors(spec, sizes, mean_count), "theta")
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
@@ -142,10 +154,20 @@ class BlockModel(FactorizationEstimator):
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:
+        self._keep_covariates(tree)
         super()._adopt(tree)
         found = self.network
         assert found is not None
         self.memberships_, self.blocks_ = found.memberships, found.blocks
+
+    def _sizes_by_chain(self) -> np.ndarray:
+        """(C, S, communities) what all actors together send and receive as members of each community."""
+        pi = self.posterior["posterior"]["pi"].to_numpy().astype(np.float64)
+        return np.asarray(pi.sum(axis=2) + pi.sum(axis=3))
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Every table that the fit has, by name: also effects of covariates."""
+        return super().tables() | ({} if self.covariates_ is None else {"effects": self.effects()})
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, by their numbers, with intervals.

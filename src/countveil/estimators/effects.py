@@ -15,7 +15,7 @@ from countveil.estimators.checks import check_interval
 from countveil.estimators.component_tables import tails
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.naming import with_names
-from countveil.estimators.prevalence import HasCovariates
+from countveil.estimators.prevalence import HasCovariates, factor_with_covariates
 from countveil.estimators.reading import Readable
 from countveil.inference.mixture import places
 from countveil.inference.posterior import evenly
@@ -30,7 +30,7 @@ class Drawn(NamedTuple):
     """One chain's draws of the rows' prior."""
 
     shapes: np.ndarray  # (S, K) where all covariates have their mean
-    rates: np.ndarray  # (S, K) likewise
+    rates: np.ndarray  # (S, K) likewise, of entries that are in expected counts
     coefficients: np.ndarray  # (S, P, K) of means, for centred and scaled columns
     of_shapes: np.ndarray  # (S, P, K) of shapes
 
@@ -39,7 +39,9 @@ class HasEffects(HasCovariates, Readable):
     """Adds ``effects``, ``contrast`` and ``expected_prevalence`` to models whose rows may have covariates.
 
     They speak of topics and documents: in a tensor these are its components and the entries of its first mode, a
-    document's words are an entry's counts, and the first column of every table is ``component``.
+    document's words are an entry's counts, and the first column of every table is ``component``. In a network they are
+    its communities and its actors, a document's words are the messages that an actor sends or receives, and the first
+    column is ``community``.
     """
 
     def effects(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
@@ -133,13 +135,19 @@ class HasEffects(HasCovariates, Readable):
         check_interval(probability)
         return table_of(self, [function(each) for each in self._drawn_by_chain()], names, column, probability)
 
+    def _sizes_by_chain(self) -> np.ndarray | float:
+        """(C, S, K) the counts that an entry of one stands for; 1 where the rows' factor is in expected counts."""
+        return 1.0
+
     def _drawn_by_chain(self: Any) -> list[Drawn]:
         """Every chain's draws, as many of each as its weight says, at most ``MOST_DRAWS`` in all."""
         draws = self.posterior["posterior"]
-        sizes, row = draws.sizes, self.model_.factors[self.model_.row_factor].name
+        sizes, row = draws.sizes, self.model_.factors[factor_with_covariates(self.model_)].name
         every = evenly(sizes["draw"], max(1, MOST_DRAWS // sizes["chain"]))
         kept = places(self.weights_, [len(every)] * sizes["chain"])
-        arrays = [draws[f"{row}{end}"].to_numpy() for end in ("_shape", "_rate", "_effect", "_shape_effect")]
+        ends = "_shape", "_rate", "_effect", "_shape_effect"
+        shapes, rates, *coefficients = (draws[f"{row}{end}"].to_numpy() for end in ends)
+        arrays = shapes, rates / self._sizes_by_chain(), *coefficients
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
 
 
@@ -165,7 +173,7 @@ def table_of(
     """
     check_interval(probability)
     alone, rows = len(drawn) < 2, []
-    for number, found in fit._own(fit.model_.spec.latent):
+    for number, found in fit._own(fit._group_along(None)):
         own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
         lower, upper = np.quantile(own, tails(probability), axis=0)
         support = np.nan if alone else found.support

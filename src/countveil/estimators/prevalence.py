@@ -42,7 +42,7 @@ class HasCovariates:
         if formula is None:
             if covariates is not None:
                 raise ValueError(
-                    "covariates go with prevalence, a formula of TopicModel or TensorModel, got none"
+                    "covariates go with prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
                 )
             self.covariates_ = None
             return
@@ -82,7 +82,9 @@ class HasCovariates:
         if self.covariates_ is None or GROUP in tree.children:
             return
         frame, terms = self.covariates_.frame, list(self.covariates_.terms)
-        dim = next(iter(self._layout(self.model_.spec).dims_of(self.model_.spec.output)))
+        layout = self._layout(self.model_.spec)
+        dim = layout.dims[self.model_.spec.output[0]]
+        dim = layout.aliases.get(dim, dim)
         labels = tree["posterior"][dim].to_numpy()
         columns = {f"column{i}": (dim, plain(frame[name])) for i, name in enumerate(frame.columns)}
         tree[GROUP] = xr.Dataset(columns, coords={dim: labels})
@@ -109,13 +111,9 @@ class HasCovariates:
         self.covariates_ = read_covariates(formula, frame, None, model.rows.shape[0])
         if list(self.covariates_.frame.columns) != names:
             raise ValueError(f"must hold the covariates of its formula, got {names!r:.80}")
-        row = model.row_factor
+        row = factor_with_covariates(model)
         prior: Any = None if row is None else model.factors[row].prior
-        if (
-            row is None
-            or not isinstance(prior, RegressionPrior)
-            or prior.design.shape[1] != len(self.covariates_.terms)
-        ):
+        if row is None or prior.design.shape[1] != len(self.covariates_.terms):
             raise ValueError("must have a prior with a coefficient for every term of its formula")
         design = self.covariates_.design
         if not np.allclose(checksums(design), facts["checksums"], rtol=1e-6, atol=1e-6 * len(design)):
@@ -124,6 +122,11 @@ class HasCovariates:
         factors = list(model.factors)
         factors[row] = factors[row]._replace(prior=prior)
         return model._replace(factors=tuple(factors))
+
+
+def factor_with_covariates(model: Factorization) -> int | None:
+    """The number of the free factor whose rows have covariates, or None."""
+    return next((f for f in model.free if isinstance(model.factors[f].prior, RegressionPrior)), None)
 
 
 def plain(column: pd.Series) -> np.ndarray:

@@ -93,8 +93,8 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
             check_seeds(method, f"prior of {factor.name!r}")
         if isinstance(factor.prior, RegressionPrior):
             check_covariates(method, f"prior of {factor.name!r}")
-            if f == model.shared or factor.symmetric:
-                raise ValueError(f"covariates must be of a factor that is used once, {got}")
+            if factor.symmetric:
+                raise ValueError(f"covariates must be of a factor with rows, {got}")
         if isinstance(factor.prior, DatedRowsPrior):
             check_dates(method, f"prior of {factor.name!r}")
         coupled = factor.fixed is None and not factor.prior.independent

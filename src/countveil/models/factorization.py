@@ -19,7 +19,10 @@ from countveil.models.spec import Spec
 
 
 class Factor(NamedTuple):
-    """A factor: its axes at its first use, their sizes, its prior, and its value if it is fixed."""
+    """A factor: its axes at its first use, their sizes, its prior, its value if it is fixed, and what it is like.
+
+    It may equal its transpose (``symmetric``), or be used twice (``shared``).
+    """
 
     name: str
     axes: str
@@ -28,6 +31,7 @@ class Factor(NamedTuple):
     prior: Prior
     fixed: np.ndarray | None = None
     symmetric: bool = False
+    shared: bool = False
 
     @property
     def weight(self) -> np.ndarray | np.float64:
@@ -227,16 +231,14 @@ def factorization(
         )
     fixed = fixed or {}
     factors = []
-    for name, axes in zip(spec.names, spec.factor_axes, strict=True):
+    for f, (name, axes) in enumerate(zip(spec.names, spec.factor_axes, strict=True)):
         shape = tuple(sizes[a] for a in axes)
         observed = [a in spec.output for a in axes]
         component_shape = tuple(
             1 if seen or not any(observed) else n for seen, n in zip(observed, shape, strict=True)
         )
-        value = fixed.get(name)
-        factors.append(
-            Factor(name, axes, shape, component_shape, priors[name], value, name in spec.symmetric)
-        )
+        known = name in spec.symmetric, spec.factor_of_term.count(f) > 1
+        factors.append(Factor(name, axes, shape, component_shape, priors[name], fixed.get(name), *known))
     rows, columns, shared = sides(spec, sizes)
     return Factorization(spec, tuple(factors), rows, columns, shared, self_loops, likelihood)
 

@@ -19,7 +19,7 @@ def effects(
     intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
 
     Raises:
-        TypeError: a fit of something else than topics or components of a tensor.
+        TypeError: a fit of something else than topics, communities or components of a tensor.
         ValueError: a fit without covariates, an unknown covariate or value, or an interval out of range.
     """
     check_topics(fit)
@@ -47,7 +47,7 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
     row. Shares are those of ``fit.expected_prevalence``, whose rules hold. Returns the axes.
 
     Raises:
-        TypeError: a fit of something else than topics or components of a tensor.
+        TypeError: a fit of something else than topics, communities or components of a tensor.
         ValueError: as ``effects``; a frame without rows.
     """
     check_topics(fit)
@@ -91,13 +91,13 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
 def check_topics(fit: Any) -> None:
     """Refuse a fit without effects; raises TypeError."""
     if not hasattr(fit, "contrast"):
-        raise TypeError(f"fit must be a TopicModel or a TensorModel, got {type(fit).__name__}")
+        raise TypeError(f"fit must be a TopicModel, a TensorModel or a BlockModel, got {type(fit).__name__}")
 
 
 def whole_of(fit: Any) -> str:
-    """What shares are of: a document, or an entry of a tensor's first mode."""
+    """What shares are of: a document, an actor's messages, or an entry of a tensor's first mode."""
     row = next(iter(fit.axes))
-    return "a document" if row == "doc" else f"one {row}"
+    return {"doc": "a document", "sender": "an actor's messages"}.get(row, f"one {row}")
 
 
 def said(values: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from countveil.models.priors import (
     SeededPrior,
     learned_shape,
 )
+from countveil.models.priors.regression import OF_SHAPES
 
 LEARNED_SHAPE = (
     f"log-normal of median {learned_shape.MEDIAN:g} and log standard deviation {learned_shape.SPREAD:g}"
@@ -59,8 +60,8 @@ def words_of(fit: FactorizationEstimator, factor: Factor) -> tuple[str, str]:
             else (f"a learned shape for each component (prior: {LEARNED_SHAPE})")
         )
         said = (
-            f"Gammas of {shape}, whose means depend on covariates; coefficients of standardised columns have the prior "
-            f"Normal(0, {number(prior.spread)}^2)."
+            f"Gammas of {shape}; means and shapes depend on covariates; coefficients of standardised columns have the prior "
+            f"Normal(0, {number(prior.spread)}^2), those of shapes Normal(0, {number(OF_SHAPES * prior.spread)}^2)."
         )
         return said, learned(fit, factor)
     if isinstance(prior, DatedRowsPrior):

@@ -45,6 +45,11 @@ class Steps(NamedTuple):
         return False
 
     @property
+    def shared(self) -> bool:
+        """No."""
+        return False
+
+    @property
     def weight(self) -> np.float64:
         """Every entry is a parameter."""
         return np.float64(1.0)

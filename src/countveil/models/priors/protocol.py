@@ -34,6 +34,11 @@ class Grid(Protocol):
         ...
 
     @property
+    def shared(self) -> bool:
+        """Whether the factor is used twice, so that its entries depend on each other given counts."""
+        ...
+
+    @property
     def weight(self) -> np.ndarray | np.float64:
         """1 for every entry that is a separate parameter, 0 for the others."""
         ...

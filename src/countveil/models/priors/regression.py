@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from countveil.kernels.shapes import look_at_shapes
 from countveil.likelihoods.slices import draw_on_slices
 from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
 from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.row_evidence import Columns, Seen, Slope, Told
 
 KEPT = (
     0.0,
@@ -17,15 +17,6 @@ KEPT = (
 )  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
-
-
-class Told(NamedTuple):
-    """What the counts of a factor's entries say about its coefficients and shapes."""
-
-    rows: np.ndarray  # (D, 1 + P) a column of ones, and the design
-    squares: np.ndarray  # (D, (1 + P)^2) products of any two columns
-    counts: np.ndarray  # (D, K)
-    exposures: np.ndarray  # (D, K) divided by the known scale of the entries' rates
 
 
 class Place(NamedTuple):
@@ -61,9 +52,10 @@ class RegressionPrior(NamedTuple):
 
     Coefficients of means have the prior beta_pk ~ Normal(0, ``spread``^2), those of shapes half of that spread. The
     rates b_k = a_k / m_k | a_k have an exponential prior of mean a_k / ``mean``, so that entries are of size ``mean``
-    by the prior where x_d = 0. Each component has a shape a_k of its own, learned with the prior of section 18, or all have a known one.
-    The hyperparameters are (2 + 2 P, 1, K): shapes, rates, coefficients of means and of shapes. They are drawn given
-    the counts of all entries, with these summed out; the entries have to be drawn anew afterwards.
+    by the prior where x_d = 0. Each component has a shape a_k of its own, learned with the prior of section 18, or all
+    have a known one. The hyperparameters are (2 + 2 P, 1, K): shapes, rates, coefficients of means and of shapes. They
+    are drawn given the counts of all entries, with these summed out; the entries have to be drawn anew afterwards. The
+    entries of a factor that is used twice cannot be summed out: there, the hyperparameters are drawn given the entries.
     """
 
     mean: float
@@ -110,8 +102,8 @@ class RegressionPrior(NamedTuple):
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """As they are: they are drawn given counts."""
-        return hypers
+        """Given the factor if it is used twice; else as they are: they are drawn given counts."""
+        return self.drawn(hypers, self.seen(scale, value), rng) if factor.shared else hypers
 
     def draw_hypers_given_counts(
         self,
@@ -122,108 +114,85 @@ class RegressionPrior(NamedTuple):
         exposure: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Shapes and their coefficients by Newton proposals; sizes on slices of (16.2); means likewise."""
-        told, means, shapes = self.told(scale, count, exposure), 2, 2 + self.design.shape[1]
+        """Given counts, with the entries summed out (16.2)."""
+        return self.drawn(hypers, self.told(scale, count, exposure), rng)
+
+    def drawn(self, hypers: np.ndarray, known: Told | Seen, rng: np.random.Generator) -> np.ndarray:
+        """Shapes and their coefficients by Newton proposals, sizes on slices, and both with those of means likewise."""
+        means, shapes = 2, 2 + self.design.shape[1]
         found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
         own = np.vstack([np.log(hypers[0]), hypers[shapes:, 0]])
-        own = self.drawn_shapes(own, self.slopes(found, told), told, rng)
+        own = self.drawn_shapes(own, self.slopes(found), known, rng)
         log_shape = tilted(own[0], self.design @ own[1:])
-        sizes = self.mass_of_sizes(self.slopes(found, told) - found[0], log_shape, told)
+        sizes = self.mass_of_sizes(self.slopes(found) - found[0], log_shape, known)
         bounds = np.log(self.mean) - LARGEST, np.log(self.mean) + LARGEST
         found[0] = draw_on_slices(sizes, found[0], bounds, rng, WIDTH)
         limits = limits_of(len(found), bounds)
-        found = proposed(lambda new: self.place(new, log_shape, told), found, limits, rng)
+        found = proposed(lambda new: self.place(new, log_shape, known), found, limits, rng)
         return np.concatenate([np.exp([own[0], own[0] - found[0]]), found[1:], own[1:]])[:, None]
 
     def drawn_shapes(
-        self, own: np.ndarray, log_mean: np.ndarray, told: Told, rng: np.random.Generator
+        self, own: np.ndarray, log_mean: np.ndarray, known: Told | Seen, rng: np.random.Generator
     ) -> np.ndarray:
         """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
-        exposed = told.exposures * np.exp(log_mean)
+        at = known.of_shapes(log_mean)
         if self.shape is None:
             limits = limits_of(len(own), BOUNDS)
-            return proposed(lambda new: self.place_of_shapes(new, exposed, told), own, limits, rng)
+            return proposed(lambda new: self.place_of_shapes(new, at, known), own, limits, rng)
 
         def with_known(new: np.ndarray) -> Place:
             """The same of coefficients alone."""
-            found, mass, aim, curvature = self.place_of_shapes(np.vstack([own[:1], new]), exposed, told)
-            own_slope = np.einsum("kpq,kq->kp", curvature, aim - found.T)[:, 1:]
-            step = np.linalg.solve(curvature[:, 1:, 1:], own_slope[:, :, None])[:, :, 0]
-            return Place(new, mass, new.T + step, curvature[:, 1:, 1:])
+            found, mass, aim, curvature = self.place_of_shapes(np.vstack([own[:1], new]), at, known)
+            slope = np.einsum("kpq,kq->kp", curvature, aim - found.T)[:, 1:]
+            return stepped(new, mass, slope.T, curvature[:, 1:, 1:])
 
         return np.vstack([own[:1], proposed(with_known, own[1:], limits_of(len(own) - 1), rng)])
 
     def told(self, scale: Scale, count: np.ndarray, exposure: np.ndarray) -> Told:
         """Counts and exposures, beside the design."""
-        rows = np.column_stack([np.ones(len(self.design)), self.design])
-        squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-        return Told(rows, squares, count, np.maximum(exposure, 0.0) / scale)
+        return Told(Columns.of(self.design), count, np.maximum(exposure, 0.0) / scale)
 
-    def slopes(self, found: np.ndarray, told: Told) -> np.ndarray:
+    def seen(self, scale: Scale, value: np.ndarray) -> Seen:
+        """The entries, beside the design."""
+        return Seen.of(Columns.of(self.design), scale * value, value)
+
+    def slopes(self, found: np.ndarray) -> np.ndarray:
         """(D, K) logarithms of the entries' prior means before offsets."""
         return found[0] + np.clip(self.design @ found[1:], -LARGEST, LARGEST)
 
-    def log_mass(self, found: np.ndarray, log_shape: np.ndarray, told: Told) -> np.ndarray:
-        """(K,) log-densities of log sizes and coefficients (1 + P, K), up to a constant (mathematics, (16.2))."""
-        return self.place(found, log_shape, told).log_mass
-
     def mass_of_sizes(
-        self, slopes: np.ndarray, log_shape: np.ndarray, told: Told
+        self, slopes: np.ndarray, log_shape: np.ndarray, known: Told | Seen
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Log-densities of log sizes (K,) given all else, up to a constant; ``slopes`` are without them."""
-        total, ratio, weight = (
-            told.counts.sum(axis=0),
-            told.exposures * np.exp(slopes - log_shape),
-            np.exp(log_shape) + told.counts,
-        )
+        of_data = known.of_sizes(slopes, log_shape)
+        return lambda size: of_data(size) - size - self.mean * np.exp(-size)
 
-        def log_mass(size: np.ndarray) -> np.ndarray:
-            own = np.log1p(ratio * np.exp(size))
-            return np.asarray(
-                (total - 1.0) * size - self.mean * np.exp(-size) - np.einsum("dk,dk->k", weight, own)
-            )
-
-        return log_mass
-
-    def place(self, found: np.ndarray, log_shape: np.ndarray, told: Told) -> Place:
+    def place(self, found: np.ndarray, log_shape: np.ndarray, known: Told | Seen) -> Place:
         """What proposals ask of log sizes and coefficients; Newton's curvature has the prior's mean one of the size."""
-        slopes, weight, small = (
-            self.slopes(found, told),
-            np.exp(log_shape) + told.counts,
-            self.mean * np.exp(-found[0]),
-        )
-        ratio = told.exposures * np.exp(slopes - log_shape)
-        share = ratio / (1.0 + ratio)
-        mass = np.einsum("dk,dk->k", told.counts, slopes) - np.einsum("dk,dk->k", weight, np.log1p(ratio))
+        mass, first, second = known.of_means(self.slopes(found), log_shape)
+        small, size = self.mean * np.exp(-found[0]), len(found)
         mass += -found[0] - small - 0.5 * (found[1:] ** 2).sum(axis=0) / self.spread**2
-        expected = weight * share
-        slope = told.rows.T @ (told.counts - expected)
+        slope = known.columns.rows.T @ first
         slope[0] += small - 1.0
         slope[1:] -= found[1:] / self.spread**2
-        size = len(found)
-        curvature = ((expected * (1.0 - share)).T @ told.squares).reshape(-1, size, size)
+        curvature = (second.T @ known.columns.squares).reshape(-1, size, size)
         curvature += np.diag([1.0, *np.full(size - 1, self.spread**-2)])
-        return Place(
-            found, mass, found.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0], curvature
-        )
+        return stepped(found, mass, slope, curvature)
 
-    def place_of_shapes(self, own: np.ndarray, exposed: np.ndarray, told: Told) -> Place:
-        """What proposals ask of log shapes and their coefficients (1 + P, K), given means times exposures (D, K).
-
-        Newton's curvature leaves out what is negative in an entry's own.
-        """
+    def place_of_shapes(
+        self, own: np.ndarray, at: Callable[[np.ndarray], Slope], known: Told | Seen
+    ) -> Place:
+        """What proposals ask of log shapes and their coefficients (1 + P, K)."""
         tilt, size = self.design @ own[1:], len(own)
         log_shape = tilted(own[0], tilt)
-        slope, bend = np.empty_like(log_shape), np.empty_like(log_shape)
-        mass = look_at_shapes(log_shape, told.counts, exposed, slope, bend)
+        mass, first, second = at(log_shape)
         free = log_shape == own[0] + tilt
         precision = np.array([SPREAD**-2, *np.full(size - 1, (OF_SHAPES * self.spread) ** -2)])[:, None]
         gone = own - np.array([np.log(MEDIAN), *np.zeros(size - 1)])[:, None]
         mass -= 0.5 * (precision * gone**2).sum(axis=0)
-        curvature = (np.where(free, np.maximum(bend, 0.0), 0.0).T @ told.squares).reshape(-1, size, size)
-        curvature += np.diag(precision[:, 0])
-        slope = told.rows.T @ np.where(free, slope, 0.0) - precision * gone
-        return Place(own, mass, own.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0], curvature)
+        slope = known.columns.rows.T @ np.where(free, first, 0.0) - precision * gone
+        curvature = (np.where(free, second, 0.0).T @ known.columns.squares).reshape(-1, size, size)
+        return stepped(own, mass, slope, curvature + np.diag(precision[:, 0]))
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The start, with rates at which the prior's means add up to the entries' scaled sum."""
@@ -257,6 +226,12 @@ class RegressionPrior(NamedTuple):
     def from_facts(cls, facts: dict[str, Any]) -> Self:
         """The prior that ``facts`` described, with a row of zeros in place of its design, which its reader sets."""
         return cls(facts["mean"], facts["shape"], np.zeros((1, facts["terms"])), facts["spread"])
+
+
+def stepped(found: np.ndarray, mass: np.ndarray, slope: np.ndarray, curvature: np.ndarray) -> Place:
+    """A place with Newton's step from it; ``slope`` is (Q, K)."""
+    aim = found.T + np.linalg.solve(curvature, slope.T[:, :, None])[:, :, 0]
+    return Place(found, mass, aim, curvature)
 
 
 def limits_of(size: int, first: tuple[float, float] = (-LARGEST, LARGEST)) -> np.ndarray:
