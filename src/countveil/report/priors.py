@@ -60,7 +60,7 @@ def words_of(fit: FactorizationEstimator, factor: Factor) -> tuple[str, str]:
             else (f"a learned shape for each component (prior: {LEARNED_SHAPE})")
         )
         said = (
-            f"Gammas of {shape}; means and shapes depend on covariates; coefficients of standardised columns have the prior "
+            f"Gammas of {shape}; means and shapes depend on covariates. Coefficients of standardised columns are "
             f"Normal(0, {number(prior.spread)}^2), those of shapes Normal(0, {number(OF_SHAPES * prior.spread)}^2)."
         )
         return said, learned(fit, factor)
