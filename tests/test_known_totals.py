@@ -4,6 +4,7 @@ import doctest
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -156,3 +157,19 @@ def test_sums_that_nothing_can_meet_end():
     counts = np.array([1, 2])
     meet_totals(kernels, cells.code, np.array([0, 2, 2]), np.array([100, 5]), counts)
     assert counts.tolist() == [9, 9]
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_totals_with_labels_must_be_in_the_order_of_the_reports(both):
+    reports = pd.DataFrame([[NAN, NAN], [NAN, NAN]], ["a", "b"], ["x", "y"])
+    rows = pd.Series([4, 9], ["a", "b"])
+
+    def drawn(own):
+        totals = [(1, own), (0, [6, 7])] if both else (1, own)
+        return cv.sample_counts_given_totals(
+            reports, 3.0, m.Suppression(10), totals, np.random.default_rng(1), sweeps=1
+        )
+
+    assert drawn(rows).sum(axis=1).tolist() == [4, 9]
+    with pytest.raises(ValueError, match="totals must have the row labels of reports in their order"):
+        drawn(rows[::-1])

@@ -1,5 +1,6 @@
 """Draws of a table's counts given its reports, its rates, and exact totals of all rows and all columns."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from countveil.data.beside import Axis
 from countveil.data.totals import groups_and_values
 from countveil.kernels.crossing import sweep_crossing
 from countveil.kernels.report_kernels import LEAST, MOST, UNBOUNDED
@@ -24,13 +26,13 @@ def is_crossing(totals: Any) -> bool:
     )
 
 
-def read_both(totals: Any, shape: tuple[int, ...]) -> tuple[Whole, Whole]:
+def read_both(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> tuple[Whole, Whole]:
     """(totals of the rows, of the columns); raises ValueError for others than these, or where one is not known."""
     if len(shape) != 2:
         raise ValueError(f"totals of rows and columns must be of a table with two axes, got {len(shape)}")
     found = {}
     for where, values in totals:
-        family = groups_and_values(where, values, shape)
+        family = groups_and_values(where, values, shape, axes)
         if (family.group < 0).any():
             raise ValueError("totals of rows and columns must all be known, got NaN")
         found[int(where) % 2] = family.value

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.crossing_totals import is_crossing, read_both, sample_both
+from countveil.data.beside import axes_of
 from countveil.data.totals import bounds_of, check_possible, groups_and_values
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
@@ -68,13 +69,14 @@ def sample_counts_given_totals(
         raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
     rng = check_generator(rng)
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
+    axes = axes_of(reports)[: len(shape)]
     if is_crossing(totals):
-        both = read_both(totals, shape)
+        both = read_both(totals, shape, axes)
         given = cells.code, np.maximum(cells.rate, SMALLEST), likelihood_of(cells)
         return sample_both(kernels, given, both, rng, sweeps)
     if not isinstance(totals, tuple | list) or len(totals) != 2:
         raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
-    family = groups_and_values(totals[0], totals[1], shape)
+    family = groups_and_values(totals[0], totals[1], shape, axes)
     groups, wanted = family.group.ravel(), family.value
     low, high = bounds_of(kernels, cells.code, groups, wanted.size)
     check_possible(low, high, wanted, np.bincount(groups + 1, minlength=wanted.size + 1)[1:] > 0)

@@ -184,3 +184,9 @@ def test_import_long_takes_totals_of_some_axes():
     totals = long(list(zip(COLUMNS, COUNTS.sum(0), strict=True)))
     release = cv.import_long(cells, ["r", "x"], "n", m.Suppression(10), "s", totals=totals)
     assert release.totals == ((0,), tuple(COUNTS.sum(0).tolist()))
+
+
+def test_totals_of_a_label_that_several_rows_have_are_refused():
+    frame = pd.DataFrame({"rows": ["a"], "n": [15.0]})
+    with pytest.raises(ValueError, match="'rows' must have the label of every total once, got 'a' twice"):
+        margin_of_frame(frame, ("rows", "columns"), (["a", "a", "b"], ["x", "y"]), "n")

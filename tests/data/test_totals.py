@@ -86,3 +86,17 @@ def test_totals_of_no_cells_are_zero():
     taken = data.take(np.array([0, 2]))
     assert (taken.totals.group == NONE).all()
     assert not taken.totals.value.any()
+
+
+def test_groups_with_labels_must_be_in_the_order_of_the_reports():
+    frame = pd.DataFrame([[NAN, 12.0], [11.0, NAN]], index=["a", "b"], columns=["x", "y"])
+    groups = pd.DataFrame([[0, 0], [1, 1]], index=["a", "b"], columns=["x", "y"])
+    data = cv.Reports(frame, m.Suppression(10), totals=[(groups, pd.Series([15, 16], ["north", "south"]))])
+    assert data.totals.group.tolist() == [[0, 0], [1, 1]]
+    with pytest.raises(ValueError, match="groups of totals must have the row labels"):
+        cv.Reports(frame, m.Suppression(10), totals=[(groups[::-1], [15, 16])])
+    for index in ([1, 0], [-1, 0]):
+        with pytest.raises(
+            ValueError, match=f"in the order of the groups' numbers, got {index[0]} at place 0"
+        ):
+            cv.Reports(frame, m.Suppression(10), totals=[(groups, pd.Series([15, 16], index))])

@@ -1,5 +1,6 @@
 """Totals that were published with a table: in it as a row or a column, or in a table of their own."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
@@ -134,6 +135,12 @@ def margin_of_frame(
         if unknown is not None:
             raise ValueError(
                 f"totals must be of the table's {axis!r}, got {unknown!r}, which it does not have"
+            )
+        times = Counter(str(label) for label in own)
+        shared = next((label for label in given if times[label] > 1), None)
+        if shared is not None:
+            raise ValueError(
+                f"the table's {axis!r} must have the label of every total once, got {shared!r} twice or more"
             )
         places.append([known[label] for label in given])
     shape = tuple(len(own) for own in names)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from countveil.data.beside import Axis, in_order
@@ -81,7 +82,8 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
         numbers = numbers.reshape([1 if a in summed else n for a, n in enumerate(shape)])
         group: NDArray[Any] = np.broadcast_to(numbers, shape)
     else:
-        found, group = checked_values(values), checked_groups(where, shape)
+        where = in_order("groups of totals", where, axes) if axes else where
+        found, group = checked_values(in_order_of_groups(values)), checked_groups(where, shape)
         if found.ndim != 1:
             raise ValueError(f"values of totals must have one axis beside groups, got shape {found.shape}")
         outside = (group < NONE) | (group >= found.size)
@@ -99,6 +101,18 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
         g = int(np.flatnonzero(empty & (value > 0))[0])
         raise ValueError(f"total {g} must be 0, since no cell is in it, got {value[g]}")
     return Totals(np.ascontiguousarray(group, dtype=np.int32), value)
+
+
+def in_order_of_groups(values: Any) -> Any:
+    """Totals as they are; raises ValueError for a Series that numbers them in another way than from 0 on."""
+    if isinstance(values, pd.Series) and pd.api.types.is_integer_dtype(values.index.dtype):
+        odd = np.flatnonzero(values.index.to_numpy() != np.arange(len(values)))
+        if odd.size:
+            raise ValueError(
+                f"values of totals must be in the order of the groups' numbers, got {values.index[odd[0]]} at place "
+                f"{odd[0]}"
+            )
+    return values
 
 
 def checked_values(values: Any) -> NDArray[np.float64]:
