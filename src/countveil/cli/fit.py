@@ -123,17 +123,17 @@ def fit_topics(
     """Sample the topics behind a release and write the fit.
 
     Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
-    calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` topics depend on covariates of
-    the rows, and their coefficients are printed, too; with `--time` topics change over time. With `--seeds` the first
+    calibrated, and says whether the chains agree. With `--prevalence` topics depend on covariates of the rows, those of
+    `--covariates` or those that participants stated, and their coefficients are printed, too; with `--time` topics change over time. With `--seeds` the first
     topics are about words that are given. Ctrl-C stops early: draws so far are kept and written, and tuning is lost
     without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same draws as
     without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number, about = number_or_auto("topics", topics), {"covariates": rows.read(), "time": times.read()}
-    seeds = seeding.read()
+    number, dates, seeds = number_or_auto("topics", topics), times.read(), seeding.read()
     data = ready(release, output, saving)
+    about = {"covariates": rows.read(data), "time": dates}
     from countveil.estimators import TopicModel
 
     seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
@@ -208,8 +208,9 @@ def fit_tensor(
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
-    number, about = number_or_auto("components", components), {"covariates": rows.read()}
+    number = number_or_auto("components", components)
     data = ready(release, output, saving)
+    about = {"covariates": rows.read(data)}
     from countveil.estimators import TensorModel
 
     tensor = folded(data, shape)
