@@ -19,15 +19,15 @@ class Rows(NamedTuple):
     prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Formula of covariates that topics or components depend on, such as '~ party + year': those "
-            "of --covariates, or those that the release carries."
+            help="Formula of covariates that topics or components depend on, such as '~ party + year': "
+            "those of --covariates, or those that the release carries."
         ),
     ] = None
     covariates: Annotated[
         Path | None,
         typer.Option(
-            help="Table of covariates (CSV), whose first column has the labels of the release's rows [default: what the "
-            "release carries]."
+            help="Table of covariates (CSV), whose first column has the labels of the release's rows [default: what "
+            "the release carries]."
         ),
     ] = None
 

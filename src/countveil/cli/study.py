@@ -63,8 +63,8 @@ def new_study(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="What participants state in the clear, without noise: party=D,R,other for one of these values, age=number "
-            "or age=number:18:120 for a number. Repeatable.",
+            help="What participants state in the clear, without noise: party=D,R,other for one of these values, "
+            "age=number or age=number:18:120 for a number. Repeatable.",
         ),
     ] = None,
     force: Force = False,

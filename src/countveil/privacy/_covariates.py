@@ -102,16 +102,15 @@ def given(covariates: Sequence[Covariate], asked: Sequence[str]) -> tuple[str, .
     if unknown is not None:
         wanted = f"one of {', '.join(known)}" if known else "left out in a study without covariates"
         raise ValueError(f"covariate must be {wanted}, got {_fields.shown(unknown)}")
-    for each in covariates:
-        if each.name not in found:
-            raise ValueError(
-                f"covariate {each.name} must be given, {each.allowed}, got none: --covariate {each.name}=.."
-            )
-        if not each.values:
-            found[each.name] = spelt(found[each.name])
-        rule = each.broken(found[each.name])
+    for one in covariates:
+        if one.name not in found:
+            remedy = f"--covariate {one.name}=.."
+            raise ValueError(f"covariate {one.name} must be given, {one.allowed}, got none: {remedy}")
+        if not one.values:
+            found[one.name] = spelt(found[one.name])
+        rule = one.broken(found[one.name])
         if rule is not None:
-            raise ValueError(f"covariate {each.name} {rule}")
+            raise ValueError(f"covariate {one.name} {rule}")
     return tuple(found[name] for name in known)
 
 
@@ -162,9 +161,9 @@ def _one(entry: Any, name: str, field: str, kinds: Mapping[str, type]) -> Covari
         _fields.different(entry["values"], name, f"{field}.values", _MAX_VALUE)
         return Covariate(title, tuple(entry["values"]))
     for end in own:
-        rule = Covariate(title).broken(entry[end])
-        if rule is not None:
-            raise RefusedError(name, f"{field}.{end}", rule)
+        broken = Covariate(title).broken(entry[end])
+        if broken is not None:
+            raise RefusedError(name, f"{field}.{end}", broken)
     low, high = entry.get("lowest"), entry.get("highest")
     if low is not None and high is not None and not Fraction(low) < Fraction(high):
         raise RefusedError(name, f"{field}.highest", f"must be above the lowest, {low}, got {high}")
@@ -231,6 +230,6 @@ def in_words(stated: RowCovariates | None) -> str:
         return ""
     names = ", ".join(each.name for each in stated.covariates)
     return (
-        f" Beside each row stands in the clear, without noise: {names}. Together with what else is known, that may tell "
-        "whose row it is."
+        f" Beside each row stands in the clear, without noise: {names}. Together with what else is known, that may "
+        "tell whose row it is."
     )

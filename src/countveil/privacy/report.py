@@ -123,7 +123,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     """
     parsed = _fields.parse(content, name)
     stated = isinstance(parsed, dict) and "wave" in parsed
-    more = {"wave": str} if stated else {}
+    more: dict[str, type] = {"wave": str} if stated else {}
     if isinstance(parsed, dict) and "covariates" in parsed:
         more |= {"covariates": dict}
     value = _fields.check(parsed, _KINDS | more, name)

@@ -66,7 +66,8 @@ class Study:
     (max(0, report), which loses nothing for a Poisson model) or keep their sign. ``address`` is where the
     participant's page may send a report, if anywhere. ``waves`` are the periods in which each person is asked again, in
     their order, if there are any; ``wave`` is the one that is meant here, if any, and no part of the study file.
-    ``covariates`` are what each person states in the clear, beside the noisy counts. Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
+    ``covariates`` are what each person states in the clear, beside the noisy counts. Studies come from ``new`` or
+    ``load``, which check them; both raise RefusedError.
     """
 
     title: str

@@ -34,8 +34,8 @@ BOTH = {
     "text, UTF-8.",
     "covariates_heading": "Handed over in the clear, without noise",
     "covariate_open": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
-    "covariates_known": "Anybody who has the report reads them. Together, or with what else is known, they may tell who "
-    "you are. Your counts keep the promise of the level even then.",
+    "covariates_known": "Anybody who has the report reads them. Together, or with what else is known, they may tell "
+    "who you are. Your counts keep the promise of the level even then.",
     "no_name": "Give the record a name with a letter, a digit or a sign in it.",
 }
 
