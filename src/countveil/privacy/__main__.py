@@ -25,7 +25,7 @@ from countveil.privacy.study import WORDS, Study, load
 from countveil.privacy.wording import BOTH
 
 MAX_RECORD_BYTES = 1 << 28
-_OPENING = b'{"format":"countveil-report"'
+_OPENING, _OPENING_STATED = b'{"format":"countveil-report"', b'{"covariates":{'
 EXAMPLE = """\
 worked example: nobody should be able to tell from your report that you wrote "surprise party" five times.
 Without the two words' five uses, your counts differ by 5 x 2 = 10. So choose a level that hides up to N = 10
@@ -279,7 +279,10 @@ def _check_output(output: Path, options: argparse.Namespace) -> None:
 
 def _is_report(path: Path) -> bool:
     with open(path, "rb") as file:
-        return file.read(len(_OPENING)) in (_OPENING, b"")
+        content = file.read(1 << 17)  # more than covariates can take
+    if content.startswith(_OPENING_STATED):
+        return b"}," + _OPENING[1:] in content
+    return content.startswith(_OPENING) or not content
 
 
 def _count(options: argparse.Namespace, study: Study) -> Counted:
