@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from countveil.privacy import _fields
 from countveil.privacy.errors import RefusedError, ReleaseError
-from countveil.privacy.wording import BOTH
+from countveil.privacy.wording import COVARIATES
 
 CATEGORY, NUMBER = "category", "number"
 _MOST, _MOST_VALUES, _MAX_NAME, _MAX_VALUE = 32, 1000, 40, 200
@@ -42,7 +42,7 @@ class Covariate(NamedTuple):
     @property
     def meaning(self) -> str:
         """What it may be and that it is handed over in the clear."""
-        return BOTH["covariate_open"].format(name=self.name, allowed=self.allowed)
+        return COVARIATES["open"].format(name=self.name, allowed=self.allowed)
 
     def broken(self, value: Any) -> str | None:
         """The rule that a value breaks, if it does."""

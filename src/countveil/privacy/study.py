@@ -215,7 +215,7 @@ class Study:
         if not self.covariates:
             return []
         listed = [f"  {each.meaning}" for each in self.covariates]
-        return [wording.BOTH["covariates_heading"] + ":", *listed, wording.BOTH["covariates_known"], ""]
+        return [wording.COVARIATES["heading"] + ":", *listed, wording.COVARIATES["known"], ""]
 
     def _describe_waves(self) -> list[str]:
         """What a person must know who is asked in several waves: what all reports of theirs come to."""

@@ -32,10 +32,6 @@ BOTH = {
     "office_file": f"This is a document of an office program, not plain text. {_REMEDY}",
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
     "text, UTF-8.",
-    "covariates_heading": "Handed over in the clear, without noise",
-    "covariate_open": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
-    "covariates_known": "Anybody who has the report reads them. Together, or with what else is known, they may tell "
-    "who you are. Your counts keep the promise of the level even then.",
     "no_name": "Give the record a name with a letter, a digit or a sign in it.",
 }
 
@@ -62,6 +58,14 @@ WAVES = {
     "wave may differ by as much:",
 }
 """What the command says besides in studies in waves, which have no page."""
+
+COVARIATES = {
+    "heading": "Handed over in the clear, without noise",
+    "open": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
+    "known": "Anybody who has the report reads them. Together, or with what else is known, they may tell "
+    "who you are. Your counts keep the promise of the level even then.",
+}
+"""What the command says besides in studies with covariates, which have no page."""
 
 
 def statements(unit: str, of_rho: bool = False) -> list[str]:
