@@ -157,7 +157,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         Files stay on disk (``ReleaseFiles``); "em" alone holds copies in memory. Ctrl-C returns with the draws so far
         and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are saved there every ``checkpoint_minutes``
         minutes (a warning says if they cannot be), and with ``resume`` they go on, to the same draws. ``client`` is a
-        ``distributed.Client``, ``covariates`` a DataFrame of rows for a ``prevalence`` (or the release's own), ``time`` their dates.
+        ``distributed.Client``, ``covariates`` a DataFrame for a ``prevalence`` (or the release's own), ``time`` dates.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
