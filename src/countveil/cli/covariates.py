@@ -31,28 +31,31 @@ class Rows(NamedTuple):
         ),
     ] = None
 
-    def read(self, data: Any) -> "pd.DataFrame | None":
-        """The table, or what the release carries, if there is a formula; raises ValueError, which names the file."""
+    def read(self) -> "pd.DataFrame | None":
+        """The table, if there is one; raises ValueError, which names the file."""
         if self.prevalence is None and self.covariates is not None:
             raise ValueError("prevalence and covariates must come together, got covariates alone")
-        if self.prevalence is None:
+        if self.covariates is None:
             return None
         import pandas as pd
-
-        if self.covariates is None:
-            from countveil.data.covariates import in_rows_of
-
-            carried = in_rows_of(data)
-            if carried is None:
-                raise ValueError(
-                    "prevalence must come with --covariates where the release carries none, got prevalence alone"
-                )
-            return carried
 
         try:
             return pd.read_csv(self.covariates, index_col=0, converters={0: str})
         except (ValueError, UnicodeError) as error:
             raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
+
+    def beside(self, data: Any, table: "pd.DataFrame | None") -> "pd.DataFrame | None":
+        """The table that was read, or what a release carries, if there is a formula; raises ValueError without both."""
+        if self.prevalence is None or table is not None:
+            return table
+        from countveil.data.covariates import in_rows_of
+
+        carried = in_rows_of(data)
+        if carried is None:
+            raise ValueError(
+                "prevalence must come with --covariates where the release carries none, got prevalence alone"
+            )
+        return carried
 
 
 def print_effects(model: "TopicModel | TensorModel") -> None:

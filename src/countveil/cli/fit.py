@@ -131,9 +131,10 @@ def fit_topics(
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number, dates, seeds = number_or_auto("topics", topics), times.read(), seeding.read()
+    number, people, dates = number_or_auto("topics", topics), rows.read(), times.read()
+    seeds = seeding.read()
     data = ready(release, output, saving)
-    about = {"covariates": rows.read(data), "time": dates}
+    about = {"covariates": rows.beside(data, people), "time": dates}
     from countveil.estimators import TopicModel
 
     seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
@@ -208,9 +209,9 @@ def fit_tensor(
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
-    number = number_or_auto("components", components)
+    number, people = number_or_auto("components", components), rows.read()
     data = ready(release, output, saving)
-    about = {"covariates": rows.read(data)}
+    about = {"covariates": rows.beside(data, people)}
     from countveil.estimators import TensorModel
 
     tensor = folded(data, shape)
