@@ -115,6 +115,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
         Instead("people.py 1000", "people.py 12", "a process for each of a thousand people"),
         Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),
+        Instead("seq 60", "seq 6", "a process for each of sixty people"),
         Instead("year.py 60", "year.py 4", "three processes for each of sixty people"),
         Instead("--components 4 --seed 1", "--components 2 --seed 1 --draws 10 --tune 10 --chains 2", SMALL),
     ],

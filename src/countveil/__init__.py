@@ -24,6 +24,7 @@ _HOME_OF = {
     "import_long": "countveil.data.importing",
     "join": "countveil.data.joining",
     "by_wave": "countveil.data.waves",
+    "covariates_of": "countveil.data.covariates",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.tables",
     "graph_counts": "countveil.data.networks",

@@ -16,6 +16,7 @@ import numpy as np
 from countveil.files import replacing
 from countveil.privacy import _archive, _format, _npy, report
 from countveil.privacy import study as study_file
+from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._text import cell
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
@@ -57,8 +58,8 @@ def collect(
     A file is refused, and the rest goes on, if it is not a report of this study, schema and mechanism, was
     changed, holds an impossible value, or comes from a participant who was there before, in the same wave.
     ``table`` is a CSV file with COLUMNS that says of every file what became of it and why. Rows are labelled with the
-    participants' tokens and keep their own level. Nothing in memory grows with the number of reports except tokens,
-    levels and row lengths; the counts wait in temporary files beside ``output``.
+    participants' tokens and keep their own level and covariates. Nothing in memory grows with the number of reports
+    except tokens, levels, covariates and row lengths; the counts wait in temporary files beside ``output``.
 
     Raises ValueError if no report is accepted, after writing the table; OSError if a file cannot be written.
     """
@@ -164,6 +165,7 @@ class Rows:
         self._levels: dict[Level, int] = {}
         self._level_of_row = array("q")
         self._waves = array("q")
+        self._covariates: list[tuple[str, ...]] = []
         self.tokens: list[str] = []
 
     def add(self, found: Report) -> None:
@@ -177,6 +179,7 @@ class Rows:
         else:
             self._spool("reports", values)
         self._level_of_row.append(self._levels.setdefault(found.level, len(self._levels)))
+        self._covariates.append(found.covariates)
         self.tokens.append(found.participant)
         if found.wave is not None:
             self._waves.append(self._study.waves.index(found.wave))
@@ -201,6 +204,7 @@ class Rows:
             simulated=False,
             per_row=len(self._levels) > 1,
             waves=self._study.waves or None,
+            covariates=self._beside(order),
         )
         held = {
             "indptr": array("q", accumulate((self._length(row) for row in order), initial=0)),
@@ -216,6 +220,11 @@ class Rows:
                 pieces = chain([_npy.header(lengths, n_bytes)], self._rows(name, order, n_bytes))
                 members[f"{name}.npy"] = _archive.Streamed(_npy.size(lengths, n_bytes), pieces)
         _archive.write(output, members)
+
+    def _beside(self, order: list[int]) -> RowCovariates | None:
+        """The covariates of the rows in this order, if the study has any."""
+        asked = self._study.covariates
+        return RowCovariates(asked, tuple(self._covariates[row] for row in order)) if asked else None
 
     def _place(self, row: int) -> tuple[str, int]:
         """By what rows are ordered: the token, then the wave."""

@@ -7,8 +7,9 @@ import pytest
 import countveil as cv
 from countveil.cli.collect import counted
 from countveil.privacy import PrivacyLevel, report, study
+from countveil.privacy.__main__ import main as take_part
 from countveil.receive.store import Store
-from tests.commands import fails, run
+from tests.commands import SHORT, fails, run
 
 LEVEL = PrivacyLevel(1, 10)
 STUDY = study.new("Mail", "To learn.", "a@b.org", [LEVEL], [("word", ["party", "surprise", "cake"])])
@@ -96,3 +97,41 @@ def test_files_and_stores_together(here):
 @pytest.mark.parametrize("total", [3, 2000])
 def test_a_progress_bar_takes_nothing_away(total):
     assert list(counted(iter(range(total)), total)) == list(range(total))
+
+
+def test_from_covariates_in_a_study_to_a_contrast(here):
+    (here / "word.txt").write_text("tax\njobs\nschool\ntrain\n")
+    asked = "--title", "T", "--purpose", "P", "--contact", "c@d", "--level", "1:10"
+    stated = "--covariate", "party=R,D", "--covariate", "age=number:18:120"
+    run("study", "new", "word.txt", "-o", "public.json", *asked, *stated)
+    for i in range(12):
+        (here / "me.txt").write_text("tax jobs " * 9 if i % 2 else "school train " * 9)
+        own = "--covariate", f"party={'RD'[i % 2]}", "--covariate", f"age={30 + i}", "--ledger", f"ledger-{i}"
+        output = f"reports/{i:02}.json"
+        assert take_part(["report", "public.json", "me.txt", "--yes", "-o", output, *own]) == 0
+    kept = (here / "reports" / "00.json").read_bytes()
+    (here / "reports" / "99.json").write_bytes(kept.replace(b'"party":"R"', b'"party":"D"'))
+    said = run("collect", "public.json", "reports", "-o", "r.npz").stdout
+    assert "Refused for sha256: 1" in said
+    release = cv.Release.load("r.npz")
+    release.save("again.npz")
+    assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
+    people = cv.covariates_of(release)
+    taxes = release.reports.toarray()[:, 0] > 4
+    assert (people["party"] == "D").tolist() == taxes.tolist()
+    assert sorted(people["age"]) == list(range(30, 42))
+    fit = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT
+    assert "Coefficients" in run(*fit, "--prevalence", "~ party + age").stdout
+    found = cv.TopicModel.load("f.nc")
+    assert set(found.contrast({"party": "D"}, {"party": "R"})) >= {"topic", "estimate", "lower", "upper"}
+    model = cv.TopicModel(2, prevalence="~ party", draws=2, tune=2, chains=1, seed=1, progress=False)
+    same = model.fit(release).covariates_.frame
+    assert same["party"].tolist() == people["party"].tolist()
+    people.assign(party=list("DR" * 6)).to_csv("people.csv")
+    run(*fit, "--prevalence", "~ party", "--covariates", "people.csv", "--force")
+    assert cv.TopicModel.load("f.nc").covariates_.frame["party"].tolist() == list("DR" * 6)
+    made = cv.Release(release.reports, release.mechanism, True, release.labels)
+    made.save("bare.npz")
+    bare = ["bare.npz" if part == "r.npz" else part for part in fit]
+    said = fails(*bare, "--prevalence", "~ party", "--force")
+    assert "prevalence must come with --covariates where the release carries none" in said

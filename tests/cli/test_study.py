@@ -96,3 +96,23 @@ def test_the_reports_of_another_study_or_of_none_are_not_counted(here):
     assert "must be a store of reports" in fails("study", "status", "s.json", "--db", "word.txt")
     assert "db must be a file that" in fails("study", "status", "s.json", "--db", "none.sqlite")
     assert not (here / "none.sqlite").exists()
+
+
+def test_a_study_states_what_is_handed_over_in_the_clear(here):
+    new = ["study", "new", "word.txt", "-o", "s.json", *ASKED]
+    asked = "--covariate", "party=D, R", "--covariate", "age=number:18:120.0", "--covariate", "year=number"
+    said = run(*new, *asked, "--covariate", "size=number:0:").stdout
+    assert study.load("s.json").covariates == (
+        ("party", ("D", "R"), None, None),
+        ("age", (), "18", "120"),
+        ("year", (), None, None),
+        ("size", (), "0", None),
+    )
+    assert "In the clear: party: one of D, R. Not protected" in said
+    assert "age: a number from 18 to 120. Not protected" in run("study", "show", "s.json").stdout
+    assert "must be none to have a page" in fails("study", "page", "s.json", "-o", "s.html")
+    new[new.index("s.json")] = "t.json"
+    assert "must be NAME=VALUES" in fails(*new, "--covariate", "party")
+    assert "must have two bounds" in fails(*new, "--covariate", "age=number:18")
+    assert "lowest must be a number" in fails(*new, "--covariate", "age=number:x:")
+    assert "must number 2 to 1000" in fails(*new, "--covariate", "party=D")

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import countveil as cv
 from countveil.data import covariates
-from countveil.data.covariates import names_in, read_covariates
+from countveil.data.covariates import in_rows_of, names_in, read_covariates
+from countveil.privacy._covariates import Covariate, RowCovariates
 
 LABELS = ["ann", "bea", "cid", "dan", "eva"]
 FRAME = pd.DataFrame(
@@ -205,3 +207,22 @@ def test_a_formula_may_ask_for_so_many_columns(formula, said, monkeypatch):
         read_covariates(formula, frame, None, 300)
     monkeypatch.undo()
     assert len(read_covariates("~ a + b + bs(x, 4) * y", frame, None, 300).terms) == 127
+
+
+def test_what_participants_stated_is_a_table_of_the_rows():
+    asked = Covariate("party", ("R", "D", "other")), Covariate("age")
+    stated = RowCovariates(asked, (("D", "42"), ("R", "-0.5")))
+    level, labels = cv.PrivacyLevel(1, 1), (("b", "a"), None)
+    release = cv.Release([[1], [2]], level, True, labels, covariates=stated)
+    found = cv.covariates_of(release)
+    assert found.index.tolist() == ["b", "a"]
+    assert found["party"].tolist() == ["D", "R"]
+    assert found["party"].cat.categories.tolist() == ["R", "D", "other"]
+    assert found["age"].tolist() == [42.0, -0.5]
+    assert read("~ party + age", found, ["a", "b"]).terms == ("party[T.D]", "age")
+    assert cv.covariates_of(cv.Release([[1]], level, True)) is None
+    assert in_rows_of(np.ones((2, 2))) is None
+    once = in_rows_of(cv.Release([[1], [2]], level, True, (("a", "a"), None), covariates=stated))
+    assert once.index.tolist() == [0, 1]
+    with pytest.raises(TypeError, match="release must be a Release, got str"):
+        cv.covariates_of("r.npz")

@@ -13,6 +13,7 @@ import pytest
 from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
 from countveil.privacy import PrivacyLevel, counting, promise, study, wording
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 from tests.page.scripts import HERE
 
@@ -157,3 +158,8 @@ def test_a_study_of_rho_has_no_page():
     asked = study.new("S", "To learn.", "a@b.org", levels, [("word", ["veil"])], truncated=False)
     with pytest.raises(RefusedError, match="to have a page, got 'discrete Gaussian': its participants make"):
         page(asked)
+
+
+def test_a_study_with_covariates_has_no_page_that_would_drop_them():
+    with pytest.raises(RefusedError, match="covariates must be none to have a page, got some: participants"):
+        page(planned(covariates=[Covariate("age")]))

@@ -464,3 +464,13 @@ def test_a_study_in_waves_has_one_report_of_each_and_they_add_up(path):
             ledger.obtain(waves.at("three"), "me", STRONG, make)
         assert ledger.spent("me").loss == WEAK.repeated(2).rate
     assert make.made == 2
+
+
+def test_what_stands_beside_the_noise_may_change_until_it_left(path):
+    with Ledger(path) as ledger:
+        entry = ledger.obtain(STUDY, "me", WEAK, Maker())
+        changed = ledger.restate(entry, b"other")
+        assert changed == entry._replace(report=b"other") == ledger.find(STUDY, "me", WEAK)
+        assert ledger.hand_over(entry) == b"other"
+        assert ledger.restate(entry, b"third").report == b"other"
+        assert ledger.find(STUDY, "me", WEAK).report == b"other"

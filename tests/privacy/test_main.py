@@ -13,6 +13,7 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, report, study, wording
 from countveil.privacy.__main__ import main
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.ledger import Ledger
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -398,3 +399,31 @@ def test_a_study_in_waves_asks_once_in_each(here):
     assert (first["wave"], later["wave"]) == ("spring", "summer")
     assert first["participant"] == later["participant"]
     assert "adds up to epsilon/N = 0.2 per count." in alone("ledger", "--name", "me").stdout
+
+
+def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_leaves(here, capsys):
+    asked = Covariate("party", ("D", "R")), Covariate("age", (), "18", "120")
+    (here / "public.json").write_text(planned(covariates=asked).to_json())
+    made = ("report", "public.json", "mail.txt", "--level", "1", "-o", "r.json")
+    assert "covariate age must be given" in fails(capsys, *made, "--yes", "--covariate", "party=D")
+    assert "must be one of D, R" in fails(capsys, *made, "--covariate", "party=X", "--covariate", "age=20")
+    assert "without covariates" in fails(capsys, "report", "study.json", "mail.txt", "--covariate", "a=1")
+    assert not (here / "ledger").exists()
+    done = alone(*made, "--covariate", "party=R", "--covariate", "age=42.0", said="no\n", status=3).stdout
+    assert "Handed over in the clear, without noise: party=R, age=42. Anybody" in done
+    assert done.index("party=R") < done.index("Write it to")
+    assert not (here / "r.json").exists()
+    with Ledger(here / "ledger") as ledger:
+        before = report.decode(ledger.entries()[0].report, planned(covariates=asked), "r")
+    alone(*made, "--yes", "--covariate", "party=D", "--covariate", "age=42")
+    left = report.load(here / "r.json", planned(covariates=asked))
+    assert left == before._replace(covariates=("D", "42"))  # the noise was drawn once
+    said = fails(capsys, *made, "--yes", "--covariate", "party=R", "--covariate", "age=42")
+    assert "covariates must be those of the report that left, party=D, age=42, got others" in said
+    kept = (here / "r.json").read_bytes()
+    alone(*made, "--yes", "--covariate", "age=42", "--covariate", "party=D")  # over the report that is there
+    assert (here / "r.json").read_bytes() == kept
+    (here / "r.json").write_text('{"covariates":{}, "mine": 1}')
+    assert "a file that is something else" in fails(
+        capsys, *made, "--yes", "--covariate", "party=D", "--covariate", "age=42"
+    )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countveil.privacy import PrivacyLevel, noise, report, study
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 
@@ -280,3 +281,39 @@ def test_reports_of_a_study_in_waves_say_which_they_are_of():
     bare = json.loads(report.encode(made(), CUT)) | {"wave": "summer"}
     with pytest.raises(RefusedError, match="wave must be left out in a study without waves, got"):
         report.decode(sealed(bare), CUT, "r")
+
+
+def test_covariates_stand_in_the_report_in_the_clear_and_only_those_of_the_study():
+    asked = Covariate("party", ("D", "the \u00d6thers" * 12)), Covariate("age", (), "18")
+    under = dataclasses.replace(CUT, covariates=asked)
+    stated = made()._replace(covariates=(asked[0].values[1], "123456789.123456"))
+    content = report.encode(stated, under)
+    assert json.loads(content)["covariates"] == {"party": asked[0].values[1], "age": "123456789.123456"}
+    assert report.decode(content, under, "r") == stated
+    assert len(content) <= report.most_bytes(under)
+    assert report.privatized([0, 0, 0], under, LEVELS[0], TOKEN, ("D", "18")).covariates == ("D", "18")
+    with pytest.raises(RefusedError, match="sha256"):
+        report.decode(content.replace(b"123456789.", b"123456788."), under, "r")
+    plain = {name: value for name, value in json.loads(content).items() if name != "sha256"}
+    wrong = {
+        "covariates must be there": None,
+        "covariates must be an object": ["D", "18"],
+        "covariates.age must be there": {"party": "D"},
+        "covariates.sex must be a known field": {"party": "D", "age": "18", "sex": "f"},
+        "covariates.party must be one of D": {"party": "X", "age": "18"},
+        "covariates.age must be a number from 18": {"party": "D", "age": "17"},
+        "covariates.age must be text": {"party": "D", "age": 18},
+    }
+    for rule, value in wrong.items():
+        bare = {**plain, "covariates": value}
+        if value is None:
+            del bare["covariates"]
+        with pytest.raises(RefusedError, match=rule):
+            report.decode(sealed(bare), under, "r")
+    bare = {name: value for name, value in json.loads(report.encode(made(), CUT)).items() if name != "sha256"}
+    with pytest.raises(RefusedError, match="covariates must be left out in a study without them"):
+        report.decode(sealed({**bare, "covariates": {}}), CUT, "r")
+    with pytest.raises(ValueError, match="party"):
+        report.encode(stated._replace(covariates=("X", "18")), under)
+    with pytest.raises(ValueError, match="shorter"):
+        report.encode(made(), under)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countveil.privacy import PrivacyLevel, Release, counting, study
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel("0.5", "2.5")]
@@ -189,7 +190,11 @@ def test_the_published_schema_agrees():
 def test_the_schema_names_every_field_that_a_study_has():
     described = json.loads(study.SCHEMA_FILE.read_text())
     written = json.loads(words().to_json())
-    assert set(described["properties"]) - {"address", "waves"} == set(described["required"]) == set(written)
+    assert (
+        set(described["properties"]) - {"address", "waves", "covariates"}
+        == set(described["required"])
+        == set(written)
+    )
     assert set(described["properties"]["schema"]["oneOf"][0]["properties"]) == set(written["schema"])
 
 
@@ -434,3 +439,47 @@ def test_a_wave_must_be_one_of_the_study():
         words(waves=("spring", "summer")).at(None)
     with pytest.raises(ValueError, match="without waves"):
         words().at("spring")
+
+
+PARTY, AGE = Covariate("party", ("D", "R")), Covariate("age", (), "18")
+
+
+def test_covariates_are_kept_and_said_to_be_in_the_clear():
+    made = words(covariates=(PARTY, AGE))
+    assert study.read(made.to_json().encode(), "s") == made
+    jsonschema.validate(json.loads(made.to_json()), json.loads(study.SCHEMA_FILE.read_text()))
+    assert made.id != words().id
+    assert "covariates" not in json.loads(words().to_json())
+    said = made.describe()
+    assert "party: one of D, R. Not protected" in said
+    assert "age: a number from 18. Not protected" in said
+    assert "they may tell who you are" in said
+    assert "the covariates below, which are not noisy" in said
+    assert "clear" not in words().describe()
+
+
+@pytest.mark.parametrize(
+    ("covariates", "rule"),
+    [
+        ([Covariate("a b")], r"covariates\[0\].name must be at most 40 letters"),
+        ([Covariate("")], "a letter first"),
+        ([Covariate("lambda")], "that formulas can name"),
+        ([PARTY, PARTY], r"covariates\[1\].name must differ from those before, got 'party' again"),
+        ([Covariate("p", ("D",))], "must number 2 to 1000, got 1"),
+        ([Covariate("p", ("D", "D"))], "must differ"),
+        ([Covariate("p", ("D", " R"))], "without blank ends"),
+        ([Covariate("p", (), "1.0")], "lowest must be a number"),
+        ([Covariate("p", (), "3", "3")], "must be above the lowest, 3, got 3"),
+        ([Covariate(f"p{i}") for i in range(33)], "must number 1 to 32, got 33"),
+    ],
+)
+def test_covariates_that_cannot_be_are_refused(covariates, rule):
+    with pytest.raises(RefusedError, match=rule):
+        words(covariates=covariates)
+
+
+def test_a_study_cannot_call_its_covariates_protected():
+    described = json.loads(words(covariates=[PARTY]).to_json())
+    described["covariates"][0]["meaning"] = "party: protected."
+    with pytest.raises(RefusedError, match="must be what it means"):
+        study.read(json.dumps(described).encode(), "s")

@@ -13,6 +13,7 @@ import pytest
 from starlette import testclient
 
 from countveil.privacy import PrivacyLevel, report, study
+from countveil.privacy._covariates import Covariate
 from countveil.receive import app, path_of, store, tally
 from countveil.receive.limits import Limits
 from countveil.receive.store import Store
@@ -325,3 +326,12 @@ def test_a_participant_has_one_report_in_every_wave(path):
         assert opened.post("/reports", content=made(2)).status_code == 400
     kept = {name.rpartition("#")[2]: content for name, content in store.contents(path)}
     assert kept == {f"{1:032x} {wave}": of(wave) for wave in ("spring", "summer")}
+
+
+def test_reports_with_covariates_are_taken_as_they_are(path):
+    under = planned(covariates=[Covariate("party", ("D", "R"))])
+    content = report.encode(report.Report(f"{1:032x}", LEVEL, [1, 0, 7], None, ("D",)), under)
+    with testclient.TestClient(app.application(under, Store(path, under), Limits(0))) as opened:
+        assert opened.post("/reports", content=made(2)).status_code == 400
+        assert opened.post("/reports", content=content).status_code == 200
+    assert [kept for _, kept in store.contents(path)] == [content]

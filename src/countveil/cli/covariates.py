@@ -1,7 +1,7 @@
 """Covariates of a release's rows as options of ``countveil fit``, and what is printed of their effects."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,21 +19,22 @@ class Rows(NamedTuple):
     prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Formula of covariates that topics, communities or components depend on, such as '~ party + year'; "
-            "needs --covariates."
+            help="Formula of covariates that topics, communities or components depend on, such as '~ party + year': "
+            "those of --covariates, or those that the release carries."
         ),
     ] = None
     covariates: Annotated[
         Path | None,
         typer.Option(
-            help="Table of covariates (CSV), whose first column has the labels of the release's rows."
+            help="Table of covariates (CSV), whose first column has the labels of the release's rows [default: what "
+            "the release carries]."
         ),
     ] = None
 
     def read(self) -> "pd.DataFrame | None":
         """The table, if there is one; raises ValueError, which names the file."""
-        if (self.prevalence is None) != (self.covariates is None):
-            raise ValueError("prevalence and covariates must come together, got one of them alone")
+        if self.prevalence is None and self.covariates is not None:
+            raise ValueError("prevalence and covariates must come together, got covariates alone")
         if self.covariates is None:
             return None
         import pandas as pd
@@ -42,6 +43,19 @@ class Rows(NamedTuple):
             return pd.read_csv(self.covariates, index_col=0, converters={0: str})
         except (ValueError, UnicodeError) as error:
             raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
+
+    def beside(self, data: Any, table: "pd.DataFrame | None") -> "pd.DataFrame | None":
+        """The table that was read, or what a release carries, if there is a formula; raises ValueError without both."""
+        if self.prevalence is None or table is not None:
+            return table
+        from countveil.data.covariates import in_rows_of
+
+        carried = in_rows_of(data)
+        if carried is None:
+            raise ValueError(
+                "prevalence must come with --covariates where the release carries none, got prevalence alone"
+            )
+        return carried
 
 
 def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:

@@ -123,17 +123,18 @@ def fit_topics(
     """Sample the topics behind a release and write the fit.
 
     Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
-    calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` topics depend on covariates of
-    the rows, and their coefficients are printed, too; with `--time` topics change over time. With `--seeds` the first
-    topics are about words that are given. Ctrl-C stops early: draws so far are kept and written, and tuning is lost
-    without a checkpoint. With `--checkpoint` a sampler's chains go on from there under `--resume`, to the same draws as
-    without the break.
+    calibrated, and says whether the chains agree. With `--prevalence` topics depend on covariates of the rows, those of
+    `--covariates` or those that participants stated, and their coefficients are printed, too; with `--time` topics
+    change over time. With `--seeds` the first topics are about words that are given. Ctrl-C stops early: draws so far
+    are kept and written, and tuning is lost without a checkpoint. With `--checkpoint` a sampler's chains go on from
+    there under `--resume`, to the same draws as without the break.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number, about = number_or_auto("topics", topics), {"covariates": rows.read(), "time": times.read()}
+    number, people, dates = number_or_auto("topics", topics), rows.read(), times.read()
     seeds = seeding.read()
     data = ready(release, output, saving)
+    about = {"covariates": rows.beside(data, people), "time": dates}
     from countveil.estimators import TopicModel
 
     seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
@@ -206,14 +207,15 @@ def fit_tensor(
 
     A release is a matrix: its columns are the cells along all axes but the first. Prints every component's share of all
     expected counts and its largest entries along each mode, with 90% intervals if the method's are calibrated, and says
-    whether the chains agree. With `--prevalence` and `--covariates` components depend on covariates of the release's
-    rows, the first mode, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
+    whether the chains agree. With `--prevalence` components depend on covariates of the release's rows, the first
+    mode, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
     `countveil fit topics`.
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """
-    number, about = number_or_auto("components", components), {"covariates": rows.read()}
+    number, people = number_or_auto("components", components), rows.read()
     data = ready(release, output, saving)
+    about = {"covariates": rows.beside(data, people)}
     from countveil.estimators import TensorModel
 
     tensor = folded(data, shape)

@@ -13,6 +13,7 @@ from countveil.cli.outputs import check_free, write_text
 from countveil.cli.results import Result, with_quiet, with_result
 from countveil.cli.say import say
 from countveil.privacy import study
+from countveil.privacy._covariates import Covariate, spelt
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
 
@@ -58,6 +59,14 @@ def new_study(
         list[str] | None,
         typer.Option(help="A period in which the same people are asked again; repeat it, in their order."),
     ] = None,
+    covariate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="What participants state in the clear, without noise: party=D,R,other for one of these values, "
+            "age=number or age=number:18:120 for a number. Repeatable.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> Result:
     """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
@@ -65,7 +74,8 @@ def new_study(
     An axis is named after its file: `receiver.txt` is the axis `receiver`. Prints the study's id and what its
     levels mean.
 
-    With `--wave 2026-01 --wave 2026-02` people report once in each wave, about their counts of that time.
+    With `--wave 2026-01 --wave 2026-02` people report once in each wave, about their counts of that time. With
+    `--covariate party=D,R` they state their party besides, which no noise protects.
 
     Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."
     --contact me@example.org --level 10:1 --level 10:5`
@@ -84,16 +94,37 @@ def new_study(
         truncated=not signed,
         address=address,
         waves=wave or (),
+        covariates=[read_covariate(text) for text in covariate or ()],
     )
     write_text(output, made.to_json())
     sizes = ", ".join(f"{name}: {len(names)}" for name, names in made.axes)
     say(f"Wrote {output}: study {made.id}, {sizes}.")
     for place, meaning in enumerate(made.meanings(), start=1):
         say(f"Level {place}: {meaning}")
+    for each in made.covariates:
+        say(f"In the clear: {each.meaning}")
     if made.waves:
         summed = ", ".join(level.repeated(len(made.waves)).in_numbers() for level in made.levels)
         say(f"Reports at one level in all {len(made.waves)} waves add up to: {summed}.")
     return {"output": str(output), "id": made.id, "levels": list(made.meanings())}
+
+
+def read_covariate(text: str) -> Covariate:
+    """A covariate as the option states it; what it may be is checked with the study. Raises ValueError."""
+    name, sign, allowed = text.partition("=")
+    if not sign:
+        raise ValueError(
+            f"covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
+        )
+    kind, *ends = allowed.split(":")
+    if kind != "number":
+        return Covariate(name, tuple(part.strip() for part in allowed.split(",")))
+    if len(ends) not in (0, 2):
+        raise ValueError(
+            f"covariate must have two bounds, such as {name}=number:18:120 or number:0:, got {text!r:.60}"
+        )
+    low, high = (spelt(end) if end else None for end in ends) if ends else (None, None)
+    return Covariate(name, (), low, high)
 
 
 @study_app.command("show")

@@ -14,6 +14,7 @@ import pandas as pd
 
 from countveil.data.frames import is_default, texts_of
 from countveil.extras import install
+from countveil.privacy import Release
 
 FUNCTIONS = ("C", "I", "bs", "cs", "cr", "cc", "poly", "log", "log2", "log10", "exp", "center", "scale")
 """What a formula may call."""
@@ -67,6 +68,38 @@ class Covariates(NamedTuple):
             if name not in self.frame.columns:
                 raise ValueError(f"covariates must be among {list(self.frame.columns)}, got {name!r}")
         return self.frame.assign(**{name: [value] * len(self.frame) for name, value in values.items()})
+
+
+def covariates_of(release: Release) -> pd.DataFrame | None:
+    """The covariates that participants of a study stated in the clear, a row for each of the release's.
+
+    Args:
+        release: a ``Release``, such as ``countveil collect`` makes of a study with covariates.
+
+    Returns:
+        DataFrame labelled as the rows, a column for each covariate: float64, or categories in the order of the study;
+        None where the release has none.
+
+    Raises:
+        TypeError: something else than a release.
+    """
+    if not isinstance(release, Release):
+        raise TypeError(f"release must be a Release, got {type(release).__name__}")
+    stated = release.covariates
+    if stated is None:
+        return None
+    columns = zip(*stated.of_row, strict=True)
+    found = {
+        each.name: pd.Categorical(column, each.values) if each.values else np.array(column, dtype=np.float64)
+        for each, column in zip(stated.covariates, columns, strict=True)
+    }
+    return pd.DataFrame(found, index=None if release.row_labels is None else pd.Index(release.row_labels))
+
+
+def in_rows_of(release: Any) -> pd.DataFrame | None:
+    """As ``covariates_of``, to go by position where two rows have the same label; None for other data."""
+    found = covariates_of(release) if isinstance(release, Release) else None
+    return found if found is None or found.index.is_unique else found.reset_index(drop=True)
 
 
 def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: int) -> Covariates:

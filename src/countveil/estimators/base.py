@@ -157,7 +157,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         Files stay on disk (``ReleaseFiles``); "em" alone holds copies in memory. Ctrl-C returns with the draws so far
         and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are saved there every ``checkpoint_minutes``
         minutes (a warning says if they cannot be), and with ``resume`` they go on, to the same draws. ``client`` is a
-        ``distributed.Client``, ``covariates`` a DataFrame of the rows for a ``prevalence``, ``time`` the rows' dates.
+        ``distributed.Client``, ``covariates`` a DataFrame for a ``prevalence`` (or the release's own), ``time`` dates.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
@@ -168,7 +168,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
-        self._take_rows(covariates, time)
+        self._take_rows(X, covariates, time)
         check_computing(self.method, self.engine, client)
         check_positive("checkpoint_minutes", checkpoint_minutes)
         if checkpoint is not None and not METHODS[self.method].samples:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.covariates import LONGEST, Covariates, read_covariates
+from countveil.data.covariates import LONGEST, Covariates, in_rows_of, read_covariates
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS, check_covariates
 from countveil.models.factorization import Factorization
@@ -35,6 +35,10 @@ class HasCovariates:
     def _formula(self) -> str | None:
         """The parameter ``prevalence``; None for models without it."""
         return getattr(self, "prevalence", None)
+
+    def _stated(self, X: Any, covariates: Any) -> Any:
+        """What ``fit`` was given, or the covariates that a release carries where a formula has none."""
+        return in_rows_of(X) if covariates is None and self._formula is not None else covariates
 
     def _take_covariates(self: Any, covariates: Any) -> None:
         """Hold what ``fit`` was given until the data are read; raises ValueError."""

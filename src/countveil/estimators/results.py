@@ -70,9 +70,9 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         """The model over axes of these sizes."""
         raise NotImplementedError
 
-    def _take_rows(self, covariates: Any, time: Any) -> None:
+    def _take_rows(self, X: Any, covariates: Any, time: Any) -> None:
         """Hold what ``fit`` was given about the rows until the data are read; raises ValueError."""
-        self._take_covariates(covariates)
+        self._take_covariates(self._stated(X, covariates))
         self._take_dates(time)
 
     def rate(self) -> xr.DataArray:

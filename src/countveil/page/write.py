@@ -34,8 +34,14 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 def page(study: Study, said: dict[str, str] | None = None) -> str:
     """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it.
 
-    Raises RefusedError for a study of rho, since the page draws two-sided geometric noise alone, and for one in waves.
+    Raises RefusedError for a study of rho, since the page draws two-sided geometric noise alone, for one in waves,
+    and for one with covariates.
     """
+    if study.covariates:
+        rule = (
+            "must be none to have a page, got some: participants state them with python -m countveil.privacy"
+        )
+        raise RefusedError("the study", "covariates", rule)
     if study.waves:
         rule = "must be none to have a page, got some: participants make their reports with python -m countveil.privacy"
         raise RefusedError("the study", "waves", rule)

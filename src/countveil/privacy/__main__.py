@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from countveil import __version__
-from countveil.privacy import _archive, _fields, counting, report
+from countveil.privacy import _archive, _covariates, _fields, counting, report
 from countveil.privacy._text import plain
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
@@ -22,10 +22,10 @@ from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
 from countveil.privacy.level import PrivacyLevel, total
 from countveil.privacy.study import WORDS, Study, load
-from countveil.privacy.wording import BOTH
+from countveil.privacy.wording import BOTH, COVARIATES
 
 MAX_RECORD_BYTES = 1 << 28
-_OPENING = b'{"format":"countveil-report"'
+_OPENING, _OPENING_STATED = b'{"format":"countveil-report"', b'{"covariates":{'
 EXAMPLE = """\
 worked example: nobody should be able to tell from your report that you wrote "surprise party" five times.
 Without the two words' five uses, your counts differ by 5 x 2 = 10. So choose a level that hides up to N = 10
@@ -83,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     make.add_argument("--wave", metavar="WAVE", help="which of the study's waves, if it has any")
     make.add_argument(
+        "--covariate",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="what the study asks to be stated in the clear, without noise; once for each",
+    )
+    make.add_argument(
         "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON or rho:RHO"
     )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
@@ -126,12 +133,13 @@ def _show(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     study = load(options.study).at(options.wave)
+    stated = _covariates.given(study.covariates, options.covariate)
     level = _level(options, study)
     with _opened(options) as ledger:
         number = "" if study.wave is None else f"-{1 + study.waves.index(study.wave)}"
         output = Path(options.output or f"report-{ledger.participant(study, options.name)[:8]}{number}.json")
         _check_output(output, options)
-        entry = _obtained(options, study, level, ledger)
+        entry = _obtained(options, study, level, ledger, stated)
         if entry is None:
             print("Nothing was made.")
             return 3
@@ -157,8 +165,13 @@ def _opened(options: argparse.Namespace) -> Ledger:
     return ledger
 
 
-def _obtained(options: argparse.Namespace, study: Study, level: Level, ledger: Ledger) -> Entry | None:
-    """The stored report, or one made of the record now and stored; None if the person does not want one of zeros."""
+def _obtained(
+    options: argparse.Namespace, study: Study, level: Level, ledger: Ledger, stated: tuple[str, ...]
+) -> Entry | None:
+    """The stored report, or one made of the record now and stored; None if the person does not want one of zeros.
+
+    ``stated`` are its covariates: those of a stored report are replaced, unless it left.
+    """
     stored = ledger.find(study, options.name, level, options.anew)
     counted = None
     if stored is not None:
@@ -173,9 +186,28 @@ def _obtained(options: argparse.Namespace, study: Study, level: Level, ledger: L
 
     def make(token: str) -> bytes:
         counts = (counted or _count(options, study)).values
-        return report.encode(report.privatized(counts, study, level, token), study)
+        return report.encode(report.privatized(counts, study, level, token, stated), study)
 
-    return ledger.obtain(study, options.name, level, make, options.anew)
+    entry = ledger.obtain(study, options.name, level, make, options.anew)
+    made = _read(entry, study, ledger)
+    if made.covariates == stated:
+        return entry
+    if entry.gone is None:
+        entry = ledger.restate(entry, report.encode(made._replace(covariates=stated), study))
+        made = _read(entry, study, ledger)
+    if made.covariates != stated:
+        left = ", ".join(_stated(study, made))
+        raise ValueError(f"covariates must be those of the report that left, {left}, got others")
+    return entry
+
+
+def _read(entry: Entry, study: Study, ledger: Ledger) -> report.Report:
+    return report.decode(entry.report, study, f"report {entry.number} in {ledger.path}")
+
+
+def _stated(study: Study, made: report.Report) -> list[str]:
+    """A report's covariates, each as it was given."""
+    return [f"{each.name}={value}" for each, value in zip(study.covariates, made.covariates, strict=True)]
 
 
 def _sure_of_zeros(options: argparse.Namespace, study: Study) -> bool:
@@ -247,7 +279,10 @@ def _check_output(output: Path, options: argparse.Namespace) -> None:
 
 def _is_report(path: Path) -> bool:
     with open(path, "rb") as file:
-        return file.read(len(_OPENING)) in (_OPENING, b"")
+        content = file.read(1 << 17)  # more than covariates can take
+    if content.startswith(_OPENING_STATED):
+        return b"}," + _OPENING[1:] in content
+    return content.startswith(_OPENING) or not content
 
 
 def _count(options: argparse.Namespace, study: Study) -> Counted:
@@ -277,7 +312,7 @@ def _count(options: argparse.Namespace, study: Study) -> Counted:
 
 def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Namespace) -> None:
     """What would leave: the level in words, the noisy counts, the size, and what it adds up to."""
-    made = report.decode(entry.report, study, f"report {entry.number} in {ledger.path}")
+    made = _read(entry, study, ledger)
     values, level = made.values, made.level
     positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
     print(f"\n{study.named}. {level.describe()}\n")
@@ -289,6 +324,8 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
         f"token {made.participant}. The largest, which may be noise alone:"
     )
     print("  " + ", ".join(f"{_label(study, place)} {values[place]}" for place in positive[:8]))
+    if study.covariates:
+        print(f"{COVARIATES['heading']}: {', '.join(_stated(study, made))}. {COVARIATES['known']}")
     if options.full:
         print(f"The whole file, {len(entry.report)} bytes:\n{entry.report.decode('ascii')}", end="")
     else:

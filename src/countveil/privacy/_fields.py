@@ -161,6 +161,18 @@ def repeated(values: Sequence[Any]) -> int | None:
     return None
 
 
+def different(labels: Sequence[Any], name: str, field: str, most: int) -> None:
+    """Refuses labels that are no text of one line of at most ``most`` characters, and those that are there twice."""
+    for place, label in enumerate(labels):
+        if type(label) is not str:
+            raise RefusedError(name, f"{field}[{place}]", f"must be text, got {type(label).__name__}")
+        text(label, name, f"{field}[{place}]", most)
+    twice = repeated(labels)
+    if twice is not None:
+        got = shown(labels[twice])
+        raise RefusedError(name, f"{field}[{twice}]", f"must differ from those before, got {got} again")
+
+
 def shown(value: Any) -> str:
     """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
     said = ascii(value)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _npy, _older, _totals, mechanisms
+from countveil.privacy import _covariates, _npy, _older, _totals, mechanisms
 from countveil.privacy._archive import Reader
+from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._reports import Labels
 from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
@@ -35,7 +36,7 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
-_OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list}
+_OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list, "covariates": list}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -64,13 +65,15 @@ def description(
     source: str | None = None,
     waves: Sequence[str] | None = None,
     totals: Sequence[int] | None = None,
+    covariates: RowCovariates | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
     ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
-    ``totals``, the axes that these are summed over, are left out where they are None.
+    ``totals``, the axes that these are summed over, and ``covariates`` are left out where they are None.
     """
     stated: dict[str, Any] = {"directed": directed, "source": source}
+    stated["covariates"] = None if covariates is None else _covariates.encoded(covariates)
     for name, values in (("waves", waves), ("totals", totals)):
         stated[name] = None if values is None else list(values)
     return {name: value for name, value in stated.items() if value is not None} | {
@@ -106,6 +109,7 @@ def members(release: "Release") -> dict[str, bytes]:
         source=release.source,
         waves=None if release.waves is None else release.waves.names,
         totals=None if release.totals is None else release.totals.over,
+        covariates=release.covariates,
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
@@ -172,7 +176,15 @@ def read(reader: Reader) -> dict[str, Any]:
         if "waves" in meta
         else None,
         "totals": _totals.decoded(meta["totals"], values["totals"]) if "totals" in meta else None,
+        "covariates": _row_covariates(reader, meta),
     }
+
+
+def _row_covariates(reader: Reader, meta: dict[str, Any]) -> RowCovariates | None:
+    try:
+        return _covariates.decoded(meta["covariates"]) if "covariates" in meta else None
+    except ReleaseError as error:
+        raise reader.fault(str(error)) from error
 
 
 def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:

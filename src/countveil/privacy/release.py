@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _format, _imported, _npy, _totals, _waves
+from countveil.privacy import _archive, _covariates, _format, _imported, _npy, _totals, _waves
+from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
 from countveil.privacy._totals import KnownTotals
@@ -45,6 +46,8 @@ class Release:
     their own, False where each pair is reported once, above the diagonal. ``waves`` is None except where the same
     people were asked in several periods: a ``Waves`` of their names, in order, and the place among them of each row.
     Rows with the same label are then one person's, and ``countveil.by_wave`` gives them an axis of time.
+    ``covariates`` is None except where participants stated some in the clear: ``RowCovariates``, which
+    ``countveil.covariates_of`` makes a table of.
 
     ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
@@ -66,6 +69,7 @@ class Release:
     source: str | None
     waves: Waves | None
     totals: KnownTotals | None
+    covariates: RowCovariates | None
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Release:
         source: str | None = None,
         waves: Waves | None = None,
         totals: KnownTotals | None = None,
+        covariates: RowCovariates | None = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -98,6 +103,7 @@ class Release:
         check_directed(directed, kept, shape)
         object.__setattr__(self, "directed", directed)
         object.__setattr__(self, "waves", _waves.checked(waves, self.row_labels, shape[0], directed))
+        object.__setattr__(self, "covariates", _covariates.checked(covariates, shape[0]))
         related = directed is not None or waves is not None
         object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
 
@@ -191,6 +197,7 @@ class Release:
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + _waves.in_words(self.waves, self.row_labels, self.levels if self._known_levels else None)
+            + _covariates.in_words(self.covariates)
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
         )

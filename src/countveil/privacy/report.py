@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from countveil.privacy import _fields, _format
+from countveil.privacy import _covariates, _fields, _format
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
@@ -46,6 +46,7 @@ class Report(NamedTuple):
     level: Level
     values: list[int]  # in the study's order, the last axis fastest
     wave: str | None = None  # in studies that have waves
+    covariates: tuple[str, ...] = ()  # in the study's order; in the clear
 
     @property
     def key(self) -> str:
@@ -53,22 +54,28 @@ class Report(NamedTuple):
         return self.participant if self.wave is None else f"{self.participant} {self.wave}"
 
 
-def privatized(counts: Sequence[int], study: Study, level: Level, participant: str) -> Report:
+def privatized(
+    counts: Sequence[int], study: Study, level: Level, participant: str, covariates: tuple[str, ...] = ()
+) -> Report:
     """Exact noise on every count, zeros included, cut at zero if the study says so; of the wave that is meant.
 
-    Raises OverflowError with probability below exp(-2^21) for each count.
+    ``covariates`` stay as they are. Raises OverflowError with probability below exp(-2^21) for each count.
     """
     noisy = [count + tau for count, tau in zip(counts, level.draw(study.cells), strict=True)]
     kept = [max(value, 0) for value in noisy] if study.truncated else noisy
-    return Report(participant, level, kept, study.wave)
+    return Report(participant, level, kept, study.wave, covariates)
 
 
 def encode(report: Report, study: Study) -> bytes:
     """The report file's bytes: the same for the same report under the same study.
 
-    Raises ValueError for a report of no wave, or of one that the study does not have.
+    Raises ValueError for a report of no wave, or of one that the study does not have, and for covariates that are not
+    the study's.
     """
     study.at(report.wave)
+    names = [each.name for each in study.covariates]
+    stated = dict(zip(names, report.covariates, strict=True))
+    _covariates.of_report(study.covariates, stated, "the report")
     head = _format.canonical(
         {
             **fixed(study),
@@ -76,6 +83,7 @@ def encode(report: Report, study: Study) -> bytes:
             "participant": report.participant,
             "reports": report.values,
             **({} if report.wave is None else {"wave": report.wave}),
+            **({"covariates": stated} if stated else {}),
         }
     )
     body = head[:-1]
@@ -98,7 +106,9 @@ def fixed(study: Study) -> dict[str, Any]:
 def most_bytes(study: Study) -> int:
     """A bound on the size of any report of this study."""
     longest = max((len(_format.canonical(wave)) for wave in study.waves), default=0)
-    return 2048 + 21 * study.cells + longest
+    named = [each.name for each in study.covariates]
+    stated = [max(map(len, map(_format.canonical, each.values)), default=24) for each in study.covariates]
+    return 2048 + 21 * study.cells + longest + sum(map(len, named)) + sum(stated) + 8 * len(named)
 
 
 def load(path: str | os.PathLike[str], study: Study) -> Report:
@@ -113,12 +123,16 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     """
     parsed = _fields.parse(content, name)
     stated = isinstance(parsed, dict) and "wave" in parsed
-    value = _fields.check(parsed, _KINDS | ({"wave": str} if stated else {}), name)
+    more: dict[str, type] = {"wave": str} if stated else {}
+    if isinstance(parsed, dict) and "covariates" in parsed:
+        more |= {"covariates": dict}
+    value = _fields.check(parsed, _KINDS | more, name)
     _fields.fixed(value, fixed(study), name)
     wave = value.get("wave")
     if wave not in (study.waves or (None,)):
         rule = "must be one of the study's" if study.waves else "must be left out in a study without waves"
         raise RefusedError(name, "wave", f"{rule}, got {_fields.shown(wave) if stated else 'none'}")
+    covariates = _of_study(value, study, name)
     _fields.check(value["level"], dict.fromkeys(study.levels[0].numbers(), str), name, "level")
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:
@@ -131,7 +145,19 @@ def decode(content: bytes, study: Study, name: str) -> Report:
         raise RefusedError(
             name, "sha256", "must be the SHA-256 of all before it, got another: the file was changed"
         )
-    return Report(value["participant"], level, value["reports"], wave)
+    return Report(value["participant"], level, value["reports"], wave, covariates)
+
+
+def _of_study(value: dict[str, Any], study: Study, name: str) -> tuple[str, ...]:
+    """The covariates that a report states, if the study has any; raises RefusedError."""
+    if bool(study.covariates) != ("covariates" in value):
+        rule = (
+            "must be there, got no such field"
+            if study.covariates
+            else "must be left out in a study without them"
+        )
+        raise RefusedError(name, "covariates", rule)
+    return _covariates.of_report(study.covariates, value.get("covariates", {}), name)
 
 
 def _check_values(values: list[Any], study: Study, name: str) -> None:

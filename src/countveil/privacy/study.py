@@ -15,7 +15,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from countveil.privacy import _fields, _format, counting, wording
+from countveil.privacy import _covariates, _fields, _format, counting, wording
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import RefusedError
@@ -42,7 +43,7 @@ _KINDS = {
     "reports": str,
     "schema": dict,
 }
-_OPTIONAL = {"address": str, "waves": list}
+_OPTIONAL = {"address": str, "waves": list, "covariates": list}
 _SCHEMA_KINDS = {"kind": str, "axes": list, "hash": str}
 _WORD_KINDS = {**_SCHEMA_KINDS, "tokenisation": str, "rule": str}
 _ADDRESS = re.compile(
@@ -65,7 +66,8 @@ class Study:
     (max(0, report), which loses nothing for a Poisson model) or keep their sign. ``address`` is where the
     participant's page may send a report, if anywhere. ``waves`` are the periods in which each person is asked again, in
     their order, if there are any; ``wave`` is the one that is meant here, if any, and no part of the study file.
-    Studies come from ``new`` or ``load``, which check them; both raise RefusedError.
+    ``covariates`` are what each person states in the clear, beside the noisy counts. Studies come from ``new`` or
+    ``load``, which check them; both raise RefusedError.
     """
 
     title: str
@@ -78,6 +80,7 @@ class Study:
     address: str | None = None
     waves: tuple[str, ...] = ()
     wave: str | None = None
+    covariates: tuple[Covariate, ...] = ()
 
     def at(self, wave: str | None) -> "Study":
         """The study in one of its waves; as it is if it has none. Raises ValueError for another wave, or for none."""
@@ -142,6 +145,7 @@ class Study:
         if self.kind == WORDS:
             schema |= {"tokenisation": counting.TOKENISATION, "rule": counting.RULE}
         schema["axes"] = [{"name": name, "labels": list(labels)} for name, labels in self.axes]
+        asked = [each.to_json() | {"meaning": each.meaning} for each in self.covariates]
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -150,6 +154,7 @@ class Study:
             "contact": self.contact,
             **({} if self.address is None else {"address": self.address}),
             **({"waves": list(self.waves)} if self.waves else {}),
+            **({"covariates": asked} if asked else {}),
             "mechanism": self.mechanism,
             "levels": [
                 {name: str(number) for name, number in level.numbers().items()}
@@ -187,11 +192,30 @@ class Study:
             f"A report holds {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
             "you; no name and no time."
         )
+        holds += (
+            "" if not self.covariates else " Beside them stand the covariates below, which are not noisy."
+        )
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]
-        offered = [holds, *rule, "", "Levels:", *levels, "", *self._describe_waves()]
+        offered = [
+            holds,
+            *rule,
+            "",
+            "Levels:",
+            *levels,
+            "",
+            *self._describe_covariates(),
+            *self._describe_waves(),
+        ]
         return "\n".join([*head, *offered, *wording.statements(self.unit, self.of_rho)])
+
+    def _describe_covariates(self) -> list[str]:
+        """What a person states in the clear, and what that means for them."""
+        if not self.covariates:
+            return []
+        listed = [f"  {each.meaning}" for each in self.covariates]
+        return [wording.COVARIATES["heading"] + ":", *listed, wording.COVARIATES["known"], ""]
 
     def _describe_waves(self) -> list[str]:
         """What a person must know who is asked in several waves: what all reports of theirs come to."""
@@ -217,11 +241,13 @@ def new(
     truncated: bool = True,
     address: str | None = None,
     waves: Sequence[str] = (),
+    covariates: Sequence[Covariate] = (),
 ) -> Study:
     """A checked study; words that the tokenisation could never produce are refused. Raises RefusedError.
 
     ``levels`` are all of epsilon or all of rho; those of rho need ``truncated=False``. ``waves`` are two periods or
-    more in which the same people are asked, in their order; none where they are asked once.
+    more in which the same people are asked, in their order; none where they are asked once. ``covariates`` are what
+    participants state besides, which nothing protects.
     """
     frozen = tuple((name, tuple(labels)) for name, labels in axes)
     kept = tuple(levels)
@@ -230,7 +256,8 @@ def new(
         raise RefusedError(
             "the study", "levels", "must be of one kind, got levels of epsilon and levels of rho"
         )
-    study = Study(title, purpose, contact, kept, kind, frozen, truncated, address, tuple(waves))
+    every = tuple(waves), None, tuple(covariates)
+    study = Study(title, purpose, contact, kept, kind, frozen, truncated, address, *every)
     if kind == WORDS and len(frozen) == 1:
         bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
         if bad:
@@ -272,6 +299,7 @@ def read(content: bytes, name: str) -> Study:
         value["reports"] == "truncated",
         _address(value.get("address"), name),
         _waves(value["waves"], name) if "waves" in value else (),
+        covariates=_covariates.declared(value["covariates"], name) if "covariates" in value else (),
     )
     if value["schema"]["hash"] != study.schema_hash:
         raise RefusedError(
@@ -357,24 +385,12 @@ def _axis(value: Any, name: str, field: str) -> tuple[str, tuple[str, ...]]:
     labels = value["labels"]
     if not labels:
         raise RefusedError(name, f"{field}.labels", "must hold one label or more, got none")
-    _check_different(labels, name, f"{field}.labels")
+    _fields.different(labels, name, f"{field}.labels", _MAX_LABEL)
     return _fields.text(value["name"], name, f"{field}.name", _MAX_LABEL), tuple(labels)
 
 
 def _waves(labels: list[Any], name: str) -> tuple[str, ...]:
     if not 2 <= len(labels) <= _MAX_WAVES:
         raise RefusedError(name, "waves", f"must number 2 to {_MAX_WAVES}, got {len(labels)}")
-    _check_different(labels, name, "waves")
+    _fields.different(labels, name, "waves", _MAX_LABEL)
     return tuple(labels)
-
-
-def _check_different(labels: list[Any], name: str, field: str) -> None:
-    """Refuses labels that are no text of one line, and those that are there twice."""
-    for place, label in enumerate(labels):
-        if type(label) is not str:
-            raise RefusedError(name, f"{field}[{place}]", f"must be text, got {type(label).__name__}")
-        _fields.text(label, name, f"{field}[{place}]", _MAX_LABEL)
-    twice = _fields.repeated(labels)
-    if twice is not None:
-        got = _fields.shown(labels[twice])
-        raise RefusedError(name, f"{field}[{twice}]", f"must differ from those before, got {got} again")

@@ -59,6 +59,14 @@ WAVES = {
 }
 """What the command says besides in studies in waves, which have no page."""
 
+COVARIATES = {
+    "heading": "Handed over in the clear, without noise",
+    "open": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
+    "known": "Anybody who has the report reads them. Together, or with what else is known, they may tell "
+    "who you are. Your counts keep the promise of the level even then.",
+}
+"""What the command says besides in studies with covariates, which have no page."""
+
 
 def statements(unit: str, of_rho: bool = False) -> list[str]:
     """What a participant must know before choosing a level and making a report, a line each."""

@@ -1,0 +1,131 @@
+"""Covariates in the clear: what may be declared, stated, and held by a release."""
+
+import json
+
+import numpy as np
+import pytest
+
+from countveil.privacy import PrivacyLevel, Release, ReleaseError
+from countveil.privacy._covariates import Covariate, RowCovariates, given, spelt
+
+PARTY, AGE = Covariate("party", ("D", "R")), Covariate("age", (), "18", "120")
+ROWS = RowCovariates((PARTY, AGE), (("D", "42"), ("R", "37.5")))
+
+
+def made(covariates=ROWS, **options):
+    return Release(np.arange(4).reshape(2, 2), PrivacyLevel(1, 1), True, covariates=covariates, **options)
+
+
+def test_decimals_have_one_spelling():
+    said = {
+        "+042.0": "42",
+        "-0.0": "0",
+        "-1.50": "-1.5",
+        "007": "7",
+        "5.": "5",
+        " 3 ": "3",
+        "four": "four",
+        "4,5": "4,5",
+    }
+    assert {text: spelt(text) for text in said} == said
+
+
+@pytest.mark.parametrize(
+    ("covariate", "value", "rule"),
+    [
+        (PARTY, "D", None),
+        (PARTY, "d", "must be one of D, R, got 'd'"),
+        (AGE, "18", None),
+        (AGE, "120", None),
+        (AGE, "17.999999", "must be a number from 18 to 120"),
+        (AGE, "120.000001", "must be a number from 18 to 120"),
+        (AGE, "42.0", "such as 42 or 0.5"),
+        (AGE, 42, "such as 42 or 0.5"),
+        (Covariate("x"), "-0", "must be a number"),
+        (Covariate("x"), "1e5", "must be a number"),
+        (Covariate("x"), "-123456789.000001", None),
+        (Covariate("x", (), "0"), "-1", "must be a number from 0, a decimal"),
+        (Covariate("x", (), None, "0"), "1", "must be a number to 0, a decimal"),
+    ],
+)
+def test_values_meet_the_rule_or_are_refused_with_it(covariate, value, rule):
+    found = covariate.broken(value)
+    assert found is None if rule is None else rule in found
+
+
+def test_what_a_person_states_is_put_in_order_and_spelt():
+    assert given((PARTY, AGE), ["age=042.50", " party = R "]) == ("R", "42.5")
+    assert given((), []) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        (["party=D"], "covariate age must be given, a number from 18 to 120, got none: --covariate age="),
+        (["party=X", "age=20"], "covariate party must be one of D, R, got 'X'"),
+        (["party=D", "age=200"], "covariate age must be a number from 18 to 120"),
+        (["party=D", "age=20", "sex=f"], "covariate must be one of party, age, got 'sex'"),
+        (["party=D", "party=R", "age=20"], "each name once"),
+        (["party"], "must be NAME=VALUE"),
+    ],
+)
+def test_what_is_missing_unknown_or_out_of_range_is_refused_by_name(asked, rule):
+    with pytest.raises(ValueError, match=rule):
+        given((PARTY, AGE), asked)
+    with pytest.raises(ValueError, match="without covariates"):
+        given((), ["party=D"])
+
+
+def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tmp_path):
+    made().save(tmp_path / "r.npz")
+    again = Release.load(tmp_path / "r.npz")
+    assert again.covariates == ROWS
+    again.save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
+    assert "in the clear, without noise: party, age. Together" in again.describe()
+    assert made(None).covariates is None
+    assert "in the clear" not in made(None).describe()
+
+
+@pytest.mark.parametrize(
+    ("covariates", "rule"),
+    [
+        (((PARTY,), (("D",),)), "in 2 rows"),
+        (((PARTY,), (("D", "1"), ("R", "1"))), "value of each of 1"),
+        (((), ((), ())), "of each of 0"),
+        (((PARTY,), (("D",), ("X",))), "covariate party must be one of D, R, got 'X'"),
+        (((PARTY, PARTY), (("D", "D"), ("R", "R"))), "must differ from those before"),
+        (((Covariate("class"),), (("1",), ("2",))), "that formulas can name"),
+        (((Covariate("p", ("D",)),), (("D",), ("D",))), "must number 2 to 1000"),
+        (((Covariate("p", (), "2", "1"),), (("1",), ("2",))), "must be above the lowest"),
+    ],
+)
+def test_covariates_that_do_not_fit_are_refused(covariates, rule):
+    with pytest.raises(ReleaseError, match=rule):
+        made(RowCovariates(*covariates))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        [7],
+        [{"name": "p", "kind": "number"}],
+        [{"name": "p", "kind": "word", "of_row": ["1", "2"]}],
+        [{"name": "p", "kind": "number", "of_row": [1, 2]}],
+        [{"name": "p", "kind": "number", "of_row": ["1"]}],
+        [{"name": "p", "kind": "number", "values": ["1", "2"], "of_row": ["1", "2"]}],
+        [{"name": "p", "kind": "category", "values": ["a", "a"], "of_row": ["a", "a"]}],
+        [
+            {"name": "p", "kind": "number", "of_row": ["1", "2"]},
+            {"name": "q", "kind": "number", "of_row": []},
+        ],
+    ],
+)
+def test_a_description_that_says_something_else_is_refused(tmp_path, monkeypatch, wrong):
+    from countveil.privacy import _covariates
+
+    monkeypatch.setattr(_covariates, "encoded", lambda stated: json.loads(json.dumps(wrong)))
+    made().save(tmp_path / "r.npz")
+    with pytest.raises(ReleaseError, match=r"r\.npz must hold .*(covariates|a value as text)"):
+        Release.load(tmp_path / "r.npz")
