@@ -253,7 +253,7 @@ def test_blocks_by_covariates_of_the_actors(network):
     said = run(*asked, "--prevalence", "~ log(size)", "--covariates", "who.csv").stdout
     assert "Coefficients, of the log of expected messages" in said
     assert cv.BlockModel.load("fit.nc").effects()["term"].tolist() == ["log(size)", "log(size)"]
-    assert "must come together" in fails(*asked, "--force", "--prevalence", "~ size")
+    assert "must come with --covariates" in fails(*asked, "--force", "--prevalence", "~ size")
 
 
 def test_components_of_a_tensor(network):

@@ -4,6 +4,7 @@ import io
 import json
 import sys
 
+import numpy as np
 import pandas as pd
 import typer
 from typer.testing import CliRunner
@@ -126,3 +127,13 @@ def test_options_of_the_command_stay_where_they_are():
         assert CliRunner().invoke(one, ["--n", "2", "-q"]).stdout == ""
         assert "What it does." in CliRunner().invoke(one, ["--help"]).stdout
         assert CliRunner().invoke(one, ["--n", "4"]).exit_code == 1
+
+
+def test_what_is_not_a_number_is_null():
+    found = {
+        "a": [np.int64(3), float("nan")],
+        "b": {"c": np.float64("inf")},
+        "d": "text",
+        "e": pd.DataFrame({"x": [np.nan]}),
+    }
+    assert json.loads(as_text(found)) == {"a": [3, None], "b": {"c": None}, "d": "text", "e": [{"x": None}]}

@@ -37,12 +37,7 @@ class Rows(NamedTuple):
             raise ValueError("prevalence and covariates must come together, got covariates alone")
         if self.covariates is None:
             return None
-        import pandas as pd
-
-        try:
-            return pd.read_csv(self.covariates, index_col=0, converters={0: str})
-        except (ValueError, UnicodeError) as error:
-            raise ValueError(f"{self.covariates} must be a table in CSV: {error}") from error
+        return table_by_label(self.covariates)
 
     def beside(self, data: Any, table: "pd.DataFrame | None") -> "pd.DataFrame | None":
         """The table that was read, or what a release carries, if there is a formula; raises ValueError without both."""
@@ -56,6 +51,17 @@ class Rows(NamedTuple):
                 "prevalence must come with --covariates where the release carries none, got prevalence alone"
             )
         return carried
+
+
+def table_by_label(path: Path, **how: Any) -> "pd.DataFrame":
+    """A table in CSV whose first column has the labels of rows, each as it is written; raises ValueError."""
+    import pandas as pd
+
+    try:
+        found = pd.read_csv(path, converters={0: str}, **how)
+        return found.set_index(found.columns[0])
+    except (ValueError, UnicodeError, IndexError) as error:
+        raise ValueError(f"{path} must be a table in CSV: {error}") from error
 
 
 def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:

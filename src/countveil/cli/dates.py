@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from countveil.cli.covariates import table_by_label
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
@@ -30,12 +31,7 @@ class Times(NamedTuple):
         """The dates as text by row label, if there is a table; raises ValueError, which names the file."""
         if self.time is None:
             return None
-        import pandas as pd
-
-        try:
-            found = pd.read_csv(self.time, index_col=0, dtype=str)
-        except (ValueError, UnicodeError) as error:
-            raise ValueError(f"{self.time} must be a table in CSV: {error}") from error
+        found = table_by_label(self.time, dtype={1: str})
         if found.shape[1] != 1:
             raise ValueError(
                 f"{self.time} must have two columns, labels of rows and dates, got {found.shape[1] + 1}"

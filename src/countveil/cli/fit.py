@@ -172,8 +172,9 @@ def fit_blocks(
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
-    number, about = number_or_auto("communities", communities), {"covariates": rows.read()}
+    number, people = number_or_auto("communities", communities), rows.read()
     data = ready(release, output, saving)
+    about = {"covariates": rows.beside(data, people)}
     from countveil.estimators import BlockModel
 
     network = {"directed": not undirected, "self_loops": self_loops}

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -116,8 +117,15 @@ def as_text(found: Result) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A table as a list of rows, anything else as it is."""
-    return json.loads(value.to_json(orient="records")) if hasattr(value, "to_json") else value
+    """A table as a list of rows, what is not a number as None, anything else as it is."""
+    if hasattr(value, "to_json"):
+        return json.loads(value.to_json(orient="records"))
+    if isinstance(value, dict):
+        return {name: plain_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
