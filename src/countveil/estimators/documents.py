@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.component_tables import Chain, by_support, mixture, tails
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.merging import keep_merged, merged_kept, with_another
 from countveil.estimators.support import HasSupport
 from countveil.inference.matching import Matched
 
@@ -34,6 +35,40 @@ class HasDocuments(HasSupport):
     from the topic. Topics have the numbers, the support and the order that they have in ``topics``, and each is read
     from the draws of the chains that have it: the shares of a document add up to one where all chains have all topics.
     """
+
+    merges = True
+
+    def merge(self, numbers: Iterable[int]) -> Self:
+        """Count some topics as one, under the smallest of their numbers, in all tables, pages and figures from then on.
+
+        A merged topic's share of a document, its prevalence, its expected shares and contrasts are sums over its
+        topics, and the probability of a word is their mean, weighted by their sizes, in every draw. Its numbers come
+        from the chains that have all of its topics, whose weight is its support. Topics that were merged already come
+        along. The draws stay as they are, and so do rates, predictions and ``transform``. The fit itself is changed,
+        and returned; its file keeps what was merged.
+
+        Raises:
+            ValueError: fewer than two topics, a number that no topic has, or topics that no chain has together.
+        """
+        group = self._group_along(None)
+        found, before = self._found(group), merged_kept(self.posterior, group)
+        sets = with_another(before, numbers, len(found))
+        own = next((each for each in sets if each not in before), None)
+        if own is None:
+            return self
+        if not set.intersection(*(set(found[number].chains.tolist()) for number in own)):
+            raise ValueError(f"numbers must be topics that a chain has together, got {own}")
+        keep_merged(self.posterior, group, sets)
+        return self
+
+    def unmerge(self) -> Self:
+        """Count all topics by themselves again; the fit itself is changed, and returned."""
+        keep_merged(self.posterior, self._group_along(None), [])
+        return self
+
+    def merged(self) -> list[list[int]]:
+        """The numbers of topics that ``merge`` made count as one, set by set."""
+        return merged_kept(self.posterior, self._group_along(None))
 
     def topic_shares(
         self, documents: Sequence[Any] | None = None, interval: float = 0.9, *, uncalibrated: bool = False

@@ -14,6 +14,7 @@ from countveil.data.covariates import Covariates
 from countveil.estimators.checks import check_interval
 from countveil.estimators.component_tables import tails
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.merging import merged_kept, summed
 from countveil.estimators.naming import with_names
 from countveil.estimators.prevalence import HasCovariates, factor_with_covariates
 from countveil.estimators.reading import Readable
@@ -49,16 +50,16 @@ class HasEffects(HasCovariates, Readable):
 
         Columns: topic, support, term, estimate (the posterior mean), lower, upper. One more of a term's column
         multiplies the expected words of the topic by exp(estimate). Topics are those of ``prevalence``, each from the
-        chains that have it; support is as in ``topics``. Where intervals are not calibrated: as in ``members``.
+        chains that have it; support is as in ``topics``. Merged topics have no coefficients, and are left out. Where
+        intervals are not calibrated: as in ``members``.
 
         Raises:
             ValueError: a fit without covariates, or an interval out of range.
         """
         covariates = self._known_covariates()
         scale = covariates.scale[:, None]
-        table = self._table(
-            lambda drawn: drawn.coefficients / scale, list(covariates.terms), "term", interval
-        )
+        drawn = [each.coefficients / scale for each in self._drawn_by_chain()]
+        table = table_of(self, drawn, list(covariates.terms), "term", interval, adds_up=False)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
     def contrast(
@@ -164,16 +165,28 @@ def evenly_weighted(rows: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np
 
 
 def table_of(
-    fit: Any, drawn: list[np.ndarray], names: list[Any], column: str, probability: float
+    fit: Any,
+    drawn: list[np.ndarray],
+    names: list[Any],
+    column: str,
+    probability: float,
+    *,
+    adds_up: bool = True,
 ) -> pd.DataFrame:
     """Means and intervals of draws (S, names, K) of each chain, of every topic in the chains that have it.
+
+    Of topics that count as one the draws are added up, or are left out where that means nothing.
 
     Raises:
         ValueError: a probability out of range.
     """
     check_interval(probability)
-    alone, rows = len(drawn) < 2, []
-    for number, found in fit._own(fit._group_along(None)):
+    alone, rows, group = len(drawn) < 2, [], fit._group_along(None)
+    merged = {numbers[0] for numbers in merged_kept(fit.posterior, group)}
+    drawn = [summed(*each) for each in zip(drawn, fit._merged_places(group), strict=True)]
+    for number, found in fit._own(group):
+        if number in merged and not adds_up:
+            continue
         own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
         lower, upper = np.quantile(own, tails(probability), axis=0)
         support = np.nan if alone else found.support

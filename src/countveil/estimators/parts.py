@@ -18,6 +18,7 @@ from countveil.estimators.component_tables import (
     sizes_table,
 )
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.merging import Places, merged_kept, places_of, together, united
 from countveil.estimators.naming import Names, changed, keep_names, names_kept, with_names
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
@@ -168,11 +169,14 @@ class HasParts(Readable):
     def member_means(self, axis: str) -> np.ndarray:
         """(K, n) posterior mean of each component over the entries of an axis, as shares that sum to one.
 
+        Of components as they were drawn, whatever tables count as one.
+
         Raises:
             ValueError: an axis along which nothing can be listed.
         """
-        chains, own = mixture(self._chains_along(axis)), self._own(self._listed_along(axis).group)
-        means = [shares_of(chains, found).mean(axis=0, dtype=np.float64) for _, found in own]
+        group = self._listed_along(axis).group
+        chains, own = mixture(self._drawn_chains_along(axis)), self._found(group)[: self._n_components(group)]
+        means = [shares_of(chains, found).mean(axis=0, dtype=np.float64) for found in own]
         return np.asarray(means / np.maximum(np.sum(means, axis=1, keepdims=True), 1e-300))
 
     @property
@@ -240,6 +244,15 @@ class HasParts(Readable):
         return found[axis]
 
     def _matches(self, group: str) -> list[Matched]:
+        """What all chains found of a kind of components, as tables have it: with those together that count as one."""
+        found, sets = self._found(group), merged_kept(self.posterior, group)
+        return united(found, sets, self.weights_) if sets else found
+
+    def _merged_places(self, group: str) -> Places:
+        """Where components are, in each chain, that count as one."""
+        return places_of(self._found(group), merged_kept(self.posterior, group), len(self.weights_))
+
+    def _found(self, group: str) -> list[Matched]:
         """What all chains found of a kind of components: first those of the heaviest chain, by their numbers."""
         key = group, self.weights_.tobytes()
         if key not in self._matched and pinned(self.model_, group):
@@ -252,7 +265,8 @@ class HasParts(Readable):
 
     def _own(self, group: str) -> list[tuple[int, Matched]]:
         """The model's components with their numbers: those of the heaviest chain, and which other chains have them."""
-        return list(enumerate(self._matches(group)[: self._n_components(group)]))
+        found = self._matches(group)[: self._n_components(group)]
+        return [(number, one) for number, one in enumerate(found) if one.chains.size]
 
     def _n_components(self, group: str) -> int:
         """How many components of a kind the model has."""
@@ -267,7 +281,7 @@ class HasParts(Readable):
         if group not in self._parts_by_group():
             order = np.arange(self._n_components(group))
             return [(c, order) for c in range(self.posterior["posterior"].sizes["chain"])]
-        return alike(self._matches(group), len(self._own(group)))
+        return alike(self._found(group), self._n_components(group))
 
     def _chain_means(self, group: str) -> list[list[np.ndarray]]:
         """Of each chain, along each axis that lists a kind of components, its means (K, n) as shares."""
@@ -286,12 +300,22 @@ class HasParts(Readable):
         return self.posterior["posterior"][axis].to_numpy()
 
     def _chains_along(self, axis: str) -> list[Chain]:
+        """Every chain's components along an axis, with those together that count as one; raises ValueError."""
+        places = self._merged_places(self._listed_along(axis).group)
+        return [together(*each) for each in zip(self._drawn_chains_along(axis), places, strict=True)]
+
+    def _drawn_chains_along(self, axis: str) -> list[Chain]:
         """Every chain's components along an axis; raises ValueError for one along which nothing can be listed."""
-        sizes = self._chains_of(self._listed_along(axis).group)
+        sizes = self._sizes_by_chain_of(self._listed_along(axis).group)
         return [each._replace(shares=own) for each, own in zip(sizes, self._draws_along(axis), strict=True)]
 
     def _chains_of(self, group: str) -> list[Chain]:
-        """Every chain's components by their sizes alone."""
+        """Every chain's components by their sizes alone, with those together that count as one."""
+        sizes = self._sizes_by_chain_of(group)
+        return [together(*each) for each in zip(sizes, self._merged_places(group), strict=True)]
+
+    def _sizes_by_chain_of(self, group: str) -> list[Chain]:
+        """Every chain's components as they were drawn, by their sizes alone."""
         tree = self.posterior
         draws, sizes = tree["posterior"].sizes, self._sizes_of_chains(group)
         shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -12,6 +12,7 @@ from countveil.data.beside import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.estimators.choosing import ChoosesSize
 from countveil.estimators.dates import HasDates
+from countveil.estimators.merging import check_merged_kept
 from countveil.estimators.naming import check_names_kept
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.prevalence import HasCovariates
@@ -49,6 +50,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
     seed_: int
     fit_seconds_: float
     interrupted_: bool
+    merges: ClassVar[bool] = False  # whether components can be counted as one
 
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
@@ -204,7 +206,9 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         check_tree(tree, self.model_, self._layout(spec))
         n_chains = tree["posterior"].sizes["chain"]
         groups = set(latent_groups(self.model_).values())
-        check_names_kept(tree, {group: n_chains * self._n_components(group) for group in groups})
+        most = {group: n_chains * self._n_components(group) for group in groups}
+        check_names_kept(tree, most)
+        check_merged_kept(tree, most if self.merges else {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

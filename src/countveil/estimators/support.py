@@ -14,6 +14,7 @@ from countveil.estimators.component_tables import (
     weights_of_chains,
 )
 from countveil.estimators.intervals import as_calibrated
+from countveil.estimators.merging import merged_kept
 from countveil.estimators.naming import with_names
 from countveil.estimators.parts import NAMED, HasParts
 from countveil.inference.matching import matched, numbered
@@ -65,7 +66,11 @@ class HasSupport(HasParts):
         for fit, weight, group in zip(fits, weights.tolist(), groups, strict=True):
             chains += [each._replace(weight=weight * each.weight) for each in fit._chains_along(axis)]
             means += fit._chain_means(group)
-        if all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
+        if len(fits) == 1:
+            found = fits[0]._matches(groups[0])
+        elif any(merged_kept(fit.posterior, group) for fit, group in zip(fits, groups, strict=True)):
+            raise ValueError("fits must have no merged components to be listed together, got some")
+        elif all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
             found = numbered(weights_of_chains(chains), fits[0]._n_components(groups[0]))
         else:
             found = matched(means, weights_of_chains(chains), n_anchored_alike(fits, groups))
