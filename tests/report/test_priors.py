@@ -40,7 +40,7 @@ def test_other_priors_are_said_in_their_own_words():
     frame = pd.DataFrame({"x": np.arange(6.0)})
     topics = cv.TopicModel(2, prevalence="~ x", **QUICK).fit(DATA, covariates=frame)
     assert (
-        "coefficients of standardised columns have the prior Normal(0, 1^2)"
+        "Coefficients of standardised columns are Normal(0, 1^2), those of shapes Normal(0, 0.5^2)"
         in dict(priors_of(topics))["theta"]
     )
     assert "Posterior means of the shapes: " in dict(priors_of(topics))["theta"]
