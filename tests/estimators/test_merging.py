@@ -8,6 +8,8 @@ import pytest
 
 import countveil as cv
 from countveil.estimators import merging
+from countveil.report import naive
+from countveil.report.sections import cards
 from tests.effects import FRAME, the_fit
 
 QUICK = {
@@ -153,3 +155,13 @@ def test_contrasts_of_merged_topics_are_sums_and_coefficients_are_left_out():
         assert set(fit.effects()["topic"]) == {1}
     finally:
         fit.unmerge()
+
+
+def test_pages_and_figures_show_merged_topics(fit):
+    fit.merge([0, 1])
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3, column_labels=WORDS)
+    assert len(set(fit.topics(3)["topic"])) == len({card.number for card in cards(fit, fit.parts[0], 3)})
+    other = cv.TopicModel(4, **QUICK).fit(data)
+    (found,) = naive.compare(fit, other, data, 3).parts
+    assert len(found.pairs) == 2  # those that do not count as one
+    assert cv.plotting.topics(fit) is not None

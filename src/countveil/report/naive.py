@@ -91,14 +91,16 @@ def compare(
 
 
 def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstimator, n: int) -> Pairs:
-    """Every component of a kind with its nearest naive one, matched one to one."""
+    """Every component of a kind with its nearest naive one, matched one to one, without those that count as one."""
     both = [(fit.member_means(axis), other.member_means(axis)) for axis in part.axes]
     overlap = np.mean([overlaps(mine, naive) for mine, naive in both], axis=0)
     _, match = linear_sum_assignment(overlap, maximize=True)
+    merged = {number for numbers in getattr(fit, "merged", list)() for number in numbers}
     mine, naive = ({card.number: card for card in cards(each, part, n)} for each in (fit, other))
     found = [
         Pair(mine[k].title, percent(overlap[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))
         for k in range(len(overlap))
+        if k not in merged
     ]
     return Pairs(part, found, int((overlap[np.arange(len(match)), match] >= SAME).sum()))
 
