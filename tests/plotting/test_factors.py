@@ -5,6 +5,7 @@ from sklearn.exceptions import NotFittedError
 
 import countveil as cv
 from countveil import plotting
+from countveil.plotting import factors
 from tests.chronicle import YEARS
 from tests.plotting.conftest import QUICK
 
@@ -126,3 +127,12 @@ def test_without_matplotlib_the_error_says_what_to_install(topic_fit, monkeypatc
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plots\]'"):
         plotting.topics(topic_fit)
+
+
+def test_a_figure_of_some_topics_says_of_how_many(topic_fit, monkeypatch):
+    monkeypatch.setattr(factors, "FEW", 2)
+    assert plotting.topics(topic_fit).get_title() == (
+        "2 of 3 are shown: the best supported first, then the largest"
+    )
+    assert plotting.topics(topic_fit, which=[2]).get_title() == "1 of 3 are shown: 2"
+    assert plotting.topics(topic_fit, which=[2, 0, 1]).get_title() == ""

@@ -1,5 +1,6 @@
 """Pictures of fits, as matplotlib functions that return axes (extra ``plots``)."""
 
+from countveil.plotting.compare import compare
 from countveil.plotting.comparisons import differences
 from countveil.plotting.correlations import correlations
 from countveil.plotting.curves import privacy_utility
@@ -13,6 +14,7 @@ from countveil.plotting.posterior import trace, true_counts
 __all__ = [
     "activity",
     "block_matrix",
+    "compare",
     "correlations",
     "differences",
     "effects",

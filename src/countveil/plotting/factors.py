@@ -10,6 +10,8 @@ from countveil.inference.matching import STABLE
 from countveil.plotting import style
 from countveil.plotting.fits import Fit
 
+FEW = 5  # components that a figure shows unless it is told which
+
 
 def topics(
     fit: Fit,
@@ -39,23 +41,19 @@ def topics(
     """
     mode = listed_axis(fit, mode)
     found = fit.supported(mode, n, interval)
-    known = found["component"].unique().tolist()
-    wanted = known[:5] if which is None else [int(k) for k in which]
-    unknown = [k for k in wanted if k not in known]
-    if unknown or not wanted:
-        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
     name = fit.prevalences(axis=mode).columns[0]
     names = fit.names_of(mode)
+    wanted, title = shown(found["component"].unique().tolist(), which)
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
-    ax = style.axes_for(ax, 6.4, 0.6 + 0.19 * height)
+    ax = style.axes_for(ax, 6.4, 0.8 + 0.19 * height)
     place, ticks, labels = 0.0, [], []
     for i, (k, part) in enumerate(zip(wanted, rows, strict=True)):
         y = place + 1.0 + np.arange(len(part))
         share, support = part["prevalence"].iloc[0], part["support"].iloc[0]
         said = f", support {support:.0%}" if support < 1.0 else ""
-        title = style.plain(called(name, k, names))
-        ax.text(0.0, place, f"{title}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
+        heading = style.plain(called(name, k, names))
+        ax.text(0.0, place, f"{heading}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
                 va="center", fontsize=9)  # fmt: skip
         middle = part["probability"].to_numpy()
         ax.errorbar(
@@ -69,8 +67,25 @@ def topics(
     ax.set_ylim(place - 0.8, -0.8)
     ax.set_xlim(left=0.0)
     ax.set_xlabel(f"probability{said_of_intervals(fit, interval)}")
+    ax.set_title(title, fontsize=9, wrap=True)
     style.tidy(ax, "x")
     return ax
+
+
+def shown(known: list[int], which: Iterable[int] | None) -> tuple[list[int], str]:
+    """(numbers of the components to draw, a title that says which of how many, empty where they are all).
+
+    Raises:
+        ValueError: an unknown number, or none.
+    """
+    wanted = known[:FEW] if which is None else [int(k) for k in which]
+    unknown = [k for k in wanted if k not in known]
+    if unknown or not wanted:
+        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
+    if len(set(wanted)) == len(known):
+        return wanted, ""
+    chosen = "the best supported first, then the largest" if which is None else ", ".join(map(str, wanted))
+    return wanted, f"{len(set(wanted))} of {len(known)} are shown: {chosen}"
 
 
 def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: Any = None) -> Any:
