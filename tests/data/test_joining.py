@@ -11,6 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil import protected_counts
 from countveil.data import joining
+from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy.concentrated import ConcentratedLevel
 
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
@@ -262,3 +263,39 @@ def test_rows_with_the_same_noise_are_refused(truncate):
         joining.refuse_same_twice([(first, stated, None), (values, stated, None)])
     with pytest.raises(ValueError, match="the same reports in number 1 and 2"):
         cv.join([one, one])
+
+
+PARTY = (Covariate("party", ("D", "R")),)
+
+
+def stated(rows, values, covariates=PARTY, seed=0):
+    noisy = wave(rows, seed)
+    beside = RowCovariates(tuple(covariates), tuple(values))
+    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
+
+
+def test_covariates_of_joined_rows_are_kept():
+    other = (Covariate("party", ("I", "D", "R")), Covariate("age"))
+    spring = stated(["ann", "bob"], [("D",), ("R",)], seed=1)
+    autumn = stated(["bob", "cy"], [("R", "40"), ("I", "50.5")], other, seed=2)
+    both = cv.covariates_of(cv.join([spring, autumn, wave(["ann", "di"], 3)]))
+    assert list(both.index) == ["ann", "bob", "cy", "di"]
+    assert list(both["party"].cat.categories) == ["D", "R", "I"]
+    assert both["party"].astype(object).fillna("-").tolist() == ["D", "R", "I", "-"]
+    assert both["age"].fillna(-1).tolist() == [-1, 40, 50.5, -1]
+    with pytest.raises(
+        ValueError, match="covariate 'age' must have no missing values, got 1, the first in row ann"
+    ):
+        cv.TopicModel(2, prevalence="~ age").fit(cv.join([spring, autumn]))
+    assert cv.covariates_of(cv.join([wave(["ann"], 4), wave(["ann"], 5)])) is None
+    more = cv.join([spring, stated(["ann", "bob"], [("D",), ("R",)], seed=6)])
+    again = more.also(wave(["ann", "bob"], 7).reports, LEVEL.mechanism)
+    assert list(cv.covariates_of(again)["party"]) == ["D", "R"]
+
+
+def test_covariates_that_differ_are_refused_by_name():
+    spring = stated(["ann", "bob"], [("D",), ("R",)], seed=1)
+    with pytest.raises(ValueError, match="same covariate 'party' of a row, got 'R' and 'D' of 'bob'"):
+        cv.join([spring, stated(["bob"], [("D",)], seed=2)])
+    with pytest.raises(ValueError, match="one kind of covariate 'party', got numbers in some"):
+        cv.join([spring, stated(["bob"], [("1",)], [Covariate("party")], seed=2)])

@@ -5,6 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import countveil as cv
+from countveil.data.covariates import in_rows_of
+from countveil.privacy._covariates import Covariate, RowCovariates
 
 STRONG, WEAK = cv.PrivacyLevel(1, 2), cv.PrivacyLevel(2, 1)
 NAMES = ("spring", "summer")
@@ -74,3 +76,39 @@ def test_a_release_without_waves_is_refused_and_one_with_waves_has_no_rows_in_ti
     made().save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match="without waves"):
         cv.ReleaseFiles(tmp_path)
+
+
+PARTY, AGE = Covariate("party", ("D", "R", "I")), Covariate("age")
+STATED = RowCovariates((PARTY, AGE), (("D", "41"), ("D", "42"), ("R", "30"), ("I", "7.5")))
+
+
+def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_out_by_name(tmp_path):
+    cv.Release(
+        VALUES, STRONG, True, (PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW), covariates=STATED
+    ).save(tmp_path / "r.npz")
+    data = cv.by_wave(tmp_path / "r.npz")
+    people = cv.covariates_of(data)
+    assert list(people.columns) == ["party"]
+    assert dict(people["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
+    assert list(people["party"].cat.categories) == ["D", "R", "I"]
+    assert data.differing == {"age": 1}
+    assert dict(in_rows_of(data, "~ party")["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
+    with pytest.raises(
+        ValueError, match=r"'age' must be the same in all waves of a person .* got others of 1 people"
+    ):
+        cv.TensorModel(2, prevalence="~ party + age").fit(data)
+    assert cv.covariates_of(cv.by_wave(made())) is None
+
+
+def test_a_fit_reads_what_people_stated():
+    rng = np.random.default_rng(3)
+    people = tuple(f"p{d}" for d in range(20) for _ in NAMES)
+    stated = RowCovariates((PARTY,), tuple(("DR"[d % 2],) for d in range(20) for _ in NAMES))
+    values = rng.poisson(3.0, (40, 3))
+    release = cv.Release(
+        values, STRONG, True, (people, ("a", "b", "c")), waves=(NAMES, (0, 1) * 20), covariates=stated
+    )
+    model = cv.TensorModel(2, prevalence="~ party", draws=4, tune=4, chains=1, seed=1, progress=False)
+    model.fit(cv.by_wave(release))
+    assert list(model.covariates_.frame["party"])[:3] == ["D", "R", "D"]
+    assert model.covariates_.terms == ("party[T.R]",)

@@ -1,6 +1,6 @@
 // As much of a browser as the page's script uses: elements that hold text alone, and a database in memory.
 // Whatever would make markup of text throws.
-const TAGS = new Set("div p table caption thead tbody tr th td input label span button fieldset legend details summary pre li h3 a".split(" "));
+const TAGS = new Set("div p table caption thead tbody tr th td input select option label span button fieldset legend details summary pre li h3 a".split(" "));
 
 class Element {
   children = [];
@@ -92,7 +92,8 @@ class Element {
     const named = /^input\[name=([a-z]+)\](:checked)?$/.exec(selector);
     if (named) return this.inside().filter((e) => e.name === named[1] && (!named[2] || e.checked));
     if (selector === "main > section") return this.inside().filter((e) => e.tag === "section");
-    return this.inside().filter((e) => e.tag === selector);
+    const tags = selector.split(", ");
+    return this.inside().filter((e) => tags.includes(e.tag));
   }
 
   querySelector(selector) {
@@ -236,9 +237,13 @@ async function used(page, asked) {
     for (let i = 0; i < 3; i++) await idle();
   } else page.enter("record", asked.record);
   page.at("cells").querySelectorAll("input").forEach((input, i) => { input.value = asked.cells[i % asked.cells.length]; });
+  page.at("stated").querySelectorAll("select, input").forEach((field, i) => { field.value = asked.stated[i]; });
   page.enter("name", asked.name);
   page.enter("limit-epsilon", asked.limit[0]);
   page.enter("limit-precision", asked.limit[1]);
+  if (asked.limit_of_rho) for (const [to, from] of [["rho", "epsilon"], ["epsilon", null], ["precision", null]]) {
+    page.enter(`limit-${to}`, from ? asked.limit[0] : "");
+  }
   await page.press("limit");
   await page.press("count");
   const seen = { said: [page.at("said").textContent], counted: page.at("counted").textContent !== "" };

@@ -4,6 +4,7 @@ import random
 from html.parser import HTMLParser
 
 from countveil.privacy import PrivacyLevel, study
+from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 
 HOSTILE = [
@@ -135,6 +136,9 @@ LEVELS = [
     PrivacyLevel("0.4", "0.1"),
     PrivacyLevel(21, 1000),
 ]
+QUIET_RHO = PrivacyLevel.zcdp(200)
+LEVELS_OF_RHO = [QUIET_RHO, PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp("1e-20")]
+NAMES = ["constructor", "participant", "reports", "covariates", "toString", "level", "__proto__"[2:]]
 
 
 def text(generator, pieces=24):
@@ -160,17 +164,42 @@ def studied(number):
     if not words and generator.random() < 0.5:
         axes.append((generator.choice(HOSTILE), ["Mon", "Tue", generator.choice(HOSTILE)]))
     said = [f"{generator.choice(HOSTILE)} {generator.choice(HOSTILE)}" for _ in range(3)]
+    of_rho, levels = (
+        number % 3 == 1,
+        [QUIET, *generator.sample([level for level in LEVELS if level != QUIET], 2)],
+    )
     try:
         return study.new(
             *said,
-            [QUIET, *generator.sample([level for level in LEVELS if level != QUIET], 2)],
+            LEVELS_OF_RHO if of_rho else levels,
             axes,
             kind=study.WORDS if words else study.CATEGORIES,
-            truncated=generator.random() < 0.5,
+            truncated=generator.random() < 0.5 and not of_rho,
             address=generator.choice([None, "https://study.example.org/reports"]),
+            covariates=covariates(number),
         )
     except RefusedError:
         return None
+
+
+def covariates(number):
+    """What two of three studies ask besides, by names that mean something elsewhere."""
+    generator = random.Random(f"covariates {number}")
+    names = generator.sample(NAMES, number % 3)
+    values = [*dict.fromkeys(generator.choices(HOSTILE, k=3)), "another"]
+    ends = [(None, None), ("-1", "7.5"), ("0", None), (None, "100")]
+    kinds = [Covariate("", tuple(values)), Covariate("", (), *generator.choice(ends))]
+    return [kind._replace(name=name) for name, kind in zip(names, kinds, strict=False)]
+
+
+def stated(number, of):
+    """What a person enters for the covariates, mostly what is allowed."""
+    generator = random.Random(f"stated {number}")
+    odd = [*NUMBERS, "+5.0", "-0", " 3 ", "1,5", text(generator, 3)]
+    return [
+        generator.choice(odd) if generator.random() < 0.1 else generator.choice(each.values or ["1", "007.0"])
+        for each in of.covariates
+    ]
 
 
 def asked(number, of):
@@ -212,6 +241,8 @@ def asked(number, of):
             generator.choice(["5000", *NUMBERS, text(generator, 3)]),
             generator.choice(["1", *NUMBERS]),
         ],
+        "stated": stated(number, of),
+        "limit_of_rho": random.Random(f"limit {number}").random() < (0.95 if of.of_rho else 0.05),
         "ends": generator.choice([*[None] * 18, "download", "send"]),
     }
 

@@ -10,7 +10,16 @@ import pytest
 import countveil.page
 
 HERE = Path(countveil.page.__file__).parent
-TWINS = "".join((HERE / name).read_text() for name in ("survival.js", "noise.js", "counting.js", "report.js"))
+PARTS = (
+    "fractions.js",
+    "survival.js",
+    "noise.js",
+    "gaussian.js",
+    "counting.js",
+    "covariates.js",
+    "report.js",
+)
+TWINS = "".join((HERE / name).read_text() for name in PARTS)
 _AROUND = """
 "use strict";
 const given = JSON.parse(require("fs").readFileSync(0, "utf8"));

@@ -41,13 +41,14 @@ def test_report_files_are_the_same_bytes():
                 values = [max(value, 0) for value in values]
             own = report.encode(report.Report(token, level, values), under)
             code = """
-              const level = given.level, [num, den] = level.rate.map(BigInt);
+              const level = given.level;
               const bytes = () => Uint8Array.from(Buffer.from(given.bytes, "hex"));
-              const sampler = new Sampler({ num, den }, thresholds(level.thresholds));
+              const sampler = new Sampler(fraction(level.rate), thresholds(level.thresholds));
               const noisy = privatized(given.counts.map(BigInt), sampler, given.truncated, bytes);
-              return encodeReport(given.fixed, level, given.token, noisy);"""
+              return encodeReport(given.fixed, given.numbers, given.token, noisy);"""
             given = {
                 "level": tables.levels(under)[place],
+                "numbers": {name: str(number) for name, number in level.numbers().items()},
                 "bytes": content.hex(),
                 "counts": [str(count) for count in counts],
                 "truncated": truncated,

@@ -13,7 +13,6 @@ import pytest
 from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
 from countveil.privacy import PrivacyLevel, counting, promise, study, wording
-from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 from tests.page.scripts import HERE
 
@@ -91,6 +90,7 @@ def test_every_string_is_used_and_every_use_has_a_string():
     template = (HERE / "page.html").read_text()
     quoted = set(re.findall(r'"([a-z_]+)"', scripts))
     made = {f"level_{name}" for name in ("strong", "moderate", "little", "nothing")}
+    made |= {*wording.before(False), *wording.before(True)}
     made |= {"unit_words_one", "unit_counts_one", *(key for _, key in counting.SIGNATURES)}
     used = quoted | made | set(re.findall(r"\{\{([a-z_]+)\}\}", template))
     assert set(own) <= used
@@ -153,13 +153,6 @@ def test_a_translation(tmp_path):
         strings(other)
 
 
-def test_a_study_of_rho_has_no_page():
-    levels = [PrivacyLevel.zcdp("0.125")]
-    asked = study.new("S", "To learn.", "a@b.org", levels, [("word", ["veil"])], truncated=False)
-    with pytest.raises(RefusedError, match="to have a page, got 'discrete Gaussian': its participants make"):
-        page(asked)
-
-
-def test_a_study_with_covariates_has_no_page_that_would_drop_them():
-    with pytest.raises(RefusedError, match="covariates must be none to have a page, got some: participants"):
-        page(planned(covariates=[Covariate("age")]))
+def test_a_study_in_waves_has_no_page():
+    with pytest.raises(RefusedError, match="waves must be none to have a page, got some: participants"):
+        page(planned(waves=["spring", "summer"]))

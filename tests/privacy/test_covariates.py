@@ -92,7 +92,7 @@ def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tm
     [
         (((PARTY,), (("D",),)), "in 2 rows"),
         (((PARTY,), (("D", "1"), ("R", "1"))), "value of each of 1"),
-        (((), ((), ())), "of each of 0"),
+        (((), ((), ())), "must number 1 to 32, got 0"),
         (((PARTY,), (("D",), ("X",))), "covariate party must be one of D, R, got 'X'"),
         (((PARTY, PARTY), (("D", "D"), ("R", "R"))), "must differ from those before"),
         (((Covariate("class"),), (("1",), ("2",))), "that formulas can name"),

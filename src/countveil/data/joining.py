@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.carried import of_all
 from countveil.data.numbering import in_rows
 from countveil.data.promised import promise_of
 from countveil.data.reports import Reports
@@ -44,6 +45,9 @@ def join(releases: Iterable[Given]) -> Reports:
     (epsilon/N)^2/2. It is None where a mechanism keeps no level. ``promise`` says it in words, for the row with the
     weakest one.
 
+    Covariates that participants stated are kept, and ``fit`` reads them with a formula of ``prevalence``;
+    ``covariates_of`` is their table. Of a row that several releases have, they must state the same.
+
     Args:
         releases: two or more ``Release`` objects or paths of release files, each with labels of rows and columns, or
             all of the same shape and none with labels.
@@ -55,7 +59,8 @@ def join(releases: Iterable[Given]) -> Reports:
         TypeError: something else than a release or a path.
         ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
             tables together; the same reports twice, in all rows or in some; sparse releases with more than
-            ``MOST_CELLS`` cells in all, which several reports of a count make dense.
+            ``MOST_CELLS`` cells in all, which several reports of a count make dense; covariates that two releases
+            state otherwise of the same row, by name.
     """
     if isinstance(releases, Release | str | os.PathLike):
         raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
@@ -72,6 +77,7 @@ def join(releases: Iterable[Given]) -> Reports:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
     check_size(read, axes)
+    beside = of_all(read, axes[0], read[0].shape[0])
     layers = [placed(each, axes) for each in read]
     refuse_same_twice(layers)
     shaped = [(values, in_rows(stated, values.ndim), mask) for values, stated, mask in layers]
@@ -84,6 +90,7 @@ def join(releases: Iterable[Given]) -> Reports:
     found.source = "; ".join(sources) or None
     found.levels = together(read, axes[0], found.mode_shape[0])
     found.promise = promise_of(found.levels)
+    found.covariates = beside
     return found
 
 

@@ -1,6 +1,7 @@
 """Reports under any mechanism, as they were published: noisy, rounded, suppressed, or several of one count."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,6 +67,10 @@ class Reports(Observations):
     kind: ClassVar[str] = "private"
     levels: tuple[Level | None, ...] | None = None  # of each row, where releases were joined
     promise: str | None = None  # likewise, in words
+    covariates: pd.DataFrame | None = None  # of each row, where the releases carried some
+    differing: Mapping[str, int] = MappingProxyType(
+        {}
+    )  # what is left out there, and of how many people it differs
 
     def __init__(
         self,
@@ -158,6 +163,7 @@ class Reports(Observations):
         more._read([*self._layers, layer], self._options, self._totals)
         more.simulated = check_simulated(simulated) or self.simulated
         more.directed, more.source = self.directed, self.source
+        more.covariates, more.differing = self.covariates, self.differing
         if self.levels is not None:
             added = levels_by_row(unlabelled(layer, self._options)[2], self.mode_shape)
             more.levels = tuple(map(both, self.levels, added))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data.carried import of_people
 from countveil.data.joining import opened
 from countveil.data.reports import Reports
 from countveil.privacy import Release
@@ -23,6 +24,10 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
 
     ``levels`` of the result has what all reports of each person promise together, and ``promise`` says it in words for
     the person with the weakest one: epsilon/N adds up over waves, rhos add up.
+
+    Covariates that people stated alike in all their waves are kept, a row for each person (``covariates_of``), and
+    ``fit`` reads them with a formula of ``prevalence``. Those that changed, such as an age, are left out: ``differing``
+    of the result has their names and of how many people they differ, and a formula that names one is refused.
 
     Args:
         release: a ``Release`` that has ``waves``, or the path of its file.
@@ -55,6 +60,7 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     )
     found.simulated, found.source = read.simulated, read.source
     found.levels, found.promise = promised(read, tuple(people))
+    found.covariates, found.differing = of_people(read, tuple(people))
     return found
 
 

@@ -38,7 +38,9 @@ class HasCovariates:
 
     def _stated(self, X: Any, covariates: Any) -> Any:
         """What ``fit`` was given, or the covariates that a release carries where a formula has none."""
-        return in_rows_of(X) if covariates is None and self._formula is not None else covariates
+        if covariates is not None or self._formula is None:
+            return covariates
+        return in_rows_of(X, self._formula)
 
     def _take_covariates(self: Any, covariates: Any) -> None:
         """Hold what ``fit`` was given until the data are read; raises ValueError."""

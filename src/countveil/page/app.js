@@ -17,8 +17,9 @@ function entropy(size) {
 
 function samplerOf(level) {
   if (!samplers.has(level)) {
-    const [num, den] = level.rate.map(BigInt);
-    samplers.set(level, new Sampler({ num, den }, thresholds(level.thresholds)));
+    samplers.set(level, isOfRho(level)
+      ? new GaussianSampler(fraction(level.variance))
+      : new Sampler(fraction(level.rate), thresholds(level.thresholds)));
   }
   return samplers.get(level);
 }
@@ -105,6 +106,10 @@ function showCounts() {
 }
 
 function placesOf(level) {
+  if (isOfRho(level)) {
+    const { shortRho: rho, epsilonAtDelta: epsilon } = level;
+    return { ...level, rho, epsilon, one: say(`${UNIT}_one`), many: say(UNIT) };
+  }
   const unit = say(level.shortPrecision === "1" ? `${UNIT}_one` : UNIT);
   return { ...level, precision: level.shortPrecision, epsilon: level.shortEpsilon, unit };
 }
@@ -114,17 +119,21 @@ function sentence(level) {
   return say(`level_${level.strength}`, { amount: level.amount, unit: say(level.amount === "1" ? `${UNIT}_one` : UNIT) });
 }
 
+// The keys of what a level means for a person.
+function meant({ strength, rho }) {
+  if (strength === "little" || strength === "nothing") return [rho ? "rho_weak" : "means_weak"];
+  if (rho) return [strength === "strong" ? "rho_strong" : "rho_moderate", "rho_epsilon", "rho_larger"];
+  return [strength === "strong" ? "means_protected" : "means_moderate", "means_not_protected"];
+}
+
 function showMeaning() {
-  const level = chosen(), places = placesOf(level);
-  const weak = level.strength === "little" || level.strength === "nothing";
+  const level = chosen(), places = placesOf(level), meanings = meant(level);
   const draws = SAMPLE.map((count) => [`${count}`, ...[1, 2, 3].map(() => noisyOf([BigInt(count)], level)[0])]);
   const heads = [say("sample_true"), ...[1, 2, 3].map((number) => say("sample_draw", { number }))];
   at("meaning").replaceChildren(
     paragraph(say("means_zero", places)),
     paragraph(say("means_within", places)),
-    ...(weak
-      ? [paragraph(say("means_weak", places), "warning")]
-      : [paragraph(say(level.strength === "strong" ? "means_protected" : "means_moderate", places)), paragraph(say("means_not_protected", places))]),
+    ...meanings.map((key) => paragraph(say(key, places), meanings.length === 1 ? "warning" : "")),
     table(say("sample_caption"), heads, draws),
     folded(say("means_exact"), paragraph(level.promise), paragraph(level.meaning)),
   );
@@ -136,18 +145,26 @@ function noisyOf(values, level) {
   return privatized(values, samplerOf(level), DATA.truncated, entropy).map(String);
 }
 
-function showParty() {
-  const level = chosen(), rate = rateOf(level);
-  const exponent = times(rate, { num: 10n, den: 1n }), power = Number(exponent.num) / Number(exponent.den);
+// What the level chosen comes to for the two words of the party.
+function partyHere(level) {
+  if (isOfRho(level)) {
+    const { shortRho: total, epsilonAtDelta: epsilon, guesses } = level.party;
+    return [say("party_text_rho"), say("party_here_rho", { rho: level.shortRho, total, epsilon, guesses })];
+  }
+  const exponent = times(rateOf(level), { num: 10n, den: 1n }), power = Number(exponent.num) / Number(exponent.den);
   const factor = power <= 6 ? Math.exp(power).toPrecision(3) : `e^${shown(exponent)}`;
+  return [say("party_text"), say("party_here", { ...placesOf(level), factor })];
+}
+
+function showParty() {
+  const level = chosen();
   const [withParty, without] = [noisyOf([5n, 5n], level), noisyOf([0n, 0n], level)];
   const rows = [
     [say("party_with"), "5", "5"], [say("party_with_noisy"), ...withParty],
     [say("party_without"), "0", "0"], [say("party_without_noisy"), ...without],
   ];
   at("example").replaceChildren(
-    paragraph(say("party_text")),
-    paragraph(say("party_here", { ...placesOf(level), factor })),
+    ...partyHere(level).map((text) => paragraph(text)),
     table(say("party_caption"), [say("party_person"), say("surprise"), say("party")], rows),
   );
 }
@@ -182,15 +199,48 @@ function offer() {
   at("levels").append(
     ...DATA.levels.map((level, place) => {
       const input = make("input", { type: "radio", name: "level", value: `${place}`, checked: place === 0, autocomplete: "off" });
-      return make("label", {}, input, make("span", {}, `${sentence(level)} (${say("level_numbers", placesOf(level))})`));
+      const numbers = say(isOfRho(level) ? "level_rho" : "level_numbers", placesOf(level));
+      return make("label", {}, input, make("span", {}, `${sentence(level)} (${numbers})`));
     }),
   );
   const units = { one: say(`${UNIT}_one`), many: say(UNIT) };
-  at("statements").append(...["state_level", "state_replace", "state_length"].map((key) => make("li", {}, say(key, units))));
+  at("statements").append(...["state_level", ...DATA.before].map((key) => make("li", {}, say(key, units))));
+}
+
+// A field for each covariate; what it may be and that nothing protects it stands above it.
+function offerCovariates() {
+  at("clear").hidden = !DATA.covariates.length;
+  at("stated").append(...DATA.covariates.map((one) => {
+    const said = say("clear_each", { name: one.name, allowed: allowedOf(one) });
+    const choices = [make("option", { value: "" }, say("choose")), ...(one.values ?? []).map((value) => make("option", { value }, value))];
+    const field = one.values
+      ? make("select", { autocomplete: "off" }, ...choices)
+      : make("input", { inputMode: "decimal", autocomplete: "off" });
+    if (!one.values) field.setAttribute("inputmode", "decimal");
+    field.addEventListener("input", () => at("made").replaceChildren());
+    return make("label", {}, make("span", {}, said), field);
+  }));
+}
+
+// What the person states, by name, in the study's order.
+function statedNow() {
+  const entered = Array.from(at("stated").querySelectorAll("select, input"), (field) => field.value);
+  return statedAs(DATA.covariates, entered).map((value, place) => [DATA.covariates[place].name, value]);
+}
+
+// The limit as it was entered: of epsilon at an N, or of rho.
+function limitEntered() {
+  const [epsilon, precision, rho] = ["epsilon", "precision", "rho"].map((name) => at(`limit-${name}`).value.trim());
+  const limit = rho && !epsilon && !precision
+    ? { rho: decimal(rho) }
+    : { epsilon: decimal(epsilon), precision: decimal(precision) };
+  if ((rho && !limit.rho) || Object.values(limit).includes(null)) throw new Refused("limit_wrong");
+  return limit;
 }
 
 async function start() {
   offer();
+  offerCovariates();
   showForm();
   showMeaning();
   for (const input of document.querySelectorAll("input[name=form]")) input.addEventListener("change", showForm);
@@ -208,9 +258,7 @@ async function start() {
   const needed = () => { if (!ledger) throw new Refused("ledger_failed"); return ledger; };
   onClick(at("make"), () => makeReport(needed(), false));
   onClick(at("limit"), async () => {
-    const epsilon = decimal(at("limit-epsilon").value), precision = decimal(at("limit-precision").value);
-    if (!epsilon || !precision) throw new Refused("limit_wrong");
-    await needed().setLimit(epsilon, precision);
+    await needed().setLimit(limitEntered());
     await showLedger(ledger);
   });
   for (const input of document.querySelectorAll("input[name=level]")) {

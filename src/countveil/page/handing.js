@@ -1,12 +1,41 @@
 // Once a report is made: it is shown, saved or sent, and then the page is done.
 async function makeReport(ledger, anew) {
   if (!counts) throw new Refused("count_first");
-  const level = chosen(), name = nameOf(), values = counts;
-  const entry = await ledger.obtain(DATA.id, DATA.title, name, level, (token) =>
-    encodeReport(DATA.fixed, level, token, privatized(values, samplerOf(level), DATA.truncated, entropy)), anew);
+  const level = chosen(), name = nameOf(), values = counts, stated = statedNow();
+  const encoded = (token, noisy) => encodeReport(DATA.fixed, numbersOf(level), token, noisy, stated);
+  const make = (token) => encoded(token, privatized(values, samplerOf(level), DATA.truncated, entropy));
+  const mend = ({ report, gone }) => {
+    const { token, noisy, beside } = contentOf(report);
+    if (inWords(beside) === inWords(stated)) return report;
+    if (gone) throw new Refused("covariates_left", { stated: inWords(beside) });
+    return encoded(token, noisy);
+  };
+  const entry = await ledger.obtain(DATA.id, DATA.title, name, level, make, mend, anew);
   await showReport(ledger, entry, { name, values, level });
   await showLedger(ledger);
 }
+
+// What a report says: its token, its noisy counts and its covariates. (A covariate may be called participant.)
+function contentOf(report) {
+  const { participant, covariates = {} } = JSON.parse(report);
+  const noisy = /"reports":\[([^\]]*)\]/.exec(report)[1].split(",").map(BigInt);
+  return { token: participant, noisy, beside: DATA.covariates.map(({ name }) => [name, covariates[name]]) };
+}
+
+const inWords = (stated) => stated.map(([name, value]) => `${name}=${value}`).join(", ");
+
+// What releases at these levels come to, at the N of the level asked for where all are of epsilon.
+function inAll(levels, asked) {
+  if (![...levels, asked].some(isOfRho)) {
+    const total = times(sumOf(levels, rateOf), fraction(asked.precision));
+    return say("in_epsilon", { total: shown(total), precision: asked.shortPrecision });
+  }
+  return say(levels.every(isOfRho) ? "in_rho" : "in_rho_mixed", { total: shown(sumOf(levels, rhoOf)) });
+}
+
+const levelOf = (entry) => isOfRho(entry)
+  ? say("level_rho", { rho: shown(fraction(entry.rho)) })
+  : say("level_numbers", { epsilon: shown(fraction(entry.epsilon)), precision: shown(fraction(entry.precision)) });
 
 // The report's bytes, one click away.
 function wholeOf(report) {
@@ -19,17 +48,16 @@ function wholeOf(report) {
 }
 
 async function showReport(ledger, entry, { name, values, level }) {
-  const token = /"participant":"([0-9a-f]+)"/.exec(entry.report)[1];
-  const noisy = /"reports":\[([^\]]*)\]/.exec(entry.report)[1].split(",").map(BigInt);
+  const { token, noisy, beside } = contentOf(entry.report);
   const cells = cellsToShow(values, noisy);
   const rows = cells.map((cell) => [labelOf(cell), `${values[cell]}`, `${noisy[cell]}`]);
-  const spent = Ledger.sum(await ledger.entries(name)), precision = fraction(level.precision);
-  const total = shown(times(entry.gone ? spent : plus(spent, rateOf(level)), precision));
-  const adds = say("report_adds", { total, precision: level.shortPrecision });
+  const gone = (await ledger.entries(name)).filter((each) => each.gone || each.number === entry.number);
+  const adds = say("report_adds", { sum: inAll(gone, level) });
   at("made").replaceChildren(
     paragraph(entry.again ? say("made_again", { name, date: whenOf(entry.made) }) : say("made_new"), "note"),
     table(say("beside_caption"), [say("label"), say("true_count"), say("noisy_count")], rows),
     ...(cells.length < CELLS ? [paragraph(say("more_rows", { rows: cells.length, cells: CELLS }), "hint")] : []),
+    ...(beside.length ? [paragraph(`${say("clear_heading")}: ${inWords(beside)}. ${say("clear_known")}`, "warning")] : []),
     wholeOf(entry.report),
     paragraph(say("report_token", { token })),
     paragraph(adds),
@@ -68,6 +96,7 @@ function handingOver(ledger, entry, token, adds) {
 function finish(bytes, ...said) {
   at("record").value = "";
   at("cells").replaceChildren();
+  at("stated").replaceChildren();
   forget();
   status("");
   for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== "end";
@@ -104,22 +133,24 @@ function freshNoise(ledger) {
   return folded(say("fresh_more"), box);
 }
 
+function limitInWords(limit) {
+  if (isOfRho(limit)) return say("in_rho", { total: shown(fraction(limit.rho)) });
+  return say("in_epsilon", { total: shown(fraction(limit.epsilon)), precision: shown(fraction(limit.precision)) });
+}
+
 async function showLedger(ledger) {
   const name = seen(at("name").value), entries = await ledger.entries(), limit = await ledger.limit();
   const rows = entries.map((entry) => [
     entry.title,
-    say("level_numbers", { epsilon: shown(fraction(entry.epsilon)), precision: shown(fraction(entry.precision)) }),
+    levelOf(entry),
     entry.gone ? whenOf(entry.gone) : say("ledger_not_left"),
   ]);
   const heads = [say("ledger_study"), say("ledger_level"), say("ledger_left")], caption = say("ledger_caption");
   const said = rows.length ? [folded(`${caption} (${rows.length})`, table(caption, heads, rows))] : [paragraph(say("ledger_none"))];
   if (rows.length && name && name.isWellFormed()) {
-    const level = chosen(), spent = Ledger.sum(await ledger.entries(name));
-    const total = shown(times(spent, fraction(level.precision)));
-    said.unshift(paragraph(say("spent", { name, total, precision: level.shortPrecision })));
+    const gone = (await ledger.entries(name)).filter((entry) => entry.gone);
+    said.unshift(paragraph(say("spent", { name, sum: inAll(gone, chosen()) })));
   }
   at("ledger").replaceChildren(...said);
-  at("limit-now").textContent = limit
-    ? say("limit_set", { epsilon: shown(fraction(limit.epsilon)), precision: shown(fraction(limit.precision)) })
-    : say("limit_none");
+  at("limit-now").textContent = limit ? say("limit_set", { sum: limitInWords(limit) }) : say("limit_none");
 }

@@ -21,21 +21,20 @@ function normalised(name) {
   return Array.from(shown.normalize("NFC"), (c) => c.toLowerCase().toUpperCase().toLowerCase()).join("").normalize("NFC");
 }
 
-function fraction(text) {
-  const [num, den = "1"] = text.split("/");
-  return { num: BigInt(num), den: BigInt(den) };
-}
-
-function reduced(num, den) {
-  let a = num, b = den;
-  while (b) [a, b] = [b, a % b];
-  return a ? { num: num / a, den: den / a } : { num: 0n, den: 1n };
-}
-
-const plus = (x, y) => reduced(x.num * y.den + y.num * x.den, x.den * y.den);
-const times = (x, y) => reduced(x.num * y.num, x.den * y.den);
-const over = (x, y) => reduced(x.num * y.den, x.den * y.num);
+const NONE = { num: 0n, den: 1n };
+const isOfRho = (level) => level.rho !== undefined;
 const rateOf = (level) => over(fraction(level.epsilon), fraction(level.precision));
+
+// The rho for one unit in one cell that noise keeps, whatever its promise is stated in: that, or (epsilon/N)^2/2.
+function rhoOf(level) {
+  if (isOfRho(level)) return fraction(level.rho);
+  return times({ num: 1n, den: 2n }, times(rateOf(level), rateOf(level)));
+}
+
+// The numbers of a level's promise, as text.
+const numbersOf = (level) => (isOfRho(level) ? { rho: level.rho } : { epsilon: level.epsilon, precision: level.precision });
+const isSame = (x, y) => x.rho === y.rho && x.epsilon === y.epsilon && x.precision === y.precision;
+const sumOf = (levels, numberOf) => levels.reduce((total, level) => plus(total, numberOf(level)), NONE);
 
 function asked(request) {
   return new Promise((resolve, reject) => {
@@ -102,18 +101,23 @@ class Ledger {
   }
 
   // The stored report about a record under a study and level, or else what `make` returns for its token, stored.
-  obtain(study, title, record, level, make, anew) {
+  // Asking again gives the last that left, or else one that did not; asking anew only one that did not.
+  // `mend` gives the report that is kept in place of a stored one that did not leave, or the same.
+  obtain(study, title, record, level, make, mend, anew) {
     return this.turn(async ({ settings, releases }) => {
       const name = await this.named(releases, record), key = hex(this.digest("record", name));
       const known = await asked(releases.index("record").getAll(key));
-      const last = known.filter((e) => e.study === study && e.epsilon === level.epsilon && e.precision === level.precision).at(-1);
-      if (last && !(anew && last.gone)) {
-        if (anew) await asked(releases.put({ ...last, anew: true }));
-        return { ...last, again: true };
+      const found = known.filter((entry) => entry.study === study && isSame(entry, level));
+      const gone = found.filter((entry) => entry.gone), kept = found.filter((entry) => !entry.gone);
+      const stored = (anew || !gone.length ? kept : gone).at(-1);
+      if (stored) {
+        const again = { ...stored, anew: stored.anew || anew, report: mend(stored) };
+        await asked(releases.put(again));
+        return { ...again, again: true };
       }
       Ledger.check(known, study, level, anew, await asked(settings.get("limit")));
       const entry = {
-        record: key, study, title, epsilon: level.epsilon, precision: level.precision, turn: (last?.turn ?? 0) + 1,
+        record: key, study, title, ...numbersOf(level), turn: found.length + 1,
         anew, made: new Date().toISOString(), gone: null, report: make(this.participant(study, name)),
       };
       entry.number = await asked(releases.add(entry));
@@ -146,23 +150,22 @@ class Ledger {
   static check(known, study, level, anew, limit) {
     const gone = known.filter((entry) => entry.gone);
     if (!anew && gone.some((entry) => entry.study === study)) throw new Refused("released_once");
-    const spent = Ledger.sum(gone);
     if (!limit) {
       if (gone.length) throw new Refused("no_limit");
       return;
     }
-    const total = plus(spent, rateOf(level)), most = rateOf(limit);
-    if (total.num * most.den > most.num * total.den) {
-      const precision = fraction(limit.precision);
-      throw new Refused("past_limit", {
-        limit: shown(fraction(limit.epsilon)), precision: shown(precision),
-        total: shown(times(total, precision)), spent: shown(times(spent, precision)),
-      });
-    }
+    const total = Ledger.against(limit, [...gone, level]), most = fraction(limit.rho ?? limit.epsilon);
+    if (total.num * most.den <= most.num * total.den) return;
+    const told = { limit: shown(most), total: shown(total), spent: shown(Ledger.against(limit, gone)) };
+    if (isOfRho(limit)) throw new Refused("past_limit_rho", told);
+    throw new Refused("past_limit", { ...told, precision: shown(fraction(limit.precision)) });
   }
 
-  static sum(entries) {
-    return entries.filter((entry) => entry.gone).reduce((total, entry) => plus(total, rateOf(entry)), { num: 0n, den: 1n });
+  // What releases at these levels add up to in the numbers of the limit; one of epsilon has none for those of rho.
+  static against(limit, levels) {
+    if (isOfRho(limit)) return sumOf(levels, rhoOf);
+    if (levels.some(isOfRho)) throw new Refused("limit_not_rho");
+    return times(sumOf(levels, rateOf), fraction(limit.precision));
   }
 
   entries(record) {
@@ -177,27 +180,8 @@ class Ledger {
     return this.turn(({ settings }) => asked(settings.get("limit")));
   }
 
-  setLimit(epsilon, precision) {
-    return this.turn(({ settings }) => asked(settings.put({ epsilon, precision }, "limit")));
+  // {epsilon, precision}, or {rho}
+  setLimit(limit) {
+    return this.turn(({ settings }) => asked(settings.put(limit, "limit")));
   }
-}
-
-// A fraction for reading: exact where that is short.
-function shown({ num, den }) {
-  for (let digits = 0n; digits <= 6n; digits += 1n) {
-    const scaled = num * 10n ** digits;
-    if (scaled % den) continue;
-    const whole = (scaled / den).toString().padStart(Number(digits) + 1, "0");
-    return digits ? `${whole.slice(0, -Number(digits))}.${whole.slice(-Number(digits))}` : whole;
-  }
-  return num <= 9999n && den <= 9999n ? `${num}/${den}` : (Number((num * 10n ** 9n) / den) / 1e9).toPrecision(6);
-}
-
-// A positive decimal as the fraction that the ledger keeps, or null.
-function decimal(text) {
-  const found = /^([0-9]{1,9})(?:\.([0-9]{1,9}))?$/.exec(text.trim());
-  if (!found) return null;
-  const digits = found[2] ?? "";
-  const { num, den } = reduced(BigInt(found[1] + digits), 10n ** BigInt(digits.length));
-  return num ? (den === 1n ? `${num}` : `${num}/${den}`) : null;
 }

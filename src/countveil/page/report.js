@@ -73,9 +73,11 @@ function canonical(value) {
   return String(value);
 }
 
-// `fixed`: what every report of the study says; `level`: its epsilon and precision as the study writes them.
-function encodeReport(fixed, level, participant, reports) {
-  const head = canonical({ ...fixed, level: { epsilon: level.epsilon, precision: level.precision }, participant, reports });
+// `fixed`: what every report of the study says; `level`: its numbers as the study writes them; `stated`: a person's
+// covariates as [name, value].
+function encodeReport(fixed, level, participant, reports, stated = []) {
+  const beside = stated.length ? { covariates: Object.fromEntries(stated) } : {};
+  const head = canonical({ ...fixed, level, participant, reports, ...beside });
   const body = head.slice(0, -1);
   return `${body},"sha256":"${hex(sha256(new TextEncoder().encode(body)))}"}\n`;
 }

@@ -9,36 +9,62 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from countveil.privacy import noise
-from countveil.privacy.exact import short
+from countveil.privacy import noise, promise_of_rho
+from countveil.privacy.any_level import Level
+from countveil.privacy.concentrated import ConcentratedLevel
+from countveil.privacy.exact import rounded_up, short
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.promise import HIDES_NOTHING, amount, felt, strength
 from countveil.privacy.study import Study
+
+PARTY = 5**2 + 5**2
+"""The squared distance of the two people in the example of a surprise party: five times each of two words."""
 
 
 def levels(study: Study) -> list[dict[str, Any]]:
     """Each level as the page shows and draws it, in the study's order."""
     both = zip(study.levels, study.meanings(), strict=True)
-    return [_level(level, said) for level, said in both if isinstance(level, PrivacyLevel)]
+    return [_both_kinds(level, said) | _own_kind(level) for level, said in both]
 
 
-def _level(level: PrivacyLevel, said: str) -> dict[str, Any]:
-    exponent = felt(level.epsilon, level.precision)
+def _both_kinds(level: Level, said: str) -> dict[str, Any]:
     return {
-        "epsilon": str(level.epsilon),
-        "precision": str(level.precision),
-        "rate": [str(level.rate.numerator), str(level.rate.denominator)],
-        "shortEpsilon": short(level.epsilon),
-        "shortPrecision": short(level.precision),
-        "factor": times(exponent),
-        "strength": strength(level.epsilon, level.precision),
-        "amount": amount(level.epsilon, level.precision),
+        **{name: str(number) for name, number in level.numbers().items()},
         "positive": f"{100 * level.false_positive_rate:.3g}",
-        "within": level.mechanism.within(0.95),
         "meaning": said,
         "promise": level.describe(),
-        "thresholds": thresholds(level.rate),
     }
+
+
+def _own_kind(level: Level) -> dict[str, Any]:
+    if isinstance(level, PrivacyLevel):
+        return {
+            "rate": str(level.rate),
+            "shortEpsilon": short(level.epsilon),
+            "shortPrecision": short(level.precision),
+            "factor": times(felt(level.epsilon, level.precision)),
+            "strength": strength(level.epsilon, level.precision),
+            "amount": amount(level.epsilon, level.precision),
+            "within": level.mechanism.within(0.95),
+            "thresholds": thresholds(level.rate),
+        }
+    if not isinstance(level, ConcentratedLevel):
+        raise TypeError(f"levels must be of epsilon or of rho, got {type(level).__name__}")
+    return {
+        "shortRho": short(level.rho),
+        "strength": promise_of_rho.strength(level.rho),
+        "amount": "1",
+        "within": level.mechanism.within(0.95),
+        "variance": str(level.variance),
+        **_told_of(level.rho),
+        "party": {"shortRho": short(PARTY * level.rho), **_told_of(PARTY * level.rho)},
+    }
+
+
+def _told_of(rho: Fraction) -> dict[str, str]:
+    """What follows where rho holds between two sets of counts: the best guesses, and an epsilon."""
+    epsilon = promise_of_rho.epsilon_for(float(rho), promise_of_rho.DELTA)
+    return {"guesses": promise_of_rho.right_guesses(rho), "epsilonAtDelta": rounded_up(epsilon)}
 
 
 def times(exponent: Fraction) -> str:

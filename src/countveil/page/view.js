@@ -56,7 +56,7 @@ function onClick(button, work) {
     try {
       await work();
     } catch (error) {
-      if (["no_limit", "past_limit"].includes(error.key)) at("limits").open = true;
+      if (["no_limit", "past_limit", "past_limit_rho", "limit_not_rho"].includes(error.key)) at("limits").open = true;
       if (error instanceof Refused) status(say(error.key, error.values), true);
       else if (error?.name?.endsWith("Error") && error instanceof DOMException) status(say("ledger_failed"), true);
       else status(say("failed", { why: String(error?.message ?? error) }), true);

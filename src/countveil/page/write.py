@@ -15,9 +15,12 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import WORDS, Study
 
 SCRIPTS = (
+    "fractions.js",
     "survival.js",
     "noise.js",
+    "gaussian.js",
     "counting.js",
+    "covariates.js",
     "report.js",
     "ledger.js",
     "view.js",
@@ -34,24 +37,11 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 def page(study: Study, said: dict[str, str] | None = None) -> str:
     """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it.
 
-    Raises RefusedError for a study of rho, since the page draws two-sided geometric noise alone, for one in waves,
-    and for one with covariates.
+    Raises RefusedError for a study in waves.
     """
-    if study.covariates:
-        rule = (
-            "must be none to have a page, got some: participants state them with python -m countveil.privacy"
-        )
-        raise RefusedError("the study", "covariates", rule)
     if study.waves:
         rule = "must be none to have a page, got some: participants make their reports with python -m countveil.privacy"
         raise RefusedError("the study", "waves", rule)
-    if study.of_rho:
-        raise RefusedError(
-            "the study",
-            "mechanism",
-            "must be 'two-sided geometric' to have a page, got 'discrete Gaussian': its participants make their "
-            "reports with the command python -m countveil.privacy",
-        )
     said = strings() if said is None else said
     script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
     style = _part("page.css")
@@ -132,6 +122,8 @@ def _data(study: Study, said: dict[str, str]) -> dict[str, Any]:
         "truncated": study.truncated,
         "fixed": report.fixed(study),
         "levels": tables.levels(study),
+        "before": list(wording.before(study.of_rho)),
+        "covariates": [each.to_json() for each in study.covariates],
         "signatures": [[start.decode("latin-1"), key] for start, key in counting.SIGNATURES],
         "unicode": tables.unicode() if words else None,
         "rule": counting.RULE if words else None,

@@ -22,7 +22,7 @@ from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
 from countveil.privacy.level import PrivacyLevel, total
 from countveil.privacy.study import WORDS, Study, load
-from countveil.privacy.wording import BOTH, COVARIATES
+from countveil.privacy.wording import BOTH
 
 MAX_RECORD_BYTES = 1 << 28
 _OPENING, _OPENING_STATED = b'{"format":"countveil-report"', b'{"covariates":{'
@@ -325,7 +325,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     )
     print("  " + ", ".join(f"{_label(study, place)} {values[place]}" for place in positive[:8]))
     if study.covariates:
-        print(f"{COVARIATES['heading']}: {', '.join(_stated(study, made))}. {COVARIATES['known']}")
+        print(f"{BOTH['clear_heading']}: {', '.join(_stated(study, made))}. {BOTH['clear_known']}")
     if options.full:
         print(f"The whole file, {len(entry.report)} bytes:\n{entry.report.decode('ascii')}", end="")
     else:

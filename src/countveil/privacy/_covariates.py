@@ -8,18 +8,19 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from countveil.privacy import _fields
 from countveil.privacy.errors import RefusedError, ReleaseError
-from countveil.privacy.wording import COVARIATES
+from countveil.privacy.wording import BOTH
 
 CATEGORY, NUMBER = "category", "number"
 _MOST, _MOST_VALUES, _MAX_NAME, _MAX_VALUE = 32, 1000, 40, 200
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_WRITTEN = re.compile(r"([+-]?)0*([0-9]+)(?:\.([0-9]*))?", re.ASCII)
+_MOST_LISTED, _LONGEST_LIST = 12, 200  # values, and characters of them, that a refusal lists
+_WRITTEN = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?", re.ASCII)
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{0,5}[1-9])?", re.ASCII)
-_NUMBERS = "a decimal of at most 9 digits before and 6 after the point, such as 42 or 0.5"
 _KINDS = {"name": str, "kind": str, "meaning": str}
 
 
@@ -35,14 +36,24 @@ class Covariate(NamedTuple):
     def allowed(self) -> str:
         """What it may be, in words."""
         if self.values:
-            return f"one of {', '.join(self.values)}"
-        ends = (("from", self.lowest), ("to", self.highest))
-        return " ".join(["a number", *(f"{word} {end}" for word, end in ends if end is not None)])
+            return BOTH["one_of"].format(values=", ".join(self.values))
+        ends = (self.lowest is not None, self.highest is not None)
+        key = {(True, True): "number_between", (True, False): "number_from", (False, True): "number_to"}
+        return BOTH[key.get(ends, "number")].format(lowest=self.lowest, highest=self.highest)
+
+    @property
+    def briefly(self) -> str:
+        """The same for a refusal, where what is long is not listed to its end."""
+        if len(self.values) <= _MOST_LISTED and len(", ".join(self.values)) <= _LONGEST_LIST:
+            return self.allowed
+        lengths = accumulate(len(value) for value in self.values[:_MOST_LISTED])
+        some = [value for value, length in zip(self.values, lengths, strict=False) if length <= _LONGEST_LIST]
+        return BOTH["one_of_many"].format(number=len(self.values), values=", ".join(some))
 
     @property
     def meaning(self) -> str:
         """What it may be and that it is handed over in the clear."""
-        return COVARIATES["open"].format(name=self.name, allowed=self.allowed)
+        return BOTH["clear_each"].format(name=self.name, allowed=self.allowed)
 
     def broken(self, value: Any) -> str | None:
         """The rule that a value breaks, if it does."""
@@ -55,8 +66,10 @@ class Covariate(NamedTuple):
                 and value != "-0"
                 and self._within(value)
             )
-        digits = "" if self.values else f", {_NUMBERS}"
-        return None if fits else f"must be {self.allowed}{digits}, got {_fields.shown(value)}"
+        if fits:
+            return None
+        rule = BOTH["must_be" if self.values else "must_be_decimal"].format(allowed=self.briefly)
+        return f"{rule}, got {_fields.shown(value)}"
 
     def _within(self, value: str) -> bool:
         low, high = self.lowest, self.highest
@@ -65,11 +78,10 @@ class Covariate(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """As files hold it, without its meaning."""
+        values = {"values": list(self.values)} if self.values else {}
         ends = {"lowest": self.lowest, "highest": self.highest}
-        of_kind: dict[str, Any] = {name: end for name, end in ends.items() if end is not None}
-        if self.values:
-            of_kind = {"values": list(self.values)}
-        return {"name": self.name, "kind": CATEGORY if self.values else NUMBER, **of_kind}
+        stated = {name: end for name, end in ends.items() if end is not None}
+        return {"name": self.name, "kind": CATEGORY if self.values else NUMBER, **values, **stated}
 
 
 class RowCovariates(NamedTuple):
@@ -84,7 +96,7 @@ def spelt(text: str) -> str:
     found = _WRITTEN.fullmatch(text.strip())
     if found is None:
         return text
-    sign, whole, part = found[1], found[2], (found[3] or "").rstrip("0")
+    sign, whole, part = found[1], found[2].lstrip("0") or "0", (found[3] or "").rstrip("0")
     number = f"{whole}.{part}" if part else whole
     return f"-{number}" if sign == "-" and number != "0" else number
 
@@ -105,7 +117,7 @@ def given(covariates: Sequence[Covariate], asked: Sequence[str]) -> tuple[str, .
     for one in covariates:
         if one.name not in found:
             remedy = f"--covariate {one.name}=.."
-            raise ValueError(f"covariate {one.name} must be given, {one.allowed}, got none: {remedy}")
+            raise ValueError(f"covariate {one.name} must be given, {one.briefly}, got none: {remedy}")
         if not one.values:
             found[one.name] = spelt(found[one.name])
         rule = one.broken(found[one.name])
@@ -126,8 +138,7 @@ def of_report(covariates: Sequence[Covariate], value: Any, name: str) -> tuple[s
 
 def declared(entries: Sequence[Any], name: str) -> tuple[Covariate, ...]:
     """The covariates of a study file; raises RefusedError."""
-    if not 1 <= len(entries) <= _MOST:
-        raise RefusedError(name, "covariates", f"must number 1 to {_MOST}, got {len(entries)}")
+    _check_number(entries, name)
     found = []
     for place, entry in enumerate(entries):
         field = f"covariates[{place}]"
@@ -138,6 +149,11 @@ def declared(entries: Sequence[Any], name: str) -> tuple[Covariate, ...]:
         found.append(one)
     _check_names(found, name)
     return tuple(found)
+
+
+def _check_number(entries: Sequence[Any], name: str) -> None:
+    if not 1 <= len(entries) <= _MOST:
+        raise RefusedError(name, "covariates", f"must number 1 to {_MOST}, got {len(entries)}")
 
 
 def _one(entry: Any, name: str, field: str, kinds: Mapping[str, type]) -> Covariate:
@@ -181,7 +197,10 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
     """The covariates of a release's rows as tuples; raises ReleaseError where they are none, or do not fit the rows."""
     if stated is None:
         return None
+    if not all(isinstance(each, Covariate) for each in stated[0]):
+        raise ReleaseError("covariates must each be a Covariate, got something else")
     try:
+        _check_number(stated[0], "covariates")
         kinds = {key: kind for key, kind in _KINDS.items() if key != "meaning"}
         known = tuple(
             _one(each.to_json(), "covariates", f"[{place}]", kinds) for place, each in enumerate(stated[0])
@@ -192,8 +211,10 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
             f"covariates must be those that a study can have: {error.field} {error.rule}"
         ) from None
     of_row = tuple(map(tuple, stated[1]))
-    if not known or len(of_row) != rows or any(len(row) != len(known) for row in of_row):
+    if len(of_row) != rows or any(len(row) != len(known) for row in of_row):
         raise ReleaseError(f"covariates must have a value of each of {len(known)} in {rows} rows, got others")
+    if not all(type(value) is str for row in of_row for value in row):
+        raise ReleaseError("covariates must have values that are text, such as '42', got something else")
     for place, each in enumerate(known):
         for value in dict.fromkeys(row[place] for row in of_row):
             rule = each.broken(value)
@@ -213,6 +234,7 @@ def decoded(entries: list[Any]) -> RowCovariates:
     """The covariates of a release's description; raises ReleaseError for what is none."""
     kinds = {"name": str, "kind": str, "of_row": list}
     try:
+        _check_number(entries, "covariates")
         known = tuple(_one(each, "covariates", f"[{place}]", kinds) for place, each in enumerate(entries))
     except RefusedError as error:
         raise ReleaseError(

@@ -70,7 +70,7 @@ def right_guesses(rho: Fraction) -> str:
 def sentence(rho: Fraction, unit: str) -> str:
     """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
     said = wording.level(strength(rho), "1", unit)
-    return f"{said} (rho = {short(rho)})"
+    return f"{said} ({wording.BOTH['level_rho'].format(rho=short(rho))})"
 
 
 def describe(rho: Fraction) -> str:

@@ -215,7 +215,7 @@ class Study:
         if not self.covariates:
             return []
         listed = [f"  {each.meaning}" for each in self.covariates]
-        return [wording.COVARIATES["heading"] + ":", *listed, wording.COVARIATES["known"], ""]
+        return [wording.BOTH["clear_heading"] + ":", *listed, wording.BOTH["clear_known"], ""]
 
     def _describe_waves(self) -> list[str]:
         """What a person must know who is asked in several waves: what all reports of theirs come to."""

@@ -20,10 +20,14 @@ BOTH = {
     "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, it can almost always be told "
     "from the report.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",
+    "level_rho": "rho = {rho}",
     "state_level": "The level that you choose is published with the report. Choose what you would always want, not "
     "what this record needs.",
     "state_replace": "Putting one {one} in place of another takes 2 of the N {many}: one left out, one added.",
     "state_length": "How many {many} you have in all is hidden only as far as N says, too.",
+    "rho_replace": "Putting one {one} in place of another takes twice the rho: one left out, one added.",
+    "rho_length": "Differences of d {many} take more rho: d times as much where each is in another place, d times d "
+    "as much where all are in one. So how many {many} you have in all is hardly hidden.",
     "state_again": "Decide before you look at the noise. Making reports at other levels or under other names until you "
     "like one tells something by itself, and weakens the promise.",
     "nothing_counted": "Nothing of the study was found: all {cells} counts are zero. Is this the right record, in the "
@@ -33,6 +37,19 @@ BOTH = {
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
     "text, UTF-8.",
     "no_name": "Give the record a name with a letter, a digit or a sign in it.",
+    "clear_heading": "Handed over in the clear, without noise",
+    "clear_each": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
+    "clear_known": "Anybody who has the report reads them. Together, or with what else is known, they may tell who you "
+    "are. Your counts keep the promise of the level even then.",
+    "one_of": "one of {values}",
+    "one_of_many": "one of the {number} values of the study, such as {values}",
+    "number": "a number",
+    "number_from": "a number from {lowest}",
+    "number_to": "a number to {highest}",
+    "number_between": "a number from {lowest} to {highest}",
+    "must_be": "must be {allowed}",
+    "must_be_decimal": "must be {allowed}, a decimal of at most 9 digits before and 6 after the point, such as 42 or "
+    "0.5",
 }
 
 
@@ -41,13 +58,6 @@ def level(strength: str, amount: str, unit: str) -> str:
     named = BOTH[f"unit_{unit}s_one" if amount == "1" else f"unit_{unit}s"]
     return BOTH[f"level_{strength}"].format(amount=amount, unit=named)
 
-
-OF_RHO = {
-    "state_replace": "Putting one {one} in place of another takes twice the rho: one left out, one added.",
-    "state_length": "Differences of d {many} take more rho: d times as much where each is in another place, d times d "
-    "as much where all are in one. So how many {many} you have in all is hardly hidden.",
-}
-"""What the command says in place of ``BOTH`` in studies of rho, which have no page."""
 
 WAVES = {
     "state_waves": "Waves: {waves}. You are asked for one report in each, about your counts of that time. Your reports "
@@ -59,18 +69,14 @@ WAVES = {
 }
 """What the command says besides in studies in waves, which have no page."""
 
-COVARIATES = {
-    "heading": "Handed over in the clear, without noise",
-    "open": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
-    "known": "Anybody who has the report reads them. Together, or with what else is known, they may tell "
-    "who you are. Your counts keep the promise of the level even then.",
-}
-"""What the command says besides in studies with covariates, which have no page."""
-
 
 def statements(unit: str, of_rho: bool = False) -> list[str]:
     """What a participant must know before choosing a level and making a report, a line each."""
     one, many = BOTH[f"unit_{unit}s_one"], BOTH[f"unit_{unit}s"]
-    keys = ("state_level", "state_replace", "state_length", "state_again")
-    said = BOTH | OF_RHO if of_rho else BOTH
-    return [said[key].format(one=one, many=many) for key in keys]
+    keys = ("state_level", *before(of_rho), "state_again")
+    return [BOTH[key].format(one=one, many=many) for key in keys]
+
+
+def before(of_rho: bool) -> tuple[str, str]:
+    """The keys of what a level takes: of replacing a unit, and of the length of the whole."""
+    return ("rho_replace", "rho_length") if of_rho else ("state_replace", "state_length")

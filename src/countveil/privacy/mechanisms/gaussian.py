@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 from countveil.privacy import promise_of_rho
@@ -106,6 +108,24 @@ class DiscreteGaussian(_GaussianNoise):
             ) / 2  # the sum is that integral but for exp(-2 pi^2 64)
         half = sum(w for _, w in self._terms())
         return half / (1 + 2 * half)
+
+    def within(self, probability: float) -> int:
+        """The smallest k with P(|tau| <= k) of at least ``probability``, which lies between 0 and 1.
+
+        Above sigma = 1000 by the Gaussian integral from -k - 1/2 to k + 1/2, which may be one off.
+        """
+        if not 0 < probability < 1:
+            raise ValueError(f"probability must lie between 0 and 1, got {probability}")
+        sigma = float(self.sigma)
+        if sigma > 1000:
+            return math.ceil(sigma * NormalDist().inv_cdf((1 + probability) / 2) - 0.5)
+        terms = self._terms()
+        wanted, k = probability * (1 + 2 * sum(w for _, w in terms)), 0
+        for seen in accumulate((2 * w for _, w in terms), initial=1.0):
+            if seen >= wanted:
+                break
+            k += 1
+        return k
 
     def _terms(self) -> list[tuple[int, float]]:
         """k and exp(-k^2/(2 sigma^2)) for k from 1 as far as it matters."""
