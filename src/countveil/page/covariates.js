@@ -18,9 +18,10 @@ function millionths(decimal) {
   return BigInt(whole + part.padEnd(6, "0"));
 }
 
+// Of a value as `spelt` gives it.
 function isAllowed({ values, lowest, highest }, value) {
   if (values) return values.includes(value);
-  if (!DECIMAL.test(value) || value === "-0") return false;
+  if (!DECIMAL.test(value)) return false;
   const number = millionths(value);
   return (lowest === undefined || number >= millionths(lowest)) && (highest === undefined || number <= millionths(highest));
 }
