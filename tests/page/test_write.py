@@ -12,7 +12,7 @@ import pytest
 
 from countveil.page import page, strings, tables
 from countveil.page.write import SCRIPTS
-from countveil.privacy import PrivacyLevel, counting, promise, study, wording
+from countveil.privacy import PrivacyLevel, counting, promise, promise_of_rho, study, wording
 from countveil.privacy.errors import RefusedError
 from tests.page.scripts import HERE
 
@@ -127,6 +127,30 @@ def test_levels_are_said_in_the_words_of_the_command(epsilon, precision):
     assert promise.sentence(level.epsilon, level.precision, "word").startswith(sentence)
     assert made.meanings()[0].startswith(sentence)
     assert wording.BOTH.items() <= said.items()
+
+
+@pytest.mark.parametrize("rho", ["0.125", "2", "50", "1000", "1e-20"])
+def test_levels_of_rho_are_said_in_the_words_of_the_command(rho):
+    level = PrivacyLevel.zcdp(rho)
+    made = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["party"])], truncated=False)
+    (shown,), said = tables.levels(made), strings()
+    sentence = said[f"level_{shown['strength']}"].format(amount=shown["amount"], unit=said["unit_words_one"])
+    assert level.sentence("word") == f"{sentence} ({said['level_rho'].format(rho=shown['shortRho'])})"
+    assert made.meanings()[0].startswith(sentence)
+    assert (shown["promise"], Fraction(shown["variance"])) == (level.describe(), level.variance)
+    assert f"in at most {shown['guesses']} of cases" in level.describe() or level.hides()
+    assert f"gives epsilon = {shown['epsilonAtDelta']} with" in level.describe()
+    assert shown["party"]["guesses"] == promise_of_rho.right_guesses(50 * level.rho)
+    stated = [said[key].format(one="word", many="words") for key in wording.before(of_rho=True)]
+    assert wording.statements("word", of_rho=True)[1:3] == stated
+
+
+def test_a_page_of_rho_is_smaller_than_one_with_tables_of_noise():
+    levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp("1e-20")]
+    axes = [("word", ["party", "surprise"])]
+    assert len(page(study.new("Mail", "To learn.", "a@b.org", levels, axes, truncated=False))) < len(
+        page(planned())
+    )
 
 
 def test_a_translation(tmp_path):

@@ -28,6 +28,7 @@ def test_decimals_have_one_spelling():
         "4,5": "4,5",
     }
     assert {text: spelt(text) for text in said} == said
+    assert spelt("0" * 10**6 + "x").endswith("x")  # at once
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,22 @@ def test_decimals_have_one_spelling():
 def test_values_meet_the_rule_or_are_refused_with_it(covariate, value, rule):
     found = covariate.broken(value)
     assert found is None if rule is None else rule in found
+
+
+def test_a_refusal_is_short_however_many_values_there_are():
+    many = Covariate("many", tuple(f"value {n}" for n in range(1000)))
+    long = Covariate("long", tuple(f"{n}{'x' * 190}" for n in range(3)))
+    assert many.broken("x").startswith(
+        "must be one of the 1000 values of the study, such as value 0, value 1,"
+    )
+    assert "value 999" in many.meaning
+    assert many.broken("value 999") is None
+    assert long.broken("x") == f"must be one of the 3 values of the study, such as 0{'x' * 190}, got 'x'"
+    assert len(many.broken("y" * 10_000)) < 300
+    with pytest.raises(
+        ValueError, match="must be given, one of the 1000 values of the study, such as value 0"
+    ):
+        given((many,), [])
 
 
 def test_what_a_person_states_is_put_in_order_and_spelt():
@@ -98,6 +115,11 @@ def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tm
         (((Covariate("class"),), (("1",), ("2",))), "that formulas can name"),
         (((Covariate("p", ("D",)),), (("D",), ("D",))), "must number 2 to 1000"),
         (((Covariate("p", (), "2", "1"),), (("1",), ("2",))), "must be above the lowest"),
+        (((Covariate("p", ("D", "R"), "2"),), (("D",), ("D",))), "lowest must be a known field"),
+        ((("party",), (("D",), ("D",))), "must each be a Covariate"),
+        (((AGE,), ((42,), (43,))), "values that are text"),
+        (((AGE,), ((["42"],), ("43",))), "values that are text"),
+        ((tuple(Covariate(f"x{n}") for n in range(33)), (("1",) * 33,) * 2), "number 1 to 32, got 33"),
     ],
 )
 def test_covariates_that_do_not_fit_are_refused(covariates, rule):
@@ -110,6 +132,7 @@ def test_covariates_that_do_not_fit_are_refused(covariates, rule):
     [
         [],
         [7],
+        [{"name": f"x{n}", "kind": "number", "of_row": ["1", "2"]} for n in range(33)],
         [{"name": "p", "kind": "number"}],
         [{"name": "p", "kind": "word", "of_row": ["1", "2"]}],
         [{"name": "p", "kind": "number", "of_row": [1, 2]}],

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from countveil.audit.gaussian_law import GaussianLaw
 from countveil.privacy.mechanisms import DiscreteGaussian, from_json
 
 KEPT = DiscreteGaussian.keeping(Fraction(1, 3))
@@ -44,3 +45,15 @@ def test_another_rho_in_a_file_is_refused(bad):
 def test_sigma_and_rho_that_disagree_are_refused():
     with pytest.raises(ValueError, match="sigma must be 1/sqrt"):
         DiscreteGaussian(1, Fraction(1, 3))
+
+
+@pytest.mark.parametrize("rho", ["200", "2", "0.125", "1e-4", "1e-9"])
+def test_how_far_most_noise_reaches(rho):
+    mechanism = DiscreteGaussian.keeping(rho)
+    law = GaussianLaw(mechanism)
+    for probability in (0.5, 0.95):
+        k = mechanism.within(probability)
+        assert 1 - law.tail(k) >= probability
+        assert k == 0 or 1 - law.tail(k - 1) < probability
+    with pytest.raises(ValueError, match="must lie between 0 and 1, got 1"):
+        mechanism.within(1)
