@@ -74,7 +74,7 @@ USED = """
       if (kind === "limit") { await open.setLimit(level); answers.push("set"); continue; }
       const make = () => `report ${made++}`;
       const entry = await open.obtain(study, "title", record, level, make, ({ report }) => report, anew);
-      answers.push(kind === "hand" ? await open.handOver(entry.number) : entry.report);
+      answers.push(kind === "hand" ? await open.handOver(entry.number, entry.report) : entry.report);
     } catch (error) { answers.push(told(error)); }
   }
   return answers;
@@ -126,6 +126,19 @@ def test_both_ledgers_allow_and_refuse_the_same(tmp_path):
         assert by_the_page(seed) == answers, seed
         seen |= set(answers)
     assert set(REFUSALS) <= seen
+
+
+def test_what_was_restated_is_not_handed_over_unseen():
+    code = """const own = (size) => globalThis.crypto.getRandomValues(new Uint8Array(size));
+      const open = await Ledger.open(factory, own), level = { epsilon: "1", precision: "10" };
+      const make = (mend) => open.obtain("study", "title", "me", level, () => "one", mend, false);
+      const first = await make(({ report }) => report), again = await make(() => "two");
+      const refused = await open.handOver(first.number, first.report).catch((error) => error.key);
+      const left = await open.handOver(again.number, again.report);
+      const after = await make(({ report }) => report);
+      return [again.report, refused, left, after.report, Boolean(after.gone)];"""
+    found = node_async(code, None, LEDGER + DOM)
+    assert found == ["two", "report_changed", "two", "two", True]
 
 
 SUMMED = "if (isOfRho(limit)) return sumOf(levels, rhoOf);"

@@ -470,7 +470,12 @@ def test_what_stands_beside_the_noise_may_change_until_it_left(path):
     with Ledger(path) as ledger:
         entry = ledger.obtain(STUDY, "me", WEAK, Maker())
         changed = ledger.restate(entry, b"other")
+        with pytest.raises(
+            RefusedError, match="must be the one that was shown, got one with other covariates"
+        ):
+            ledger.hand_over(entry)
+        assert ledger.entries()[0].gone is None
         assert changed == entry._replace(report=b"other") == ledger.find(STUDY, "me", WEAK)
-        assert ledger.hand_over(entry) == b"other"
+        assert ledger.hand_over(changed) == b"other"
         assert ledger.restate(entry, b"third").report == b"other"
         assert ledger.find(STUDY, "me", WEAK).report == b"other"

@@ -21,6 +21,8 @@ from countveil.receive.connections import configured
 from countveil.receive.store import Store
 from countveil.receive.tally import Tally
 
+PATIENCE = 180
+"""Seconds to wait for what must come, on a machine with much other work."""
 COMMAND = "import sys; from countveil.cli.app import app; app(sys.argv[1:])"
 
 
@@ -49,7 +51,8 @@ class Running:
                 stdout=out,
                 stderr=err,
             )
-        for _ in range(600):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return
@@ -66,12 +69,12 @@ class Running:
 
     def post(self, content):
         request = urllib.request.Request(self.address, content, method="POST")
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read())["outcome"]
 
     def end(self, how):
         self.process.send_signal(how)
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
 
 
 class Serving:
@@ -101,20 +104,20 @@ class Serving:
 
     def end(self):
         self.begin_to_end()
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         self.listening.close()
 
     def open(self, *content):
         """A connection on which this has been sent."""
-        opened = socket.create_connection(("127.0.0.1", self.port), 10)
+        opened = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
         for piece in content:
             opened.sendall(piece)
         return opened
 
     def post(self, content, address="10.0.0.1"):
         """The status of the answer to a report from an address."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with closing(connection):
             connection.request("POST", "/reports", content, {"X-Forwarded-For": address})
             return connection.getresponse().status
@@ -137,7 +140,7 @@ def everything(opened):
     return b"".join(parts)
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=PATIENCE):
     """Waits until something holds."""
     end = time.monotonic() + seconds
     while not condition():

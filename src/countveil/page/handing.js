@@ -6,7 +6,7 @@ async function makeReport(ledger, anew) {
   const make = (token) => encoded(token, privatized(values, samplerOf(level), DATA.truncated, entropy));
   const mend = ({ report, gone }) => {
     const { token, noisy, beside } = contentOf(report);
-    if (inWords(beside) === inWords(stated)) return report;
+    if (JSON.stringify(beside) === JSON.stringify(stated)) return report;
     if (gone) throw new Refused("covariates_left", { stated: inWords(beside) });
     return encoded(token, noisy);
   };
@@ -70,7 +70,7 @@ async function showReport(ledger, entry, { name, values, level }) {
 function handingOver(ledger, entry, token, adds) {
   const download = make("button", { type: "button", id: "download", className: DATA.address ? "" : "main" }, say("download"));
   onClick(download, async () => {
-    const bytes = await ledger.handOver(entry.number), file = `report-${token.slice(0, 8)}.json`;
+    const bytes = await ledger.handOver(entry.number, entry.report), file = `report-${token.slice(0, 8)}.json`;
     const link = URL.createObjectURL(new Blob([bytes], { type: "application/json" }));
     make("a", { href: link, download: file }).click();
     setTimeout(() => URL.revokeObjectURL(link), 60000);
@@ -83,7 +83,7 @@ function handingOver(ledger, entry, token, adds) {
   const send = make("button", { type: "button", id: "send", className: "main", disabled: true }, say("send"));
   read.addEventListener("change", () => { send.disabled = !read.checked; });
   onClick(send, async () => {
-    const bytes = await ledger.handOver(entry.number);
+    const bytes = await ledger.handOver(entry.number, entry.report);
     if (!(await sendReport(bytes))) return showLedger(ledger);
     await ledger.accepted(entry.number);
     finish(bytes, say("sent", { address: DATA.address }), adds);

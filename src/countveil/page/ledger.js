@@ -125,10 +125,11 @@ class Ledger {
     });
   }
 
-  // The report, after recording on disk that it left.
-  handOver(number) {
+  // The report, after recording on disk that it left; refused where it is no longer the one that was shown.
+  handOver(number, seen) {
     return this.turn(async ({ settings, releases }) => {
       const stored = await asked(releases.get(number));
+      if (stored.report !== seen) throw new Refused("report_changed");
       if (!stored.gone) {
         const known = await asked(releases.index("record").getAll(stored.record));
         Ledger.check(known, stored.study, stored, stored.anew, await asked(settings.get("limit")));

@@ -288,9 +288,15 @@ class Ledger:
         return stored
 
     def hand_over(self, entry: Entry) -> bytes:
-        """The report's bytes, after recording on disk that they left; raises LimitError where they may not."""
+        """The report's bytes, after recording on disk that they left; raises LimitError where they may not.
+
+        Raises RefusedError where the report was restated since ``entry`` was read, and so is not what was shown.
+        """
         with self._turn():
             (stored,) = self._entries("number = ?", entry.number)
+            if stored.report != entry.report:
+                rule = "must be the one that was shown, got one with other covariates: ask again"
+                raise RefusedError(self.path, "the report", rule)
             if stored.gone is None:
                 self._check(stored.record, stored.study, stored.level, bool(stored.anew))
                 self._connection.execute(
