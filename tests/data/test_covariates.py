@@ -116,6 +116,7 @@ def test_frames_that_do_not_fit_are_refused(frame, said):
         ("~ 0 + party", "keep its intercept"),
         ("~ 1", "name a covariate"),
         ("~ log(party)", "fit the covariates"),
+        ("~ party + Intercept", "must name no covariate 'Intercept'"),
         ("~ year" + " + year" * 100, "at most 500 characters"),
         ("~ (", "such as"),
     ],

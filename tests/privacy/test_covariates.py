@@ -113,6 +113,7 @@ def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tm
         (((PARTY,), (("D",), ("X",))), "covariate party must be one of D, R, got 'X'"),
         (((PARTY, PARTY), (("D", "D"), ("R", "R"))), "must differ from those before"),
         (((Covariate("class"),), (("1",), ("2",))), "that formulas can name"),
+        (((Covariate("Intercept"),), (("1",), ("2",))), "that formulas can name"),
         (((Covariate("p", ("D",)),), (("D",), ("D",))), "must number 2 to 1000"),
         (((Covariate("p", (), "2", "1"),), (("1",), ("2",))), "must be above the lowest"),
         (((Covariate("p", ("D", "R"), "2"),), (("D",), ("D",))), "lowest must be a known field"),

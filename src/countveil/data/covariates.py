@@ -132,6 +132,10 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"covariates must be a DataFrame, got {type(frame).__name__}")
     names = names_in(formula)
+    if "Intercept" in names:
+        raise ValueError(
+            f"formula must name no covariate 'Intercept', which every formula has, got {formula!r}"
+        )
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise ValueError(

@@ -18,6 +18,7 @@ from countveil.privacy.wording import BOTH
 CATEGORY, NUMBER = "category", "number"
 _MOST, _MOST_VALUES, _MAX_NAME, _MAX_VALUE = 32, 1000, 40, 200
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_CONSTANT = "Intercept"  # what formulas call their own
 _MOST_LISTED, _LONGEST_LIST = 12, 200  # values, and characters of them, that a refusal lists
 _WRITTEN = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?", re.ASCII)
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{0,5}[1-9])?", re.ASCII)
@@ -167,7 +168,7 @@ def _one(entry: Any, name: str, field: str, kinds: Mapping[str, type]) -> Covari
             name, f"{field}.kind", f"must be {CATEGORY!r} or {NUMBER!r}, got {_fields.shown(kind)}"
         )
     title = entry["name"]
-    if not _NAME.fullmatch(title) or len(title) > _MAX_NAME or keyword.iskeyword(title):
+    if not _NAME.fullmatch(title) or len(title) > _MAX_NAME or keyword.iskeyword(title) or title == _CONSTANT:
         rule = f"must be at most {_MAX_NAME} letters and digits of ASCII and _, a letter first, that formulas can name"
         raise RefusedError(name, f"{field}.name", f"{rule}, got {_fields.shown(title)}")
     if kind == CATEGORY:
