@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -110,7 +111,8 @@ def test_a_study_states_what_is_handed_over_in_the_clear(here):
     )
     assert "In the clear: party: one of D, R. Not protected" in said
     assert "age: a number from 18 to 120. Not protected" in run("study", "show", "s.json").stdout
-    assert "must be none to have a page" in fails("study", "page", "s.json", "-o", "s.html")
+    run("study", "page", "s.json", "-o", "s.html")
+    assert "Handed over in the clear, without noise" in Path("s.html").read_text(encoding="utf-8")
     new[new.index("s.json")] = "t.json"
     assert "must be NAME=VALUES" in fails(*new, "--covariate", "party")
     assert "must have two bounds" in fails(*new, "--covariate", "age=number:18")
