@@ -1,15 +1,20 @@
 """What a person hands over and what the page says of it, in Chromium: warnings, names, sending, and the end."""
 
+import itertools
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from countveil.page import page
-from countveil.privacy import promise, wording
+from countveil.page import page, strings
+from countveil.privacy import PrivacyLevel, promise, wording
+from countveil.privacy.__main__ import _added_up
+from countveil.privacy.exact import short
 from countveil.receive import store
 from tests.page import browser as b
 from tests.page.offices import LEVELS, TEXT, planned
+from tests.page.scripts import HERE, TWINS, node
 from tests.receive.running import Running, free_port
 
 FILES = json.loads((Path(__file__).parent / "cases" / "files.json").read_text())
@@ -122,3 +127,33 @@ def test_a_report_is_sent_to_the_study_once_it_was_seen(tmp_path):
             assert not driver.find_elements("id", "send")
             assert b.requests(driver) == [path.as_uri()]
     assert [content for _, content in store.contents(tmp_path / "reports.sqlite")] == [shown]
+
+
+EVERY = [PrivacyLevel(1, 10), PrivacyLevel("2.5", 4), PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(3)]
+SAY = """const say = (key, values = {}) =>
+  given.strings[key].replace(/\\{([a-z]+)\\}/g, (whole, place) => String(values[place] ?? whole));"""
+
+
+def told(level):
+    numbers = {name: str(number) for name, number in level.numbers().items()}
+    return numbers | ({"shortPrecision": short(level.precision)} if isinstance(level, PrivacyLevel) else {})
+
+
+def test_what_left_adds_up_in_the_words_of_the_command():
+    sums = [(some, some[-1]) for n in (1, 2, 3) for some in itertools.product(EVERY, repeat=n)]
+    code = "return given.sums.map(([levels, asked]) => inAll(levels, asked));"
+    given = {
+        "sums": [[[*map(told, levels)], told(asked)] for levels, asked in sums],
+        "strings": strings(),
+    }
+    parts = "".join((HERE / name).read_text() for name in ("ledger.js", "handing.js"))
+    found = node(code, given, TWINS + parts + SAY)
+    for said, (levels, asked) in zip(found, sums, strict=True):
+        kind, number, rest = split(said)
+        assert (kind, pytest.approx(number, rel=1e-5), rest) == split(_added_up([*levels], asked))
+
+
+def split(said):
+    """A sum in words: its number, which page and command write short in ways of their own, and the words around it."""
+    kind, number, rest = said.split(" ", 2)
+    return kind, float(Fraction(number)), rest
