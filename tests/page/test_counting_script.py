@@ -161,6 +161,9 @@ ROWS = [
     '""\n',
     '"Ann\nAnn",Mon,1\n',
     "Ann,Mon,00000000000000000007\n",
+    f"{'𝒜' * 131072},Mon,1\n",
+    f"{'𝒜' * 131073},Mon,1\n",
+    f'Ann,Mon,1\n"{"a" * 131073}",Mon,1\n',
 ]
 
 COUNTED = """return given.rows.map((text) => {

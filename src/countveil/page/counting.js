@@ -3,6 +3,7 @@
 // tables of the Python that wrote the page; this browser may know a later Unicode.
 const MAX_COUNT = 1n << 62n;
 const PIECE = 1 << 16;
+const LONGEST_CELL = 131072;  // the limit of Python's csv module
 const BLANK = /^[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
 
 class Refused extends Error {
@@ -97,7 +98,12 @@ function countText(text, labels, words) {
 function csvRows(text) {
   const rows = [];
   let row = [], cell = "", state = "start", fresh = true;
-  const endCell = () => { row.push(cell); cell = ""; state = "start"; };
+  const endCell = () => {
+    if (cell.length > LONGEST_CELL && Array.from(cell).length > LONGEST_CELL) throw new Refused("not_csv");
+    row.push(cell);
+    cell = "";
+    state = "start";
+  };
   const endRow = () => { if (!fresh) endCell(); rows.push(row); row = []; fresh = true; };
   for (let i = 0; i < text.length; i++) {
     const c = text[i];
