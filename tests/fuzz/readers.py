@@ -47,6 +47,7 @@ def releases() -> dict[str, bytes]:
         "sparse.npz": Release(sparse, LEVELS, True, (("ann", "bo"), ("x", "é", "\U0001f512"))),
         "dense.npz": Release(np.arange(12).reshape(2, 3, 2), LEVELS[0], True),
         "signed.npz": Release(np.array([[-3, 2], [0, 70000]]), LEVELS[1], False, (None, ("a", "b")), True),
+        "rounded.npz": Release(np.array([[3, 0], [6, 9]]), RandomRounding(3), False),
         "rho.npz": Release(
             np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False
         ),
@@ -80,8 +81,7 @@ def read_release(path: Path) -> None:
     found = Release.load(path)
     found.describe()
     found._repr_html_()
-    if found.source is not None:
-        check_imported(path, found)
+    check_imported(path, found)
     observations_of(found)
 
 

@@ -24,6 +24,7 @@ from countveil.privacy.mechanisms import (
     Gaussian,
     Laplace,
     Mechanism,
+    RandomRounding,
     Skellam,
     TwoSidedGeometric,
 )
@@ -216,8 +217,12 @@ def dense_if_many_axes(values: Any) -> Any:
 
 
 def check_again(release: Release) -> None:
-    """Refuses reports of an imported release that its mechanism cannot have made, and totals; raises ValueError."""
-    if release.source is not None:
+    """Refuses reports that their mechanism cannot have made, and totals; raises ValueError.
+
+    One's own noise makes any report, and one's own rounding does not.
+    """
+    rounded = any(isinstance(each, RandomRounding) for each in release.known_mechanisms)
+    if release.source is not None or rounded:
         checked(release.reports, release.mechanism, release.mask)
         check_totals(release)
 
