@@ -14,6 +14,7 @@ _HOME_OF = {
     "Release": "countveil.privacy",
     "privatize": "countveil.privacy",
     "privatize_to_files": "countveil.privacy",
+    "round_randomly": "countveil.privacy",
     "Privatizer": "countveil.privatizer",
     "simulate_release": "countveil.simulation",
     "PrivatizedCounts": "countveil.data.observations",

@@ -194,3 +194,59 @@ def test_totals_that_do_not_go_together_are_refused(here, options, rule):
     assert rule in fails(
         "import", "wide.csv" if "ages.csv" in options else "margins.csv", "-o", "r.npz", *options, *HIDDEN
     )
+
+
+def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compared_and_reported(here):
+    rng = np.random.default_rng(6)
+    after = cv.simulate_reports(COUNTS, m.RandomRounding(3), rng)
+    lines = [
+        f"county{i:02d},{'abcd'[j]},{words(n) if j < 2 else 'n/a' if i == 4 else after[i, j]},{2020 + j}"
+        for (i, j), n in np.ndenumerate(COUNTS)
+        if (i, j) != (7, 3)
+    ]
+    (here / "two.csv").write_text("\n".join(["county,age,deaths,year", *lines]))
+    (here / "m.csv").write_text("age,mechanism,below,base\na,suppression,10,\nb,suppression,10,\n"
+                                "c,random-rounding,,3\nd,random-rounding,,3\n")  # fmt: skip
+    given = ("--long", "county,age", "--value", "deaths", "--mechanisms", "m.csv", "--absent", "Suppressed")
+    given = (*given, "--missing", "n/a", *SOURCE)
+    assert "got 1 cells without one" in fails("import", "two.csv", "-o", "r.npz", *given)
+    said = run("import", "two.csv", "-o", "r.npz", *given, "--background", "missing").stdout
+    assert "3 cells were never reported" in said
+    release = cv.Release.load("r.npz")
+    assert np.argwhere(release.mask).tolist() == [[4, 2], [4, 3], [7, 3]]
+    stated = np.array([[m.Suppression(10)] * 2 + [m.RandomRounding(3)] * 2], dtype=object)
+    values = np.concatenate([published()[:, :2], after[:, 2:]], axis=1)
+    assert_same(observations_of(release), cv.Reports(values, stated, release.mask))
+
+    run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
+    run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
+    assert "release was not given" not in (here / "f.html").read_text()
+    assert (
+        "Wrote"
+        in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
+    )
+
+    ranges = "year from,year to,mechanism,below,base\n,2021,suppression,10,\n2022,,random-rounding,,3\n"
+    (here / "m.csv").write_text(ranges)
+    run("import", "two.csv", "-o", "s.npz", *given, "--background", "missing")
+    assert_same(observations_of(cv.Release.load("s.npz")), observations_of(release))
+    wide = ("import", "wide.csv", "-o", "t.npz", *SOURCE)
+    for options, rule in (
+        (("--mechanisms", "m.csv", "--alpha", "0.5", "--long", "a,b", "--value", "c"), "without --mechanism"),
+        (("--mechanisms", "m.csv"), "must come with --long"),
+        (
+            ("--long", "county,age", "--value", "deaths", "--background", "none", *HIDDEN[:-2]),
+            "a number or missing",
+        ),
+    ):
+        assert rule in fails(*wide, *options)
+
+
+def test_a_wide_table_with_missing_cells(here):
+    text = (here / "wide.csv").read_text().splitlines()
+    cells = text[3].split(",")
+    (here / "wide.csv").write_text("\n".join([*text[:3], ",".join([cells[0], "n/a", *cells[2:]]), *text[4:]]))
+    run("import", "wide.csv", "-o", "r.npz", *HIDDEN, "--missing", "n/a")
+    release = cv.Release.load("r.npz")
+    assert np.argwhere(release.mask).tolist() == [[2, 0]]
+    np.testing.assert_array_equal(release.reports[~release.mask], published()[~release.mask])

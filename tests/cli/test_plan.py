@@ -96,11 +96,28 @@ def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "word.txt must be a directory" in fails("plan", "pilot.npz", *SMALL, "-o", "word.txt")
 
 
-def test_a_study_of_rho_is_not_planned(tmp_path, monkeypatch):
+def test_a_study_of_rho_and_mechanisms_are_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "word.txt").write_text("surprise\nparty\n")
+    (tmp_path / "word.txt").write_text("surprise\nparty\nfive\n")
     about = ("--title", "T", "--purpose", "P", "--contact", "c@d.org")
     run("study", "new", "word.txt", "-o", "s.json", *about, "--level", "rho:0.125", "--signed")
-    assert "plans must be of levels N:EPSILON, got a study of rho" in fails(
-        "plan", "--study", "s.json", "--topics", "2", "--total", "50"
+    asked = ("plan", "--study", "s.json", "--total", "60", "--rows", "6", "--method", "em", *SMALL)
+    assert "rho:0.125" in run(*asked).stdout
+    assert set(pd.read_csv("out/plan.csv")["level"]) == {"no noise", "rho:0.125"}
+    hidden = ("--mechanism", "suppression", "--below", "10")
+    said = run(*asked, *hidden, "--level", "rho:2", "--level", "1:1").stdout
+    assert "Suppression(10, shows_zero=True), 6 rows: " in said
+    table = pd.read_csv("out/plan.csv")
+    assert table["level"].unique().tolist() == [
+        "no noise",
+        "rho:2",
+        "1:1",
+        "Suppression(10, shows_zero=True)",
+    ]
+    assert set(pd.read_csv("out/fits.csv")["method"]) >= {"countveil", "naive", "least squares"}
+    assert "Suppression" in run(*asked, *hidden).stdout
+    assert "--mechanism suppression must come with --below" in fails(*asked, *hidden[:2])
+    assert "--hides-zero must come with" in fails(
+        *asked, "--mechanism", "rounding", "--base", "5", "--hides-zero"
     )
+    assert "level must be N:EPSILON, such as 10:1, or rho:RHO" in fails(*asked, "--level", "rho")

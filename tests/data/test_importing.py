@@ -165,7 +165,7 @@ def test_sparse_tensors_are_imported_unless_they_are_too_large():
         (np.zeros((9, 9)), m.Skellam(2, 2), "cut at zero"),
         (np.array(3.0), m.Rounding(3), "two axes or more, got 0"),
         (np.zeros(3), m.Rounding(3), "two axes or more, got 1"),
-        (np.ma.masked_array([[1, 2]], [[True, False]]), m.Rounding(2), "must not be masked"),
+        (np.ma.masked_array([[1, 2]], [[True, True]]), m.Rounding(2), "mask must leave a report"),
     ],
 )
 def test_what_cannot_have_been_published_is_refused(values, mechanism, said):
@@ -185,6 +185,118 @@ def test_a_source_is_one_line(source):
         cv.Release([[2]], m.Rounding(2), False, source=source) if source is not None else cv.import_reports(
             np.zeros((1, 1)), m.Rounding(2)
         )
+
+
+REGIMES = np.array([m.Suppression(10), m.RandomRounding(3), m.Laplace(1)], dtype=object)
+MASK = np.array([[False, True, False, True], [True, False, False, False]])
+
+
+def by_column():
+    """Reports of another mechanism in each column, of which some are missing: values, and the mechanisms (1, 4)."""
+    each = REGIMES[[0, 1, 2, 0]].reshape(1, 4)
+    return np.where(MASK, 7.0, [[np.nan, 3.0, 0.25, 12.0], [11.0, 6.0, -1.5, np.nan]]), each
+
+
+def test_masks_and_mechanisms_by_cell_come_back_from_a_file(tmp_path):
+    values, each = by_column()
+    for given, mask in ((values, MASK), (np.ma.masked_array(values, MASK), None)):
+        cv.import_reports(given, each, "s", mask=mask).save(tmp_path / "r.npz")
+        release = cv.Release.load(tmp_path / "r.npz")
+        np.testing.assert_array_equal(release.mask, MASK)
+        assert (release.reports[MASK] == 0).all()
+        wanted = cv.Reports(values, each, MASK)
+        assert_same_data(observations_of(release), wanted)
+        hidden = np.zeros(MASK.shape, bool)
+        hidden[1, 1] = True
+        more = cv.Reports.from_release(release, mask=hidden)
+        assert_same_data(more, cv.Reports(values, each, MASK | hidden))
+    everywhere = np.broadcast_to(each, values.shape)
+    assert cv.import_reports(values, everywhere, "s", mask=MASK).mechanism.shape == (1, 4)
+
+
+def test_a_mask_beside_geometric_noise_gives_the_same_data(tmp_path):
+    mechanism = m.TwoSidedGeometric(0.5)
+    values, mask = reports_of(mechanism), COUNTS % 3 == 0
+    cv.import_reports(values, mechanism, "s", mask=mask).save(tmp_path / "r.npz")
+    data, wanted = observations_of(cv.Release.load(tmp_path / "r.npz")), cv.Reports(values, mechanism, mask)
+    for name in ("indptr", "columns", "reports"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(wanted, name))
+
+
+def test_masked_cells_hide_what_their_mechanism_cannot_have_made():
+    values, each = by_column()
+    for mask in (None, np.zeros(MASK.shape, bool)):
+        with pytest.raises(ValueError, match="at least 10, or absent, under Suppression"):
+            cv.import_reports(values, each, "s", mask=mask)
+    zeros = np.zeros((40, 2))
+    with pytest.raises(ValueError, match="cut at zero"):
+        cv.import_reports(zeros, m.DiscreteGaussian(1), "s")
+    seen = np.ones((40, 2), bool)
+    seen[0] = False
+    assert cv.import_reports(zeros, m.DiscreteGaussian(1), "s", mask=seen).shape == (40, 2)
+
+
+def test_joined_releases_keep_their_masks_and_go_by_row():
+    names = {"row_labels": ["a", "b"], "column_labels": list("wxyz")}
+    values, each = by_column()
+    hidden = cv.import_reports(np.where(MASK, 0, 30), m.Suppression(10), "s", mask=MASK, **names)
+    turned = {"row_labels": ["b", "a"], "column_labels": list("wxyz")}
+    rounded = cv.import_reports(np.full((2, 4), 30), m.RandomRounding(3), "t", mask=MASK, **turned)
+    found = cv.join([hidden, rounded])
+    assert found.n_masked == (MASK & MASK[::-1]).sum()
+    with pytest.raises(ValueError, match="by row to be joined"):
+        cv.join([hidden, cv.import_reports(values, each, "s", mask=MASK, **names)])
+
+
+LONG = pd.DataFrame(
+    {"place": list("aabb"), "day": [1, 2, 1, 3], "n": [12.0, 3.0, 0.0, 6.0], "regime": list("hrhr")}
+)
+
+
+def test_mechanisms_of_a_long_table_go_by_an_axis_or_another_column():
+    stated = {1: m.Suppression(10), 2: m.RandomRounding(3), 3: m.Thresholded(m.Gaussian(1), 2)}
+    wanted = cv.import_long(LONG, ["place", "day"], "n", stated, "s", by="day", background="missing")
+    np.testing.assert_array_equal(wanted.mask, [[False, False, True], [False, True, False]])
+    np.testing.assert_array_equal(wanted.reports, [[12, 3, 0], [0, 0, 6]])
+    assert wanted.mechanism.shape == (1, 3)
+    assert wanted.mechanism.mechanisms == tuple(stated.values())
+    regimes = {"h": m.Suppression(10), "r": m.RandomRounding(3)}
+    found = cv.import_long(
+        LONG.iloc[::-1], ["place", "day"], "n", regimes, "s", by="regime", background="missing"
+    )
+    assert_same_data(
+        observations_of(found),
+        cv.Reports(found.reports, np.array([[*regimes.values(), regimes["r"]]], dtype=object), found.mask),
+    )
+    full = LONG[LONG["day"] == 1]
+    one = cv.import_long(full, ["place", "regime"], "n", regimes, "s", by="regime")
+    assert one.mechanism == regimes["h"]
+
+
+def test_cells_without_a_row_are_explained_for_each_mechanism():
+    stated = {1: m.Suppression(10), 2: m.RandomRounding(3), 3: m.Suppression(5)}
+    long = LONG, ["place", "day"], "n"
+    with pytest.raises(ValueError, match="got 1 cells without one"):
+        cv.import_long(*long, stated, "s", by="day")
+    absent = cv.import_long(*long, stated | {2: m.Suppression(2)}, "s", by="day")
+    np.testing.assert_array_equal(absent.reports, [[12, 3, np.nan], [0, np.nan, 6]])
+    assert absent.mask is None
+    rows = [False, True, False, False]
+    masked = cv.import_long(*long, m.Suppression(10), "s", background=0, mask=np.array(rows) | (LONG.n == 6))
+    np.testing.assert_array_equal(masked.mask, [[False, True, False], [False, False, True]])
+    for wrong, rule in (
+        ({"by": "regime"}, "nothing of 2 cells"),
+        ({"by": "week"}, "one column of the table"),
+        ({}, "together with by"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            cv.import_long(*long, {"h": m.Suppression(10), "r": m.RandomRounding(3)}, "s", **wrong)
+    with pytest.raises(ValueError, match="none for '2'"):
+        cv.import_long(*long, {1: m.Suppression(10)}, "s", by="day")
+    with pytest.raises(TypeError, match=r"must be of countveil\.mechanisms, got int"):
+        cv.import_long(*long, {1: 3}, "s", by="day")
+    with pytest.raises(ValueError, match="boolean for each of 4 rows"):
+        cv.import_long(*long, m.Suppression(10), "s", mask=[True])
 
 
 @pytest.mark.parametrize("mechanism", [3, "rounding", [m.Rounding(2), 3]])

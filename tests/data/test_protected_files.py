@@ -43,7 +43,8 @@ def test_arrays_of_numpy_are_read(tmp_path):
 def test_long_tables_are_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(LONG)
-    found = read_long(path, ["county", "age"], "n", ["Suppressed"])
+    found, missing = read_long(path, ["county", "age"], "n", ["Suppressed"])
+    assert not missing.any()
     assert list(found["age"]) == ["old", "young", "old"]
     np.testing.assert_array_equal(found["n"], [12, np.nan, 30])
     with pytest.raises(ValueError, match="one column 'year'"):
@@ -58,7 +59,7 @@ def test_parquet_is_typed(tmp_path, monkeypatch, row_labels):
     found = read_protected(tmp_path / "t.parquet", row_labels=row_labels)
     np.testing.assert_array_equal(found.values, [[12], [np.nan]])
     assert found.row_labels == ["Ada", "Bo"]
-    np.testing.assert_array_equal(read_long(tmp_path / "t.parquet", ["county"], "n")["n"], [12, np.nan])
+    np.testing.assert_array_equal(read_long(tmp_path / "t.parquet", ["county"], "n")[0]["n"], [12, np.nan])
 
 
 def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
@@ -105,3 +106,22 @@ def test_hidden_counts_are_no_labels_and_short_rows_no_hidden_counts(tmp_path):
         read_protected(path)
     path.write_text("x\n12\n\n15\n")
     np.testing.assert_array_equal(read_protected(path).values, [[12], [np.nan], [15]])
+
+
+def test_words_for_cells_that_were_never_reported(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("county,a,b\nAda,12,n/a\nBo,<10,\n")
+    found = read_protected(path, absent=["<10"], missing=["n/a"])
+    np.testing.assert_array_equal(found.values.mask, [[False, True], [False, False]])
+    np.testing.assert_array_equal(found.values.data, [[12, np.nan], [np.nan, np.nan]])
+    empty = read_protected(path, absent=["<10"], missing=["n/a", ""])
+    np.testing.assert_array_equal(empty.values.mask, [[False, True], [False, True]])
+    assert not np.ma.isMaskedArray(read_protected(path, absent=["<10", "n/a"]).values)
+    with pytest.raises(ValueError, match="got 'n/a' in both"):
+        read_protected(path, absent=["n/a"], missing=[" n/a"])
+    (tmp_path / "l.csv").write_text("c,day,n\nx,1,n/a\nx,2,\ny,1,4\n")
+    frame, missing = read_long(tmp_path / "l.csv", ["c", "day"], "n", [], ["n/a"], "day")
+    assert list(frame.columns) == ["c", "day", "n"]
+    assert missing.tolist() == [True, False, False]
+    _, missing = read_long(tmp_path / "l.csv", ["c"], "n", [], ["n/a", ""], "day")
+    assert missing.tolist() == [True, True, False]

@@ -29,9 +29,14 @@ def test_two_sided_geometric_reports_are_read_as_ever():
     assert_same(cv.Reports(reports, m.TwoSidedGeometric(0.4)), cv.PrivatizedCounts(reports, 0.4))
     fits = [
         cv.TopicModel(2, draws=5, tune=5, chains=1, seed=1, progress=False).fit(data)
-        for data in (cv.Reports(reports, m.TwoSidedGeometric(0.4)), cv.PrivatizedCounts(reports, 0.4))
+        for data in (
+            cv.Reports(reports, m.TwoSidedGeometric(0.4)),
+            cv.PrivatizedCounts(reports, 0.4),
+            cv.import_reports(reports, m.TwoSidedGeometric(0.4), "a table"),
+        )
     ]
-    np.testing.assert_array_equal(*(fit.rate().to_numpy() for fit in fits))
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.rate().to_numpy(), fits[0].rate().to_numpy())
 
 
 def test_zeros_are_not_stored_and_suppressed_counts_are_ranges():

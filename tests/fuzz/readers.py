@@ -14,11 +14,13 @@ import scipy.io
 import scipy.sparse as sp
 
 from countveil.cli.fit import check_imported
+from countveil.cli.mechanism_tables import MechanismTable
 from countveil.console import console
 from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.protected_files import read_protected
 from countveil.privacy import PrivacyLevel, Release, report, study
+from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
 from countveil.privacy.report import Report
 from tests.fuzz import mutations as m
@@ -45,6 +47,7 @@ def releases() -> dict[str, bytes]:
         "sparse.npz": Release(sparse, LEVELS, True, (("ann", "bo"), ("x", "é", "\U0001f512"))),
         "dense.npz": Release(np.arange(12).reshape(2, 3, 2), LEVELS[0], True),
         "signed.npz": Release(np.array([[-3, 2], [0, 70000]]), LEVELS[1], False, (None, ("a", "b")), True),
+        "rounded.npz": Release(np.array([[3, 0], [6, 9]]), RandomRounding(3), False),
         "rho.npz": Release(
             np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False
         ),
@@ -55,10 +58,18 @@ def releases() -> dict[str, bytes]:
 def imported() -> dict[str, bytes]:
     """Releases of reports that others published: dense with absent and real ones, and sparse."""
     other = [Suppression(10), Laplace(2)]
+    cells = ByCell((*other, RandomRounding(3)), (0, 1, 2, 0), (2, 2))
     made = {
         "hidden.npz": Release(np.array([[np.nan, 12], [0.5, -3]]), other, False, source="Others, 2020"),
         "margins.npz": Release(
             np.array([[np.nan, 12], [0, np.nan]]), other[0], False, source="Others", totals=((1,), (15, None))
+        ),
+        "cells.npz": Release(
+            np.array([[np.nan, 0.5], [0, 12]]),
+            cells,
+            False,
+            source="Others",
+            mask=[[False] * 2, [True, False]],
         ),
         "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
     }
@@ -70,8 +81,7 @@ def read_release(path: Path) -> None:
     found = Release.load(path)
     found.describe()
     found._repr_html_()
-    if found.source is not None:
-        check_imported(path, found)
+    check_imported(path, found)
     observations_of(found)
 
 
@@ -237,8 +247,22 @@ def protected() -> dict[str, bytes]:
 
 
 def read_protected_table(path: Path) -> None:
-    """Read it with a word for what is absent."""
-    read_protected(path, absent=["<10"])
+    """Read it with a word for what is absent, and one for what was never reported."""
+    read_protected(path, absent=["<10"], missing=["-3"])
+
+
+def mechanism_tables() -> dict[str, bytes]:
+    """Files with a mechanism in each row, by value and by range."""
+    return {
+        "value.csv": b"regime,mechanism,below,base\na,suppression,10,\nb,rounding,,5\n",
+        "range.csv": b"day from,day to,mechanism,sigma,alpha\n,5,gaussian,2,\n6,,two-sided-geometric,,0.5\n",
+    }
+
+
+def read_mechanisms(path: Path) -> None:
+    """Read it, and ask for one."""
+    found = MechanismTable(path)
+    found.of([keys[-1] or "7" for keys, _ in found.rows])
 
 
 def changed_table(content: bytes, rng: random.Random) -> bytes:
@@ -290,10 +314,23 @@ def kind_of(name: str) -> Kind:
         return Kind(imported(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 60)
     if name == "protected":
         return Kind(protected(), (changed_table, changed_table, m.flipped, m.cut), read_protected_table, 40)
+    if name == "mechanisms":
+        return Kind(mechanism_tables(), (changed_table, changed_table, m.flipped, m.cut), read_mechanisms, 20)
     return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
 
 
-KINDS = ("release", "fit", "compact", "hdf5", "report", "study", "tables", "imported", "protected")
+KINDS = (
+    "release",
+    "fit",
+    "compact",
+    "hdf5",
+    "report",
+    "study",
+    "tables",
+    "imported",
+    "protected",
+    "mechanisms",
+)
 """``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
 
 

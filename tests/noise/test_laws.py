@@ -114,3 +114,32 @@ def test_tails_of_wide_noise_are_almost_normal():
     np.testing.assert_allclose(law._almost_normal(k), law._near[k.astype(int)], rtol=1e-11)
     np.testing.assert_array_equal(law.log_cdf(-k[1:]), law._almost_normal(k[1:]))
     np.testing.assert_allclose(law._series(k[3:]), law._almost_normal(k[3:]), rtol=1e-11)
+
+
+@every
+def test_smaller_reports_have_the_sum_of_their_probabilities(name):
+    mechanism, kernel, _ = CASES[name]
+    law, real = law_of(mechanism), getattr(mechanism, "real", False)
+    absent = getattr(mechanism, "absent", False)
+    for count in (0, 1, 7, 20):
+        same = np.array([count])
+        none = math.exp(kernel(math.nan, same)[0]) if absent else 0.0
+        start = float(getattr(mechanism, "above", -400.0)) if absent or real else -400.0
+        start = max(start, -400.0)
+        for r in (-3.0, 0.0, 6.0, 12.0, 35.0, 50.0):
+            if real:
+                ends = [start, *(x for x in (count - 30.0, float(count), count + 30.0) if start < x < r), r]
+                below = sum(
+                    integrate.quad(lambda x, same=same: math.exp(kernel(x, same)[0]), a, b)[0]
+                    for a, b in pairwise(ends)
+                ) if r > start else 0.0  # fmt: skip
+            else:
+                whole = np.arange(-400.0, r)
+                impossible = [broken for _, broken in law.broken(whole)]
+                possible = whole[~np.any(impossible, axis=0)] if impossible else whole
+                below = sum(math.exp(kernel(k, same)[0]) for k in possible)
+            if any(broken.any() for _, broken in law.broken(np.array([r]))):
+                continue
+            assert law.less(np.array([r]), same)[0] == pytest.approx(none + below, abs=1e-7)
+        if absent:
+            assert law.less(np.array([math.nan]), same)[0] == 0.0

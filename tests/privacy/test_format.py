@@ -233,10 +233,10 @@ def at(**values):
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (put(format_version=4), "a format_version from 1 to 3, got 4"),
-        (put(format_version=0), "a format_version from 1 to 3, got 0"),
-        (put(format_version=True), "a format_version from 1 to 3, got True"),
-        (put(format_version="3"), "a format_version from 1 to 3, got '3'"),
+        (put(format_version=4), "a format_version from 1 to 4, got 4"),
+        (put(format_version=0), "a format_version from 1 to 4, got 0"),
+        (put(format_version=True), "a format_version from 1 to 4, got True"),
+        (put(format_version="3"), "a format_version from 1 to 4, got '3'"),
         (put(format_version=2), "the keys"),
         (put(mechanisms={}), "mechanisms of type list, got dict"),
         (

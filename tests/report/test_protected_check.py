@@ -66,16 +66,60 @@ def test_bins_hold_every_report_once():
     assert many[-1] == 999.0
 
 
-def test_it_is_said_why_there_is_no_check(hidden):
-    _, data = hidden
-    rng = np.random.default_rng(3)
-    several = data.also(
-        cv.simulate_reports(np.zeros(data.shape, dtype=int), m.Gaussian(100), rng), m.Gaussian(100)
-    )
-    assert "several reports" in checks.why_unchecked(several)
-    two = cv.Reports(np.zeros((2, 3)), [m.Gaussian(1), m.Gaussian(2)])
-    assert "2 different mechanisms" in checks.why_unchecked(two)
-    assert checks.why_unchecked(data) == ""
+def by_column(rng, counts):
+    """Reports by two mechanisms, of which the first has the even columns, and the mechanisms (1, 12)."""
+    known = m.RandomRounding(5), m.Thresholded(m.Gaussian(1), 3)
+    each = np.array([known * 6], dtype=object)
+    return np.stack(
+        [cv.simulate_reports(counts, one, rng)[:, v] for v, one in enumerate(each[0])], axis=1
+    ), each
+
+
+@pytest.fixture(scope="module")
+def several():
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(rng.gamma(0.5, 4.0, (40, 2)) @ rng.gamma(0.5, 1.0, (2, 12)))
+    values, each = by_column(rng, counts)
+    again, noise = cv.simulate_reports(counts, m.DiscreteGaussian(2), rng), m.DiscreteGaussian(2)
+    data = cv.Reports(values, each, rng.random(values.shape) < 0.1).also(again, noise)
+    fit = cv.TopicModel(2, draws=40, tune=60, chains=1, seed=1, progress=False).fit(data)
+    return fit, values, each, again, data
+
+
+def test_every_mechanism_of_every_report_is_checked(several):
+    fit, _, _, _, data = several
+    found = checks.check_protected(fit, data, np.random.default_rng(1))
+    names = [each.name for each in found.statistics]
+    for wanted in (
+        "share of positive reports (report 1, RandomRounding(5))",
+        "share of counts without a report (report 1, Thresholded(Gaussian(1), 3))",
+        "largest report (report 2, DiscreteGaussian(2))",
+    ):
+        assert wanted in names
+    assert not any(each.verdict.startswith(OUTSIDE) for each in found.statistics)
+    assert found.seen.sum() == 2 * 480 - data.made.report(0).seen.size + data.made.report(0).seen.sum()
+
+
+def test_what_another_mechanism_would_make_is_seen(several):
+    fit, values, each, again, _ = several
+    swapped = each.copy()
+    swapped[0, 0::2] = m.Rounding(5)
+    swapped[0, 1::2] = m.Thresholded(m.Gaussian(4), 3)
+    wrong = cv.Reports(values, swapped).also(again, m.DiscreteGaussian(6))
+    said = outside(fit, wrong)
+    for part in ("report 1, Thresholded", "report 2, DiscreteGaussian"):
+        assert any(part in name for name in said)
+
+
+def test_many_mechanisms_are_taken_by_kind():
+    noise = [m.Gaussian(1 + d / 10) for d in range(5)]
+    alone = checks.parts_of(checks.reports_of(cv.Reports(np.zeros((5, 3)), noise)))
+    assert [(part.name, part.cells.all()) for part in alone] == [("", True)]
+    both = checks.parts_of(checks.reports_of(cv.Reports(np.full((6, 3), 12.0), [*noise, m.Suppression(9)])))
+    assert [(part.name, part.absent, part.cells.sum()) for part in both] == [
+        ("Gaussian", False, 15),
+        ("suppression", True, 3),
+    ]
 
 
 def test_the_page_shows_the_check(tmp_path):

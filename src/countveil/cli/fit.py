@@ -275,8 +275,9 @@ def read_release(release: Path) -> "Release | ReleaseFiles":
     data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
     if data.simulated:
         say("This release is simulated: its noise came from a seeded generator and protects nobody.")
-    if isinstance(data, Release) and data.source is not None:
+    if isinstance(data, Release):
         check_imported(release, data)
+    if isinstance(data, Release) and data.source is not None:
         say(
             f"These reports were imported from: {data.source}. Whoever imported them vouches for the mechanism."
         )

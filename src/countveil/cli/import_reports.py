@@ -1,19 +1,17 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
+from countveil.cli import mechanism_options as m
 from countveil.cli.errors import plain_errors
-from countveil.cli.mechanism_options import KINDS, stated_mechanism
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
-
-Number = str | None
 
 
 @plain_errors
@@ -27,37 +25,38 @@ def import_table(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     source: Annotated[str, typer.Option(help="One line on who published the reports, and where.")],
-    mechanism: Annotated[
-        str | None, typer.Option(help=f"What was done to the counts: {', '.join(KINDS)}.")
-    ] = None,
-    alpha: Annotated[
-        Number, typer.Option(help="Of two-sided geometric noise; enough without --mechanism.")
-    ] = None,
-    sigma: Annotated[Number, typer.Option(help="Of Gaussian noise, discrete or not.")] = None,
-    scale: Annotated[Number, typer.Option(help="Of Laplace noise.")] = None,
-    l1: Annotated[Number, typer.Option("--l1", help="Of Skellam noise: the rate of what was added.")] = None,
-    l2: Annotated[
-        Number, typer.Option("--l2", help="Of Skellam noise: the rate of what was taken away.")
-    ] = None,
-    base: Annotated[Number, typer.Option(help="Of rounding.")] = None,
-    below: Annotated[Number, typer.Option(help="Of suppression: smaller counts are hidden.")] = None,
-    hides_zero: Annotated[
-        bool, typer.Option("--hides-zero", help="Suppression hides zeros as well.")
-    ] = False,
-    above: Annotated[
-        Number, typer.Option(help="Of top-coding; or the noisy value up to which a count has no report.")
-    ] = None,
-    noise: Annotated[
-        str | None, typer.Option(help="Of thresholded reports: the mechanism that made the noisy values.")
-    ] = None,
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(help="Of a table: a .csv with P(report | count), a row for each count from 0."),
-    ] = None,
+    mechanism: m.Kind = None,
+    alpha: m.Alpha = None,
+    sigma: m.Sigma = None,
+    scale: m.Scale = None,
+    l1: m.L1 = None,
+    l2: m.L2 = None,
+    base: m.Base = None,
+    below: m.Below = None,
+    hides_zero: m.HidesZero = False,
+    above: m.Above = None,
+    noise: m.Noise = None,
+    probabilities: m.Probabilities = None,
     absent: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WORD", help="What stands for a count without a report, such as '<10'; repeatable."
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="What stands for a cell that was never reported, for reasons that have nothing to do with its count, "
+            "such as 'n/a', or '' for empty cells; repeatable.",
+        ),
+    ] = None,
+    mechanisms: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --long, instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the "
+            "value of a column for which it holds, or ends of a range, such as 'date from' and 'date to'.",
         ),
     ] = None,
     no_header: Annotated[
@@ -79,9 +78,10 @@ def import_table(
         str | None, typer.Option(metavar="COLUMN", help="With --long: the column of reports.")
     ] = None,
     background: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="With --long: the report of cells without a row, such as 0 where zeros were left out."
+            help="With --long: the report of cells without a row, such as 0 where zeros were left out, or missing "
+            "where they were never reported."
         ),
     ] = None,
     totals: Annotated[
@@ -116,33 +116,55 @@ def import_table(
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
     """
-    check_free(output, force, table, probabilities)
-    given = {"alpha": alpha, "sigma": sigma, "scale": scale, "l1": l1, "l2": l2, "base": base, "below": below}
-    stated = stated_mechanism(
-        mechanism, hides_zero, given | {"above": above, "noise": noise, "probabilities": probabilities}
-    )
+    check_free(output, force, table, probabilities, mechanisms)
+    given: dict[str, Any] = {
+        "alpha": alpha,
+        "sigma": sigma,
+        "scale": scale,
+        "l1": l1,
+        "l2": l2,
+        "base": base,
+        "below": below,
+    }
+    given |= {"above": above, "noise": noise, "probabilities": probabilities}
+    if mechanisms is not None and (
+        mechanism is not None or hides_zero or any(each is not None for each in given.values())
+    ):
+        raise ValueError(
+            "--mechanisms must come without --mechanism and its parameters: they are in the file"
+        )
+    if mechanisms is not None and long is None:
+        raise ValueError("--mechanisms must come with --long: mechanisms go by the value of a column")
+    stated: Any = None if mechanisms is not None else m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
     if long is not None and (no_header or row_labels is not None):
         raise ValueError("--long must come without --no-header and --row-labels: its axes name the labels")
     if background is not None and long is None:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
+    left_out = read_background(background)
     check_totals_options(long, totals, total_row, total_column, totals_of)
+    from countveil.cli.mechanism_tables import MechanismTable
     from countveil.data.importing import import_long, import_reports
     from countveil.data.margins import SIDES, margin_of_frame, read_margin, without_margins
     from countveil.data.protected_files import read_long, read_protected
 
-    words = absent or []
+    words, gone = absent or [], missing or []
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
-        cells = read_long(table, axes, value, words)
+        by = None if mechanisms is None else MechanismTable(mechanisms)
+        cells, mask = read_long(table, axes, value, words, gone, None if by is None else by.by)
+        stated = stated if by is None else by.of(cells[by.by].tolist())
         sums = None if totals is None else read_margin(totals, axes, value, words, None)
         release = import_long(
-            cells, axes, value, stated, source, background=background, totals=sums, simulated=simulated
-        )
+            cells, axes, value, stated, source, by=None if by is None else by.by, mask=mask,
+            background=left_out, totals=sums, simulated=simulated,
+        )  # fmt: skip
     else:
         with doubts_said():
-            found = read_protected(table, header=not no_header, row_labels=row_labels, absent=words)
+            found = read_protected(
+                table, header=not no_header, row_labels=row_labels, absent=words, missing=gone
+            )
         found, margin = without_margins(found, total_row, total_column, totals_of)
         if totals is not None:
             sums = read_margin(totals, None, "totals", words, totals_of)
@@ -153,6 +175,16 @@ def import_table(
     release.save(output)
     say(release.describe())
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
+
+
+def read_background(text: str | None) -> "float | Literal['missing'] | None":
+    """A number, or the word "missing"; raises ValueError for anything else."""
+    if text is None or text == "missing":
+        return text  # type: ignore[return-value]
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f"--background must be a number or missing, got {text!r:.60}") from error
 
 
 def check_totals_options(

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from countveil.privacy import mechanisms as m
 from countveil.privacy.exact import exact
@@ -24,6 +26,25 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
     "table": (m.Table, ("probabilities",)),
 }
 """Names of mechanisms in commands, their classes, and the options that state their parameters."""
+Number = str | None
+Kind = Annotated[str | None, typer.Option(help=f"What was done to the counts: {', '.join(KINDS)}.")]
+Alpha = Annotated[Number, typer.Option(help="Of two-sided geometric noise; enough without --mechanism.")]
+Sigma = Annotated[Number, typer.Option(help="Of Gaussian noise, discrete or not.")]
+Scale = Annotated[Number, typer.Option(help="Of Laplace noise.")]
+L1 = Annotated[Number, typer.Option("--l1", help="Of Skellam noise: the rate of what was added.")]
+L2 = Annotated[Number, typer.Option("--l2", help="Of Skellam noise: the rate of what was taken away.")]
+Base = Annotated[Number, typer.Option(help="Of rounding.")]
+Below = Annotated[Number, typer.Option(help="Of suppression: smaller counts are hidden.")]
+HidesZero = Annotated[bool, typer.Option("--hides-zero", help="Suppression hides zeros as well.")]
+Above = Annotated[
+    Number, typer.Option(help="Of top-coding; or the noisy value up to which a count has no report.")
+]
+Noise = Annotated[
+    str | None, typer.Option(help="Of thresholded reports: the mechanism that made the noisy values.")
+]
+Probabilities = Annotated[
+    Path | None, typer.Option(help="Of a table: a .csv with P(report | count), a row for each count from 0.")
+]
 PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.ASCII)
 
 

@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from countveil.cli import mechanism_options as m
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Threads, number_or_word, read_level
+from countveil.cli.options import Threads, number_or_word, read_any_level
 from countveil.cli.outputs import check_folder
 from countveil.cli.results import Result, with_result
 from countveil.cli.tables import read_table
-from countveil.privacy import PrivacyLevel
 from countveil.privacy.study import Study, load
 
 if TYPE_CHECKING:
+    from countveil.planning.protected import Protection
     from countveil.planning.truths import Source
 
 DEFAULT_LEVELS = ("1:1", "1:2", "1:3")
@@ -43,9 +44,22 @@ def plan_study(
     level: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N:EPSILON", help="A level to try [default: the study's, or 1:1, 1:2, 1:3]. Repeatable."
+            metavar="N:EPSILON",
+            help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable.",
         ),
     ] = None,
+    mechanism: m.Kind = None,
+    alpha: m.Alpha = None,
+    sigma: m.Sigma = None,
+    scale: m.Scale = None,
+    l1: m.L1 = None,
+    l2: m.L2 = None,
+    base: m.Base = None,
+    below: m.Below = None,
+    hides_zero: m.HidesZero = False,
+    above: m.Above = None,
+    noise: m.Noise = None,
+    probabilities: m.Probabilities = None,
     rows: Annotated[
         list[int] | None,
         typer.Option(
@@ -91,6 +105,8 @@ def plan_study(
     the truth is drawn from the model's prior, whose words are more even than those of real text: a pilot is
     better. Nothing is released: the pilot is fitted without noise, so it must be public or your own.
 
+    With --mechanism, as for `countveil import`, reports are made by any mechanism, by itself or beside levels.
+
     Writes plan.csv (means and standard errors), fits.csv, plan.png and plan.svg, replacing those of an earlier plan.
 
     Example: `countveil plan pilot.npz --topics 20 --level 1:1 --level 1:3 --target topic_error:0.4`
@@ -103,7 +119,9 @@ def plan_study(
     check_folder(output)
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
-    levels = read_levels(level, asked)
+    given: dict[str, Any] = {"alpha": alpha, "sigma": sigma, "scale": scale, "l1": l1, "l2": l2, "base": base}
+    given |= {"below": below, "above": above, "noise": noise, "probabilities": probabilities}
+    levels = read_levels(level, asked, mechanism, hides_zero, given)
     p = number_or_word(dispersion)
     settings = fit_settings(method) | {"likelihood": likelihood}
     check_source(pilot, asked, words, total, truth)
@@ -119,17 +137,16 @@ def plan_study(
     return {"plan": summary(fits), "output": str(output)}
 
 
-def read_levels(level: list[str] | None, asked: Study | None) -> list[PrivacyLevel]:
-    """The levels named, or the study's, or the default ones."""
-    if level:
-        return [read_level(text) for text in level]
-    offered = asked.levels if asked is not None else [read_level(text) for text in DEFAULT_LEVELS]
-    kept = [each for each in offered if isinstance(each, PrivacyLevel)]
-    if len(kept) < len(offered):
-        raise ValueError(
-            "plans must be of levels N:EPSILON, got a study of rho; name levels with --level instead"
-        )
-    return kept
+def read_levels(
+    level: list[str] | None, asked: Study | None, kind: str | None, hides_zero: bool, given: dict[str, Any]
+) -> "list[Protection]":
+    """The levels and the mechanism named; else the study's levels, or the default ones."""
+    found: list[Protection] = [read_any_level(text) for text in level or []]
+    if kind is not None or hides_zero or any(value is not None for value in given.values()):
+        found.append(m.stated_mechanism(kind, hides_zero, given))
+    if found:
+        return found
+    return list(asked.levels) if asked is not None else [read_any_level(text) for text in DEFAULT_LEVELS]
 
 
 def fit_settings(method: str) -> dict[str, object]:

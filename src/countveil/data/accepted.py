@@ -6,6 +6,7 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.reports import Reports
 from countveil.noise import NOISES
 from countveil.privacy import Release
+from countveil.privacy._cells import ByCell
 
 
 def observations_of(data: Any) -> Observations:
@@ -13,8 +14,8 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        stated = data.mechanism if isinstance(data.mechanism, tuple) else (data.mechanism,)
-        read_by_level = data.totals is None and all(each.name in NOISES for each in stated)
+        by_row = data.totals is None and not isinstance(data.mechanism, ByCell)
+        read_by_level = by_row and all(each.name in NOISES for each in data.known_mechanisms)
         return PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "

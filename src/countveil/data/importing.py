@@ -1,28 +1,30 @@
 """Protected tables that somebody else published, as releases that say so."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.beside import axes_of
+from countveil.data.beside import axes_of, in_order
 from countveil.data.frames import texts_of
 from countveil.data.margins import known_totals, margin_of_frame
-from countveil.data.matrices import check_matrix, unwrap
+from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import refuse_repeated
 from countveil.data.reports import Reports
+from countveil.data.stated import Stated, cells_of, of_values, stated_of
 from countveil.data.tables import cells_of_frame, with_places
 from countveil.noise.laws import law_of
-from countveil.noise.reading import read_reports
+from countveil.noise.reading import numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import (
     DiscreteGaussian,
     Gaussian,
     Laplace,
     Mechanism,
+    RandomRounding,
     Skellam,
     TwoSidedGeometric,
 )
@@ -40,6 +42,7 @@ def import_reports(
     mechanism: Mechanism | Iterable[Mechanism],
     source: str,
     *,
+    mask: Any = None,
     row_labels: Sequence[str] | None = None,
     column_labels: Sequence[str] | None = None,
     labels: Sequence[Sequence[str] | None] | None = None,
@@ -55,6 +58,8 @@ def import_reports(
         mechanism: what was done to the counts: one of ``countveil.mechanisms``, or one for each row.
         source: one line, up to 200 characters, that says where the reports are from. Whoever imports them vouches
             for the mechanism: nothing can check it, except that impossible reports are refused.
+        mask: (D, V) booleans, True where a cell was never reported, for reasons that have nothing to do with its count.
+            Its value is not read.
         row_labels, column_labels: of two axes, instead of the values' own.
         labels: a list or None for each of more axes.
         totals: a list of one (axis or axes, values): exact sums of the counts that were published too, as for
@@ -64,27 +69,25 @@ def import_reports(
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
         ValueError: reports that the mechanism cannot have made; noise that was cut at zero where that cannot be read;
-            masked values; sparse values of three axes or more that are too large; labels or a source that do
-            not fit; totals that counts with these reports cannot have.
+            sparse values of three axes or more that are too large; labels, a mask or a source that do not fit;
+            totals that counts with these reports cannot have.
     """
     axes = axes_of(values, row_labels, column_labels, labels)
-    values, mask, rows, columns = unwrap(dense_if_many_axes(values), None, row_labels, column_labels)
-    if mask is not None and mask.any():
-        raise ValueError(
-            f"values must not be masked, got {mask.sum()} masked: import all reports, and mask cells in Reports"
-        )
+    mask = in_order("mask", mask, axes)
+    values, mask, rows, columns = unwrap(dense_if_many_axes(values), mask, row_labels, column_labels)
     if values.ndim < 2:
         raise ValueError(f"values must have two axes or more, got {values.ndim}")
     if values.ndim == 2:
         check_matrix(values)
-    stated = one_or_each(mechanism, values.shape[0])
+    hidden = check_mask(mask, tuple(values.shape))
+    stated = stated_of(in_order("mechanism", mechanism, axes), tuple(values.shape))
     named = (rows, columns)[: values.ndim] if labels is None else labels
     if len(named) < values.ndim:
         named = (*named, *(None,) * (values.ndim - len(named)))
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
-    kept, cut = checked(values, stated)
+    kept, cut = checked(values, stated, hidden)
     known = known_totals(totals, values.shape, axes)
-    found = Release(kept, mechanism_of(stated), cut, names, simulated, source=source, totals=known)
+    found = Release(kept, stated, cut, names, simulated, source=source, totals=known, mask=hidden)
     check_totals(found)
     return found
 
@@ -93,11 +96,13 @@ def import_long(
     frame: pd.DataFrame,
     axes: Sequence[str],
     value: str,
-    mechanism: Mechanism,
+    mechanism: Mechanism | Mapping[Hashable, Mechanism],
     source: str,
     categories: Mapping[str, Sequence[Any]] | None = None,
     *,
-    background: float | None = None,
+    by: str | None = None,
+    mask: Any = None,
+    background: float | Literal["missing"] | None = None,
     totals: pd.DataFrame | None = None,
     simulated: bool = False,
 ) -> Release:
@@ -110,9 +115,14 @@ def import_long(
         frame: DataFrame with a column for each axis and one of reports; NaN as for ``import_reports``.
         axes: names of two columns or more, the first one the rows of the release.
         value: name of the column of reports.
-        mechanism, source: as for ``import_reports``; one mechanism for all cells.
+        mechanism: one for all cells, or {value: mechanism} for every value in the column ``by``.
+        source: as for ``import_reports``.
         categories: {axis: values} fixes an axis beforehand.
-        background: the report of cells without a row, such as 0 where the publisher left out reports of 0.
+        by: the column, an axis or another one, that says which mechanism a cell has. Of cells without a row, only an
+            axis does.
+        mask: a boolean for each row, True where the cell was never reported.
+        background: the report of cells without a row, such as 0 where the publisher left out reports of 0; or
+            "missing" where they were never reported.
         totals: DataFrame with columns for some of the axes and ``value``, exact sums over all other axes. A total
             without a row, or NaN, is not known.
         simulated: as for ``import_reports``.
@@ -126,7 +136,10 @@ def import_long(
         raise TypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
     if list(frame.columns).count(value) != 1:
         raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
-    (one,) = one_or_each(mechanism, 1)
+    if isinstance(mechanism, Mapping) != (by is not None):
+        raise ValueError(
+            "mechanism must be {value: mechanism} together with by, and one without it, got others"
+        )
     numbered, place = with_places(frame)
     try:
         cells = cells_of_frame(numbered, axes, place, categories)
@@ -141,11 +154,40 @@ def import_long(
         raise ValueError(
             f"axes must have at most {MOST_CELLS:,} cells, since every one has a report or none, got {size:,}"
         )
-    found = np.full(cells.shape, background_of(one, background, size - len(frame)))
-    found[tuple(cells.coordinates)] = read_reports(frame[value].to_numpy()[cells.values], one)
     labels = cells.labels or [None] * len(axes)
+    where, everywhere = tuple(cells.coordinates), True
+    stated: Any = mechanism
+    if isinstance(mechanism, Mapping) and by is not None:
+        ordered = frame.iloc[cells.values]
+        stated, everywhere = of_values(mechanism, by, ordered, list(axes), labels, cells.shape, where)
+    found, gone = np.zeros(cells.shape), np.ones(cells.shape, dtype=bool)
+    gone[where] = False
+    found[where] = numbers_of(frame[value].to_numpy()[cells.values])
+    if gone.any() and background != "missing":
+        if not everywhere:
+            raise ValueError(
+                f"by must be an axis where cells have no row, got {by!r}, which says nothing of {gone.sum():,} cells: "
+                'background="missing" (--background missing) if they were never reported'
+            )
+        for each, own in cells_of(stated_of(stated, cells.shape), cells.shape):
+            chosen = gone if own is None else gone & own
+            if chosen.any():
+                found[chosen] = background_of(each, background, int(chosen.sum()))
+        gone[:] = False
+    if mask is not None:
+        gone[where] = checked_rows(mask, len(frame))[cells.values]
     known = None if totals is None else [margin_of_frame(totals, list(axes), labels, value)]
-    return import_reports(found, one, source, labels=cells.labels, totals=known, simulated=simulated)
+    return import_reports(
+        found, stated, source, mask=gone, labels=cells.labels, totals=known, simulated=simulated
+    )
+
+
+def checked_rows(mask: Any, n_rows: int) -> np.ndarray:
+    """Booleans, one for each row of a long table; raises ValueError for anything else."""
+    found = np.asarray(mask)
+    if found.shape != (n_rows,) or found.dtype.kind != "b":
+        raise ValueError(f"mask must be a boolean for each of {n_rows} rows, got {found.dtype} {found.shape}")
+    return found
 
 
 def background_of(mechanism: Mechanism, background: float | None, n_missing: int) -> float:
@@ -155,8 +197,8 @@ def background_of(mechanism: Mechanism, background: float | None, n_missing: int
     if n_missing and not getattr(mechanism, "absent", False):
         raise ValueError(
             f"frame must have a row for every cell, because {mechanism.name} gives every count a report, got "
-            f"{n_missing:,} cells without one: background=0 (--background 0) if reports of 0 were left out, or "
-            "Reports with a mask if they were never reported"
+            f"{n_missing:,} cells without one: background=0 (--background 0) if reports of 0 were left out, "
+            'background="missing" (--background missing) if they were never reported'
         )
     return float("nan")
 
@@ -175,10 +217,13 @@ def dense_if_many_axes(values: Any) -> Any:
 
 
 def check_again(release: Release) -> None:
-    """Refuses reports of an imported release that its mechanism cannot have made, and totals; raises ValueError."""
-    if release.source is not None:
-        stated = release.mechanism
-        checked(release.reports, (stated,) if isinstance(stated, Mechanism) else stated)
+    """Refuses reports that their mechanism cannot have made, and totals; raises ValueError.
+
+    One's own noise makes any report, and one's own rounding does not.
+    """
+    rounded = any(isinstance(each, RandomRounding) for each in release.known_mechanisms)
+    if release.source is not None or rounded:
+        checked(release.reports, release.mechanism, release.mask)
         check_totals(release)
 
 
@@ -188,49 +233,27 @@ def check_totals(release: Release) -> None:
         Reports.from_release(release)
 
 
-def one_or_each(mechanism: Any, rows: int) -> tuple[Mechanism, ...]:
-    """The mechanism, or those of all rows; raises TypeError or ValueError for anything else."""
-    if isinstance(mechanism, Mechanism):
-        return (mechanism,)
-    found = tuple(mechanism) if isinstance(mechanism, Iterable) and not isinstance(mechanism, str) else None
-    if found is None or not all(isinstance(each, Mechanism) for each in found):
-        raise TypeError(
-            f"mechanism must be one of countveil.mechanisms, or one for each row, got {type(mechanism).__name__}"
-        )
-    if len(found) != rows:
-        raise ValueError(f"mechanism must be one, or one for each of {rows} rows, got {len(found)}")
-    return found
-
-
-def mechanism_of(stated: tuple[Mechanism, ...]) -> Mechanism | tuple[Mechanism, ...]:
-    """One where all rows have the same."""
-    return stated[0] if len(set(stated)) == 1 else stated
-
-
-def checked(values: Any, stated: tuple[Mechanism, ...]) -> tuple[Any, bool]:
+def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, bool]:
     """(the reports as a release holds them, whether they may have been cut at zero without a loss)."""
-    if len(stated) == 1 and sp.issparse(values):
+    if isinstance(stated, Mechanism) and sp.issparse(values) and mask is None:
         refuse_repeated(sp.coo_array(values))
         stored = sp.csr_array(values)
-        stored.data = read_reports(stored.data, stated[0])
-        read_reports(np.zeros(1), stated[0])  # of the cells that are not stored
+        stored.data = read_reports(stored.data, stated)
+        read_reports(np.zeros(1), stated)  # of the cells that are not stored
         stored.eliminate_zeros()
         if (stored.data > 0).all() and (np.floor(stored.data) == stored.data).all():
-            check_sign(stored.data, int(np.prod(stored.shape)) - stored.nnz, stated[0])
-            return stored.astype(np.int64), isinstance(stated[0], TwoSidedGeometric)
+            check_sign(stored.data, int(np.prod(stored.shape)) - stored.nnz, stated)
+            return stored.astype(np.int64), isinstance(stated, TwoSidedGeometric)
         values = stored
     dense = values.toarray() if sp.issparse(values) else np.asarray(values)
-    groups: Mapping[Mechanism, Any] = {stated[0]: slice(None)}
-    if len(stated) > 1:
-        groups = {
-            each: np.array([own == each for own in stated]) for each in dict.fromkeys(stated)
-        }  # rows of each
-    found = np.empty(dense.shape)
-    for each, rows in groups.items():
-        found[rows] = read_reports(dense[rows], each)
-        check_sign(found[rows], int((found[rows] == 0).sum()), each)
-    geometric = all(isinstance(each, TwoSidedGeometric) for each in stated)
-    real = any(getattr(each, "real", False) for each in stated)
+    found, geometric, real = np.zeros(dense.shape), True, False
+    for each, cells in cells_of(stated, dense.shape):
+        seen = cells if mask is None else ~mask if cells is None else cells & ~mask
+        chosen = ... if seen is None else seen
+        found[chosen] = read_reports(dense, each, None if seen is None else ~seen)[chosen]
+        check_sign(found[chosen], int((found[chosen] == 0).sum()), each)
+        geometric &= isinstance(each, TwoSidedGeometric)
+        real |= bool(getattr(each, "real", False))
     whole = not real and not np.isnan(found).any()
     return found.astype(np.int64) if whole else found, bool(geometric and (found >= 0).all())
 

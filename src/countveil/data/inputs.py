@@ -11,6 +11,7 @@ from countveil.data.networks import graph_matrix
 from countveil.data.tables import Cells, cells_of_coordinates, cells_of_frame
 from countveil.noise import Noise, noise_called
 from countveil.privacy import Release
+from countveil.privacy._cells import ByCell
 
 
 def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple[Any, dict[str, Any]]:
@@ -21,11 +22,14 @@ def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple
 
 
 def mask_of_release(release: Release, mask: Any) -> Any:
-    """The mask given, with all below the diagonal where each pair of actors was reported once, above it."""
-    if release.directed is not False:
+    """The mask given, with the release's own, and all below the diagonal where each pair is reported once, above it."""
+    own = None if release.mask is None else np.asarray(release.mask)
+    if release.directed is False:
+        own = np.tri(release.shape[0], k=-1, dtype=bool)
+    if own is None:
         return mask
-    given, below = check_mask(mask, release.shape), np.tri(release.shape[0], k=-1, dtype=bool)
-    return below if given is None else below | given
+    given = check_mask(mask, release.shape)
+    return own if given is None else own | given
 
 
 def totals_of_release(release: Release) -> list[tuple[tuple[int, ...], Any]] | None:
@@ -51,6 +55,10 @@ def noise_of(release: Release) -> tuple[Noise, Any]:
     Raises:
         ValueError: rows with different mechanisms, or one that is not in the table of noises.
     """
+    if isinstance(release.mechanism, ByCell):
+        raise ValueError(
+            "release must have mechanisms by row, which Reports.from_release need not, got some by cell"
+        )
     stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
     different = set(stated)
     names = sorted({each.name for each in different})

@@ -15,6 +15,7 @@ from countveil.data.promised import promise_of
 from countveil.data.reports import Reports
 from countveil.noise.laws import law_of
 from countveil.privacy import Release
+from countveil.privacy._cells import ByCell
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import total
@@ -72,6 +73,10 @@ def join(releases: Iterable[Given]) -> Reports:
     if any(each.totals is not None for each in read):
         raise ValueError(
             "releases must have no totals to be joined, got some: give Reports(..., totals=...) to .also(...)"
+        )
+    if any(isinstance(each.mechanism, ByCell) for each in read):
+        raise ValueError(
+            "releases must have mechanisms by row to be joined, got some by cell: give their reports to .also(...)"
         )
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
@@ -160,6 +165,7 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
     stated = release.mechanism
     by_row = stated if isinstance(stated, tuple) else None
     absent = None
+    hidden = None if release.mask is None else np.asarray(release.mask)
     for axis, names in enumerate(axes):
         own = release.labels[axis]
         if names is None or own == names:
@@ -168,10 +174,11 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
         places = {name: i for i, name in enumerate(own)}
         order = np.array([places.get(name, -1) for name in names])
         values = values.take(np.maximum(order, 0), axis=axis)
+        hidden = None if hidden is None else hidden.take(np.maximum(order, 0), axis=axis)
         if axis == 0:
             absent = order < 0
             by_row = by_row and tuple(by_row[i] for i in np.maximum(order, 0))
-    mask = None
+    mask = hidden
     if release.directed is False:
         values, mask = np.triu(values), np.tri(len(values), k=-1, dtype=bool)
     if absent is not None and absent.any():

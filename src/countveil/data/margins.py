@@ -72,7 +72,9 @@ def without_margins(
     of = of or ("columns" if column is None else "rows")
     if (of == "rows" and column is None) or (of == "columns" and row is None):
         raise ValueError(f"--totals-of {of} must come with --total-{'column' if of == 'rows' else 'row'}")
-    values, rows, columns = np.asarray(table.values, dtype=float), table.row_labels, table.column_labels
+    values: Any = table.values
+    values = values.astype(float) if np.ma.isMaskedArray(values) else np.asarray(values, dtype=float)
+    rows, columns = table.row_labels, table.column_labels
     keep_rows, keep_columns = np.ones(values.shape[0], bool), np.ones(values.shape[1], bool)
     if row is not None:
         keep_rows[place_of(row, rows, "--total-row")] = False
@@ -81,9 +83,9 @@ def without_margins(
     if not keep_rows.any() or not keep_columns.any():
         raise ValueError("the table must have rows and columns beside its totals, got none")
     margin: Margin = (
-        ((1,), values[keep_rows][:, ~keep_columns].ravel())
+        ((1,), np.ma.filled(values[keep_rows][:, ~keep_columns].ravel(), np.nan))
         if of == "rows"
-        else ((0,), values[~keep_rows][:, keep_columns].ravel())
+        else ((0,), np.ma.filled(values[~keep_rows][:, keep_columns].ravel(), np.nan))
     )
     left = CountTable(
         values[keep_rows][:, keep_columns],

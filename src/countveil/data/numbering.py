@@ -18,6 +18,7 @@ from countveil.noise.any_mechanism import (
     said_by,
 )
 from countveil.noise.reading import read_reports
+from countveil.privacy._cells import ByCell, places_of
 from countveil.privacy.mechanisms import Mechanism
 
 NO_REPORT = -1
@@ -103,8 +104,8 @@ def place_among(mechanism: Mechanism, mechanisms: list[Mechanism]) -> int:
 
 
 def in_rows(mechanism: Any, n_axes: int) -> Any:
-    """A sequence of mechanisms, one for each row, in a shape that says so: (D, 1, ..); one mechanism as it is."""
-    if isinstance(mechanism, Mechanism):
+    """A sequence of mechanisms, one for each row, in a shape that says so: (D, 1, ..); anything else as it is."""
+    if isinstance(mechanism, Mechanism | ByCell):
         return mechanism
     found = np.empty(len(mechanism), dtype=object)
     found[:] = list(mechanism)
@@ -119,6 +120,9 @@ def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism
     """
     if isinstance(mechanism, Mechanism):
         return [(mechanism, None)]
+    if isinstance(mechanism, ByCell):
+        places = places_of(mechanism, shape)
+        return [(each, places == i) for i, each in enumerate(mechanism.mechanisms)]
     given = np.empty(np.shape(np.asarray(mechanism, dtype=object)), dtype=object)
     given[...] = np.asarray(mechanism, dtype=object)
     for each in given.flat:

@@ -27,10 +27,12 @@ def read_protected(
     header: bool = True,
     row_labels: str | None = None,
     absent: Sequence[str] = (),
+    missing: Sequence[str] = (),
 ) -> CountTable:
     """Read a table of reports with a row for each record.
 
-    .csv, .tsv and .parquet: cells are numbers, empty, or one of the words in ``absent``; row labels are in the
+    .csv, .tsv and .parquet: cells are numbers, empty, or one of the words in ``absent``, or in ``missing``, which
+    stand for cells that were never reported: where there are some, values are a numpy.ma array; row labels are in the
     column ``row_labels``, or else in the first one if its header is empty or none of its cells is a number. Other files
     are those of ``read_counts``.
 
@@ -48,20 +50,32 @@ def read_protected(
         return read_counts(path)
     frame = read_frame(path, header)
     names = [str(name).strip() for name in frame.columns]
-    place = label_place(path, frame, names, row_labels, header, absent)
+    check_words(absent, missing)
+    none = (*absent, *missing)
+    place = label_place(path, frame, names, row_labels, header, none)
     kept = [column for column in range(frame.shape[1]) if column != place]
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
-    values = np.column_stack([numbers(path, frame.iloc[:, c], names[c], absent) for c in kept])
+    values = np.column_stack([numbers(path, frame.iloc[:, c], names[c], none) for c in kept])
     check_columns(
         f"reports in {path}", [names[c] for c in kept] if header else [], values, place is None, ROW_LABELS
     )
     labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
-    return CountTable(values, labels, [names[c] for c in kept] if header else None)
+    gone = np.column_stack([never_reported(frame.iloc[:, c], missing) for c in kept])
+    found = np.ma.masked_array(values, gone) if gone.any() else values
+    return CountTable(found, labels, [names[c] for c in kept] if header else None)
 
 
-def read_long(path: str | Path, axes: Sequence[str], value: str, absent: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table with a row for each cell: the columns of its axes as text, and its reports as numbers.
+def read_long(
+    path: str | Path,
+    axes: Sequence[str],
+    value: str,
+    absent: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    also: str | None = None,
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Read a table with a row for each cell: (the columns of its axes, and ``also``, as text, and its reports as
+    numbers; which rows have a word of ``missing``, of cells that were never reported).
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
@@ -69,13 +83,35 @@ def read_long(path: str | Path, axes: Sequence[str], value: str, absent: Sequenc
     path = Path(path)
     if path.suffix.lower() not in (*TEXT, ".parquet"):
         raise ValueError(f"{path} must be a .csv, .tsv or .parquet to have a row for each cell")
+    check_words(absent, missing)
     frame = read_frame(path, True)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    for name in (*axes, value):
+    wanted = [*axes, *([] if also is None or also in axes else [also])]
+    for name in (*wanted, value):
         if list(frame.columns).count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {list(frame.columns)}")
-    found = {name: frame[name].astype(str).str.strip() for name in axes}
-    return pd.DataFrame(found | {value: numbers(path, frame[value], value, absent)})
+    found = {name: frame[name].astype(str).str.strip() for name in wanted}
+    reports = numbers(path, frame[value], value, (*absent, *missing))
+    return pd.DataFrame(found | {value: reports}), never_reported(frame[value], missing)
+
+
+def check_words(absent: Sequence[str], missing: Sequence[str]) -> None:
+    """Refuse a word that is to stand for both; raises ValueError."""
+    both = {word.strip() for word in absent} & {word.strip() for word in missing}
+    if both:
+        raise ValueError(f"--absent and --missing must name different words, got {min(both)!r} in both")
+
+
+def never_reported(column: pd.Series, missing: Sequence[str]) -> np.ndarray:
+    """Where a column has one of these words; of an empty one, where it has nothing."""
+    words = {word.strip() for word in missing}
+    if not words:
+        return np.zeros(len(column), dtype=bool)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return np.asarray(column.isna()) & ("" in words)
+    empty = np.asarray(column.isna())
+    cells = np.where(empty, "", column.astype(str).str.strip())
+    return np.isin(cells, sorted(words))
 
 
 def read_frame(path: Path, header: bool) -> pd.DataFrame:

@@ -181,8 +181,7 @@ def check_read_by_level(release: Release, path: str | os.PathLike[str]) -> None:
     Raises:
         ValueError: a mechanism that is not in the table of noises.
     """
-    stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
-    for each in stated:
+    for each in release.known_mechanisms:
         if each.name not in NOISES:
             raise ValueError(
                 f"paths must hold reports with {' or '.join(NOISES)} noise, got {each.name!r} in {path}: fit such a "

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
+from countveil.data.made import Made, Published
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
 from countveil.data.observations import Observations
@@ -71,6 +72,7 @@ class Reports(Observations):
     differing: Mapping[str, int] = MappingProxyType(
         {}
     )  # what is left out there, and of how many people it differs
+    made: Made | None = None  # reports as they were published; None where they are read by level
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class Reports(Observations):
                 super().__init__(values, float(mechanism.alpha), mask, **options)
                 return
         mechanisms: list[Mechanism] = []
-        numbered, shape, found = [], None, dict(options)
+        numbered, shape, found, published = [], None, dict(options), []
         for layer in layers:
             values, hidden, mechanism, own = unlabelled(layer, options)
             shape = tuple(values.shape) if shape is None else shape
@@ -109,11 +111,13 @@ class Reports(Observations):
                     f"values must have the shape of the first report {shape}, got {values.shape}"
                 )
             check_same_labels(own, found)
+            published.append(Published(values, hidden, mechanism, layer.background))
             numbered.append(number(values, mechanism, hidden, layer.background, mechanisms))
             found |= {name: names for name, names in own.items() if found[name] is None}
         codes, noise = coded(numbered, mechanisms)
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
         super().__init__(codes, 1.0, hidden, noise=noise, **found)
+        self.made = Made.of(published, self.mode_shape)
         if totals is not None:
             values, rows, columns = layers[0].values, options["row_labels"], options["column_labels"]
             axes = axes_of(values, rows, columns, options["labels"])
@@ -203,6 +207,24 @@ class Reports(Observations):
         totals = "" if self.totals is None else f", {self.totals.value.size} totals"
         simulated = ", simulated noise" if self.simulated else ""
         return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
+
+    def folded(self, *args: Any, **options: Any) -> Any:
+        """As that of all observations."""
+        found = super().folded(*args, **options)
+        found.made = None if self.made is None else self.made.folded(found.mode_shape)
+        return found
+
+    def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+        """As that of all observations."""
+        found = super().matricized(rows, columns)
+        found.made = None if self.made is None else self.made.arranged(rows, columns)
+        return found
+
+    def take(self, rows: np.ndarray) -> Any:
+        """As that of all observations."""
+        found = super().take(rows)
+        found.made = None if self.made is None else self.made.of_rows(np.asarray(rows))
+        return found
 
     def _copy(self) -> Any:
         other = super()._copy()

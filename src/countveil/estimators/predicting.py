@@ -8,11 +8,19 @@ import numpy as np
 import xarray as xr
 
 from countveil.data.beside import Axis, in_order
+from countveil.data.made import made_of
 from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
 from countveil.data.totals import refuse_totals
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.intervals import ENDS
+from countveil.estimators.predicted_reports import (
+    chances_of,
+    made_alike,
+    made_with,
+    one_mechanism,
+    report_of,
+)
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
@@ -20,7 +28,7 @@ from countveil.inference.predict import laws_of_counts, simulated_counts, simula
 from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
 from countveil.likelihoods.laws import law_of
 from countveil.likelihoods.protocol import parameters_of_rows
-from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise
 
 DRAWS_FOR_LAWS = 200  # of the posterior, evenly spread, that laws of counts and reports are averaged over
 CELLS_AT_ONCE = 2**20
@@ -31,13 +39,27 @@ QUANTILE_ROUNDING = 1e-12  # of a sum of probabilities
 class Predicts(Readable):
     """Adds predictions, for the estimator that sets ``posterior_`` and ``model_``."""
 
-    def predict_reports(self, n: int, rng: np.random.Generator) -> xr.DataArray:
-        """n simulated releases like the one fitted, truncated at zero, (release, and the data's axes).
+    def predict_reports(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
+        """n simulated releases like the one fitted, (release, and the data's axes), truncated at zero with epsilon.
 
-        For posterior predictive checks. The noise is seeded, and protects nobody.
+        For posterior predictive checks. The noise is seeded, and protects nobody. Where cells have several mechanisms,
+        or counts several reports, a fit does not keep which: X says it, the reports of the fit's own cells, and of
+        several reports there is an axis ``report`` before those of the data. Masked cells get reports as well. Counts
+        without a report are NaN.
+
+        Raises:
+            TypeError, ValueError: as ``log_predictive``; n below one, rng not a Generator, or X not given where it has
+                to be.
         """
         draws = self._drawn(n, rng)
         tree, model, layout = self._fitted()
+        if X is not None and isinstance(self.observe(X).noise, AnyMechanismNoise):
+            return self._made_alike(draws, X, rng)
+        if not one_mechanism(posteriors.noise_of(tree)[0]):
+            raise ValueError(
+                "X must be the reports that were fitted where they have several mechanisms, or counts several reports, "
+                "since a fit does not keep which cells have which, got none"
+            )
         every = np.arange(model.rows.shape[0])
         laws = [(rates, parameters_of_rows(model.likelihood, own, every)) for rates, own in draws]
         noise, level = posteriors.noise_of(tree)
@@ -46,6 +68,20 @@ class Predicts(Readable):
         reports = simulated_reports(laws, noise, level, model.likelihood, rng)
         arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
         return xr.concat(arrays, dim="release")
+
+    def _made_alike(self, draws: list[Any], X: Any, rng: np.random.Generator) -> xr.DataArray:
+        """Reports like those in X, by the mechanism of every cell."""
+        made, likelihood = made_of(self.data_matrix(self.own_data("X", X))), self.model_.likelihood
+        assert made is not None
+        every, releases = np.arange(self.matrix_shape[0]), []
+        published = made_with(made)
+        for (theta, phi), own in draws:
+            counts = likelihood.sample(theta @ phi.T, rng, parameters_of_rows(likelihood, own, every))
+            each = (made_alike(report, counts, rng) for report in published)
+            releases.append([posteriors.rate_array(values, *self._fitted(), "reports") for values in each])
+        if len(published) == 1:
+            return xr.concat([each[0] for each in releases], dim="release")
+        return xr.concat([xr.concat(each, dim="report") for each in releases], dim="release")
 
     def predict_counts(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
         """n simulated tables of true counts, (table, and the data's axes), each at another draw of the posterior.
@@ -120,16 +156,29 @@ class Predicts(Readable):
             at[found.rows, found.columns] = np.where(each <= last, laws[place, np.minimum(each, last)], 0.0)
         return self._in_data_order(below, chosen), self._in_data_order(at, chosen)
 
-    def report_probabilities(self, X: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def report_probabilities(
+        self, X: Any, cells: Any = None, report: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(P(report < the one in X), P(report = it)) in each cell, two arrays (cells,) in the data's order.
 
-        Reports are truncated at zero. Nothing is conditioned on: for reports that were hidden from the fit. cells is a
-        mask of those to look at; all that are seen in X by default.
+        Reports with two-sided geometric noise are truncated at zero. Under other mechanisms, no report comes before all
+        numbers, and a real number is met with probability 0; X may have other mechanisms than the fit's data, and where
+        its counts have several reports, ``report`` says which is meant, from 0. Nothing is conditioned on: for reports
+        that were hidden from the fit. cells is a mask of those to look at; all that are seen in X by default.
 
         Raises:
-            TypeError, ValueError: as ``log_predictive``.
+            TypeError, ValueError: as ``log_predictive``; a report that X does not have.
         """
         data, chosen, given = self._data(X), self._mask_of(cells), self._given_reports(X)
+        if isinstance(given.noise, AnyMechanismNoise) and data is not None:
+            asked = report_of(data, report)
+            if chosen is not None and (chosen & ~asked.seen).any():
+                raise ValueError("cells must be seen in X, got one that is masked")
+            wanted = asked.seen if chosen is None else chosen
+            before, same = chances_of(asked, self._laws_of_counts(None, wanted))
+            return self._in_data_order(before, wanted), self._in_data_order(same, wanted)
+        if report != 0:
+            raise ValueError(f"report must be 0 where counts have one report, got {report!r:.40}")
         below, at = np.zeros(self.matrix_shape), np.zeros(self.matrix_shape)
         seen = np.zeros(self.matrix_shape, dtype=bool)
         for found in self._cells_of(data, chosen):

@@ -35,16 +35,19 @@ def randomised_pit(
     return randomised(fit.count_probabilities(counts, X, cells), rng)
 
 
-def randomised_pit_of_reports(X: Any, fit: Any, rng: np.random.Generator, cells: Any = None) -> np.ndarray:
-    """(cells,) the same of reports, truncated at zero, that were hidden from the fit.
+def randomised_pit_of_reports(
+    X: Any, fit: Any, rng: np.random.Generator, cells: Any = None, report: int = 0
+) -> np.ndarray:
+    """(cells,) the same of reports that were hidden from the fit; those with geometric noise are truncated at zero.
 
-    cells is a mask of the cells to look at: those that were hidden, which are seen in X. Reports that the fit has seen
-    are predicted too well.
+    X may be under any mechanism (see ``report_probabilities``); where its counts have several reports, ``report`` says
+    which is meant, from 0. cells is a mask of the cells to look at: those that were hidden, which are seen in X.
+    Reports that the fit has seen are predicted too well.
 
     Raises:
         TypeError, ValueError: as ``randomised_pit``, and a cell that is masked in X.
     """
-    return randomised(fit.report_probabilities(X, cells), rng)
+    return randomised(fit.report_probabilities(X, cells, report), rng)
 
 
 def coverage(
@@ -64,10 +67,10 @@ def coverage(
 
 
 def coverage_of_reports(
-    X: Any, fit: Any, rng: np.random.Generator, interval: float = 0.9, cells: Any = None
+    X: Any, fit: Any, rng: np.random.Generator, interval: float = 0.9, cells: Any = None, report: int = 0
 ) -> float:
     """The same share of reports that were hidden from the fit; arguments as for ``randomised_pit_of_reports``."""
-    return covered(randomised_pit_of_reports(X, fit, rng, cells), interval)
+    return covered(randomised_pit_of_reports(X, fit, rng, cells, report), interval)
 
 
 def randomised(probabilities: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> np.ndarray:

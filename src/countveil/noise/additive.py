@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, xlogy
@@ -24,6 +25,7 @@ class AdditiveLaw(ReportLaw):
 
     centre: int = 0  # the mode of tau
     exact: bool = False  # whether there is no noise at all
+    real: ClassVar[bool] = False  # whether noise is of real numbers
 
     @abstractmethod
     def log_mass(self, tau: Floats) -> Floats:
@@ -49,6 +51,10 @@ class AdditiveLaw(ReportLaw):
     def log_kernel(self, reports: Floats, counts: Counts) -> Floats:
         """log P(tau = report - count)."""
         return self.log_mass(reports - counts)
+
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """P(tau < report - count)."""
+        return np.asarray(np.exp(self.log_cdf(reports - counts - (0.0 if self.real else 1.0))))
 
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """All counts."""
@@ -79,6 +85,8 @@ class AdditiveLaw(ReportLaw):
 
 class GaussianLaw(AdditiveLaw):
     """tau ~ Normal(0, sigma^2)."""
+
+    real = True
 
     def __init__(self, sigma: float) -> None:
         self.sigma = sigma
@@ -188,6 +196,8 @@ class DiscreteGaussianLaw(AdditiveLaw):
 
 class LaplaceLaw(AdditiveLaw):
     """p(tau) = exp(-|tau| / scale) / (2 scale)."""
+
+    real = True
 
     def __init__(self, scale: float) -> None:
         self.scale = scale

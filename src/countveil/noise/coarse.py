@@ -22,6 +22,19 @@ class RangeLaw(ReportLaw):
         least, most = self.support(reports)
         return np.where((counts >= least) & (counts <= most), 0.0, -np.inf)
 
+    @abstractmethod
+    def certain(self, counts: Counts) -> Floats:
+        """The report of each count, NaN where there is none."""
+
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """1 where the count has a smaller report, or none."""
+        own = self.certain(counts)
+        return np.where(np.isnan(reports), 0.0, np.isnan(own) | (own < reports))
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        """Certain reports."""
+        return self.certain(counts)
+
     def pieces(self, reports: Floats) -> Pieces:
         """Flat."""
         return pieces(FLAT, reports.size)
@@ -46,7 +59,7 @@ class RoundingLaw(RangeLaw):
         half = self.base // 2
         return whole_numbers(reports - half), whole_numbers(reports + (self.base - half - 1))
 
-    def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
+    def certain(self, counts: Counts) -> Floats:
         """Rounded counts."""
         return ((counts + self.base // 2) // self.base * self.base).astype(np.float64)
 
@@ -77,6 +90,13 @@ class RandomRoundingLaw(ReportLaw):
         """The report."""
         return whole_numbers(reports)
 
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """P(rounded to less)."""
+        down, rest = np.divmod(counts, self.base)
+        up = rest / self.base
+        low, high = down * self.base < reports, (down + 1) * self.base < reports
+        return np.asarray(low * (1.0 - up) + high * up)
+
     def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Rounded up with probability (count mod base) / base."""
         down, rest = np.divmod(counts, self.base)
@@ -100,7 +120,7 @@ class SuppressionLaw(RangeLaw):
         absent, shown = np.isnan(reports), whole_numbers(reports)
         return np.where(absent, self.least, shown), np.where(absent, self.below - 1, shown)
 
-    def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
+    def certain(self, counts: Counts) -> Floats:
         """Counts, NaN where they are hidden."""
         return np.where((counts >= self.least) & (counts < self.below), np.nan, counts.astype(np.float64))
 
@@ -121,7 +141,7 @@ class TopCodingLaw(RangeLaw):
         shown = whole_numbers(reports)
         return shown, np.where(shown >= self.above, MOST, shown)
 
-    def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
+    def certain(self, counts: Counts) -> Floats:
         """Counts, cut off."""
         return np.minimum(counts, self.above).astype(np.float64)
 

@@ -36,6 +36,10 @@ class ReportLaw(ABC):
         """log P(report | count), or the log density where reports are real numbers; minus infinity where it is 0."""
 
     @abstractmethod
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """P(a report is smaller | count), where a count without a report comes before all numbers."""
+
+    @abstractmethod
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """The least and the most count that is possible given each report."""
 

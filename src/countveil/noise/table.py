@@ -18,6 +18,7 @@ class TableLaw(ReportLaw):
         self.probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
         possible = self.probabilities > 0
         self.possible = possible.any(axis=0)
+        self.last = len(possible) - 1
         self.least = possible.argmax(axis=0)
         self.most = len(possible) - 1 - possible[::-1].argmax(axis=0)
 
@@ -34,6 +35,12 @@ class TableLaw(ReportLaw):
         last = len(self.probabilities) - 1
         found = self.probabilities[np.minimum(counts, last), whole_numbers(reports)]
         return log(np.where(counts > last, 0.0, found))
+
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """Sums of the probabilities of the columns before."""
+        sums = np.cumsum(self.probabilities, axis=1) - self.probabilities
+        found = sums[np.minimum(counts, self.last), whole_numbers(reports)]
+        return np.where(counts > self.last, 0.0, found)
 
     def pieces(self, reports: Floats) -> Pieces:
         """By columns of the table."""

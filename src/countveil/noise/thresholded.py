@@ -30,6 +30,11 @@ class ThresholdedLaw(ReportLaw):
         found[~absent] = self.noise.log_kernel(reports[~absent], counts[~absent])
         return found
 
+    def less(self, reports: Floats, counts: Counts) -> Floats:
+        """That of the noise where there is a report, 0 where there is none."""
+        absent = np.isnan(reports)
+        return np.where(absent, 0.0, self.noise.less(np.where(absent, 0.0, reports), counts))
+
     def pieces(self, reports: Floats) -> Pieces:
         """Those of the noise, and a table of P(absent | count) around the threshold."""
         if self.noise.exact:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning.answers import ERRORS, Target
+from countveil.planning.protected import heading
 from countveil.planning.simulate import NO_NOISE
 from countveil.plotting.style import GREEN, METHODS, new_figure, tidy
 
@@ -37,7 +38,7 @@ def save_figure(found: pd.DataFrame, targets: Iterable[Target], paths: dict[str,
             for target in targets:
                 if target.measure == measure:
                     axes.axhline(target.value, color=GREEN, linewidth=1.2, linestyle="-.", label="target")
-        row[0].set_ylabel(f"N:epsilon = {level}")
+        row[0].set_ylabel(heading(level))
     for top, bottom, label in zip(grid[0], grid[-1], panels.values(), strict=True):
         top.set_title(label, fontsize=9)
         bottom.set_xlabel("participants")

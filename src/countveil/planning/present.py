@@ -14,7 +14,8 @@ from countveil.contenders import COLUMN_MEANS, ZERO
 from countveil.files import replacing, write_csv
 from countveil.planning.answers import Target, misleads, participants, summary
 from countveil.planning.figure import save_figure
-from countveil.planning.simulate import Grid, simulate
+from countveil.planning.protected import heading
+from countveil.planning.simulate import NO_NOISE, Grid, simulate
 from countveil.planning.truths import Source
 from countveil.watcher import ProgressWatcher
 
@@ -55,7 +56,8 @@ def present(
         "share of cells whose true rate is in that range; it would be 90% if the range were a calibrated interval. "
         "Total / true: the sum of a "
         "method's rates over that of the true counts. Rates of zero are scored as 0.001. Least squares "
-        "is given signed reports, which a study that cuts reports at zero does not have. Predicting zero everywhere "
+        "is given signed reports, which a study that cuts reports at zero does not have, and zeros where a count has "
+        "no report. Predicting zero everywhere "
         f"would have an MAE to counts of {found.loc[found['method'] == ZERO.name, 'mae'].mean():.3f}.\n",
         highlight=False,
     )  # fmt: skip
@@ -89,11 +91,12 @@ def plan_table(found: pd.DataFrame) -> Table:
         title=f"Mean ± standard error over {int(found['replicates'].max())} simulated studies",
         title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
     )  # fmt: skip
-    for heading in ("N:epsilon", "rows"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    of_epsilon = all(heading(level) != level for level in found["level"] if level != NO_NOISE)
+    for title in ("N:epsilon" if of_epsilon else "level", "rows"):
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("method", no_wrap=True)
-    for heading in shown.values():
-        table.add_column(heading, justify="right", no_wrap=True)
+    for title in shown.values():
+        table.add_column(title, justify="right", no_wrap=True)
     kept = found[~found["method"].isin([COLUMN_MEANS.name, ZERO.name])]
     for level, group in kept.groupby("level", sort=False):
         before = None

@@ -25,10 +25,8 @@ from countveil.estimators import TopicModel
 from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.inference.diagnostics import FitWarning
 from countveil.likelihoods.protocol import in_counts
+from countveil.planning.protected import Protection, numbers, protected, said
 from countveil.planning.truths import MAX_CELLS, Source, Truth
-from countveil.privacy import PrivacyLevel
-from countveil.privacy.level import short
-from countveil.simulation import simulate_release
 from countveil.watcher import Watcher
 
 CELLS_SEEN = 10_000  # in which intervals are measured: more are steadier and take more memory
@@ -53,9 +51,9 @@ INTERVAL = (0.05, 0.95)
 
 
 class Grid(NamedTuple):
-    """What to simulate: every level at every number of rows, several times over."""
+    """What to simulate: every level, or mechanism, at every number of rows, several times over."""
 
-    levels: Sequence[PrivacyLevel]
+    levels: Sequence[Protection]
     rows: Sequence[int]
     replicates: int = 3
     seed: int = 1
@@ -76,7 +74,8 @@ def simulate(grid: Grid, source: Source, watcher: Watcher, **settings: Any) -> p
 
     Every replicate draws true counts; all levels and methods see the same ones. The fits of ``countveil``, of
     the naive way and of the true counts are one TopicModel with SETTINGS, or ``settings`` in their place. The
-    result depends on the seed and not on the number of threads.
+    result depends on the seed and not on the number of threads. Levels may be of rho, and mechanisms may stand among
+    them: ours knows what was done, and for all others a count without a report is a zero.
 
     Raises:
         ValueError: no level or rows, one twice, fewer than two replicates, more cells than MAX_CELLS.
@@ -88,8 +87,8 @@ def simulate(grid: Grid, source: Source, watcher: Watcher, **settings: Any) -> p
         warnings.simplefilter("ignore", FitWarning)
         watcher.stage("compiling (once; kept for the next run)")
         small = source.draw(2, np.random.default_rng(0))
-        release = simulate_release(small.counts, grid.levels[0], np.random.default_rng(0))
-        for method, data in ((TRUE_COUNTS, small.counts), (OURS.name, release)):
+        tried = [protected(small.counts, each, np.random.default_rng(0)).known for each in grid.levels]
+        for method, data in ((TRUE_COUNTS, small.counts), *((OURS.name, each) for each in tried)):
             fit(method, data, source.n_topics, 0, **settings | {"tune": 1, "draws": 1})
         watcher.begin(len(units) * (1 + 3 * len(grid.levels)))
 
@@ -114,8 +113,8 @@ def _unit(
     truth = source.draw(rows, rng)
     seeds = iter(rng.integers(2**31, size=2 + 4 * len(grid.levels)).tolist())
 
-    def scored(level: PrivacyLevel | None, method: str, data: Any) -> dict[str, object]:
-        name = f"{method}, {rows} rows, replicate {replicate}" + (f", {_said(level)}" if level else "")
+    def scored(level: Protection | None, method: str, data: Any) -> dict[str, object]:
+        name = f"{method}, {rows} rows, replicate {replicate}" + (f", {said(level)}" if level else "")
         watched = method not in (COLUMN_MEANS.name, ZERO.name)  # too quick to show
         if watched:
             watcher.started(name)
@@ -131,14 +130,15 @@ def _unit(
     for method in (TRUE_COUNTS, ZERO.name):
         yield scored(None, method, truth.counts)
     for level in grid.levels:
-        release = simulate_release(truth.counts, level, rng, truncate=False)
-        yield scored(level, OURS.name, release)
-        for method in (NAIVE.name, LEAST_SQUARES.name, COLUMN_MEANS.name):
-            yield scored(level, method, release)
+        reports = protected(truth.counts, level, rng)
+        yield scored(level, OURS.name, reports.known)
+        yield scored(level, NAIVE.name, reports.naive)
+        for method in (LEAST_SQUARES.name, COLUMN_MEANS.name):
+            yield scored(level, method, reports.plain)
 
 
 def fit(contender: str, data: Any, n_topics: int, seed: int, **settings: Any) -> Estimate:
-    """What a contender, by its name, makes of a release (of counts, for "true counts" and "zero"), on one thread."""
+    """What a contender, by its name, makes of reports (of counts, for "true counts" and "zero"), on one thread."""
     if contender == ZERO.name:
         return Estimate(np.zeros(data.shape), None)
     for rival in (LEAST_SQUARES, COLUMN_MEANS):
@@ -201,15 +201,8 @@ def topic_cosine(truth: np.ndarray, topics: np.ndarray) -> float:
     return float(((truth * matched).sum(axis=1) / lengths).mean())
 
 
-def _place(level: PrivacyLevel | None) -> dict[str, object]:
-    if level is None:
-        return {"level": NO_NOISE, "precision": "", "epsilon": ""}
-    return {"level": _said(level), "precision": str(level.precision), "epsilon": str(level.epsilon)}
-
-
-def _said(level: PrivacyLevel) -> str:
-    """A level as the command line takes it: N:EPSILON."""
-    return f"{short(level.precision)}:{short(level.epsilon)}"
+def _place(level: Protection | None) -> dict[str, object]:
+    return {"level": NO_NOISE if level is None else said(level)} | numbers(level)
 
 
 def _replicates(grid: Grid) -> range:

@@ -8,5 +8,6 @@ from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import PrivacyLevel
 from countveil.privacy.privatize import privatize
 from countveil.privacy.release import Release
+from countveil.privacy.rounded import round_randomly
 
-__all__ = ["PrivacyLevel", "Release", "ReleaseError", "privatize", "privatize_to_files"]
+__all__ = ["PrivacyLevel", "Release", "ReleaseError", "privatize", "privatize_to_files", "round_randomly"]

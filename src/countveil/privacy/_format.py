@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _covariates, _npy, _older, _totals, mechanisms
+from countveil.privacy import _cells, _covariates, _npy, _older, _totals, mechanisms
 from countveil.privacy._archive import Reader
+from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._reports import Labels
 from countveil.privacy._waves import Waves
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 FORMAT = "countveil-release"
 FORMAT_VERSION = 3
 """``_older`` reads versions 1 and 2."""
+CELLS_VERSION = 4
+"""Of files that say something cell by cell, a mask or mechanisms: alone, so that older readers read all others."""
 
 META = "meta.json"
 _MAX_META = 1 << 28
@@ -37,6 +40,7 @@ _KEYS = {
     "schema_hash": str,
 }
 _OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list, "covariates": list}
+_BY_CELL = {"mechanism_shape": list, "masked": int}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -66,19 +70,23 @@ def description(
     waves: Sequence[str] | None = None,
     totals: Sequence[int] | None = None,
     covariates: RowCovariates | None = None,
+    by_cell: tuple[int, ...] | None = None,
+    masked: int | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
     ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
-    ``totals``, the axes that these are summed over, and ``covariates`` are left out where they are None.
+    ``totals``, the axes that these are summed over, ``covariates``, ``by_cell``, the shape of mechanisms by cell, and
+    ``masked``, the number of masked cells, are left out where they are None.
     """
-    stated: dict[str, Any] = {"directed": directed, "source": source}
+    stated: dict[str, Any] = {"directed": directed, "source": source, "masked": masked}
+    stated["mechanism_shape"] = None if by_cell is None else list(by_cell)
     stated["covariates"] = None if covariates is None else _covariates.encoded(covariates)
     for name, values in (("waves", waves), ("totals", totals)):
         stated[name] = None if values is None else list(values)
     return {name: value for name, value in stated.items() if value is not None} | {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if by_cell is None and masked is None else CELLS_VERSION,
         "mechanisms": [each.to_json() for each in known],
         "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
@@ -94,9 +102,11 @@ def description(
 def members(release: "Release") -> dict[str, bytes]:
     """The members of the file, in their order."""
     sparse = hasattr(release.reports, "indptr")
-    per_row = not isinstance(release.mechanism, Mechanism)
-    rows = (release.mechanism,) if isinstance(release.mechanism, Mechanism) else release.mechanism
+    stated = release.mechanism
+    cells = stated if isinstance(stated, ByCell) else None
+    rows: tuple[Mechanism, ...] = stated if isinstance(stated, tuple) else release.known_mechanisms
     known = {each: place for place, each in enumerate(dict.fromkeys(rows))}
+    masked = None if release.mask is None else _cells.encoded_mask(release.mask, len(release.shape))
     meta = description(
         release.shape,
         tuple(known),
@@ -104,12 +114,14 @@ def members(release: "Release") -> dict[str, bytes]:
         stored=int(release.reports.nnz) if sparse else None,
         truncated=release.truncated,
         simulated=release.simulated,
-        per_row=per_row,
+        per_row=isinstance(stated, tuple),
         directed=release.directed,
         source=release.source,
         waves=None if release.waves is None else release.waves.names,
         totals=None if release.totals is None else release.totals.over,
         covariates=release.covariates,
+        by_cell=cells.shape if cells else None,
+        masked=None if masked is None else len(masked),
     )
     content = {META: canonical(meta)}
     for name, shape in array_shapes(meta).items():
@@ -117,6 +129,10 @@ def members(release: "Release") -> dict[str, bytes]:
             values: Any = [known[each] for each in rows]
         elif name == "wave_of_row":
             values = release.waves.of_row if release.waves is not None else ()
+        elif name == "mechanism_of_cell":
+            values = cells.of_cell if cells else ()
+        elif name == "masked_cells":
+            values = masked
         elif name == "totals":
             values = _totals.encoded(release.totals) if release.totals is not None else ()
         else:
@@ -150,6 +166,10 @@ def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         arrays = {"data": (stored,), "indices": (stored,), "indptr": (shape[0] + 1,)}
     if meta["mechanism_per_row"]:
         arrays["mechanism_of_row"] = (shape[0],)
+    if "mechanism_shape" in meta:
+        arrays["mechanism_of_cell"] = (prod(meta["mechanism_shape"]),)
+    if "masked" in meta:
+        arrays["masked_cells"] = (meta["masked"],)
     if "waves" in meta:
         arrays["wave_of_row"] = (shape[0],)
     if "totals" in meta:
@@ -161,12 +181,9 @@ def read(reader: Reader) -> dict[str, Any]:
     """The arguments of Release, from a file whose seal holds; raises ReleaseError naming file and rule."""
     meta = _read_meta(reader)
     values = _read_arrays(reader, meta)
-    known = [_mechanism(reader, entry) for entry in meta["mechanisms"]]
     return {
         "reports": _reports(reader, meta, values),
-        "mechanism": _of_rows(reader, known, values["mechanism_of_row"])
-        if meta["mechanism_per_row"]
-        else known[0],
+        "mechanism": _stated(reader, meta, values),
         "truncated": meta["truncated"],
         "labels": _labels(reader, meta),
         "simulated": meta["simulated"],
@@ -177,7 +194,24 @@ def read(reader: Reader) -> dict[str, Any]:
         else None,
         "totals": _totals.decoded(meta["totals"], values["totals"]) if "totals" in meta else None,
         "covariates": _row_covariates(reader, meta),
+        "mask": _mask(reader, meta, values),
     }
+
+
+def _stated(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
+    """The mechanism, one per row, or those of cells."""
+    known = [_mechanism(reader, entry) for entry in meta["mechanisms"]]
+    if "mechanism_shape" in meta:
+        places, shape = values["mechanism_of_cell"], tuple(meta["mechanism_shape"])
+        return ByCell(tuple(known), places if hasattr(places, "dtype") else tuple(places), shape)
+    return _of_rows(reader, known, values["mechanism_of_row"]) if meta["mechanism_per_row"] else known[0]
+
+
+def _mask(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
+    try:
+        return _cells.decoded_mask(values["masked_cells"], tuple(meta["shape"])) if "masked" in meta else None
+    except ReleaseError as error:
+        raise reader.fault(str(error)) from error
 
 
 def _row_covariates(reader: Reader, meta: dict[str, Any]) -> RowCovariates | None:
@@ -227,13 +261,12 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     version = meta["format_version"]
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
-    if type(version) is not int or version not in (*_older.VERSIONS, FORMAT_VERSION):
-        raise reader.fault(
-            f"must have a format_version from 1 to {FORMAT_VERSION}, got {ascii(version)[:40]}"
-        )
+    if type(version) is not int or version not in (*_older.VERSIONS, FORMAT_VERSION, CELLS_VERSION):
+        raise reader.fault(f"must have a format_version from 1 to {CELLS_VERSION}, got {ascii(version)[:40]}")
     keys = _older.KEYS
-    if version == FORMAT_VERSION:
-        keys = _KEYS | {name: kind for name, kind in _OPTIONAL.items() if name in meta}
+    if version not in _older.VERSIONS:
+        optional = _OPTIONAL if version == FORMAT_VERSION else _OPTIONAL | _BY_CELL
+        keys = _KEYS | {name: kind for name, kind in optional.items() if name in meta}
     if set(meta) != set(keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
     for key, kind in keys.items():
@@ -241,7 +274,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
             raise reader.fault(f"must have {key} of type {kind.__name__}, got {type(meta[key]).__name__}")
     if not unchanged:
         raise reader.fault("must hold its description as canonical JSON, got another spelling")
-    meta = meta if version == FORMAT_VERSION else _older.upgraded(meta, reader.fault)
+    meta = _older.upgraded(meta, reader.fault) if version in _older.VERSIONS else meta
     _check_meta(meta, reader.fault)
     return meta
 
@@ -256,8 +289,11 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
         raise fault("must have two axes, and truncated or imported reports, to be sparse, got something else")
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
-    if not known or (not meta["mechanism_per_row"] and len(known) != 1):
+    several = meta["mechanism_per_row"] or "mechanism_shape" in meta
+    if not known or (not several and len(known) != 1):
         raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
+    if meta["format_version"] == CELLS_VERSION:
+        _check_by_cell(meta, fault)
     if "totals" in meta:
         try:
             _totals.shape_of(meta["totals"], tuple(shape))
@@ -265,6 +301,23 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
             raise fault(str(error)) from error
     if len(meta["labels"]) != len(shape):
         raise fault(f"must have labels or null for each of {len(shape)} axes, got {len(meta['labels'])}")
+
+
+def _check_by_cell(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> None:
+    """What a file says cell by cell, as far as no array is needed."""
+    over, masked, shape = meta.get("mechanism_shape"), meta.get("masked"), meta["shape"]
+    if over is None and masked is None:
+        raise fault(f"must say something by cell to have format_version {CELLS_VERSION}, got nothing")
+    if over is not None:
+        fits = len(over) == len(shape) and all(type(n) is int for n in over)
+        if (
+            meta["mechanism_per_row"]
+            or not fits
+            or any(n not in (1, m) for n, m in zip(over, shape, strict=False))
+        ):
+            raise fault("must have mechanisms by cell that broadcast to its shape, or by row, got others")
+    if masked is not None and (meta["layout"] != "dense" or not 0 < masked < prod(shape)):
+        raise fault("must be dense to have masked cells, and have some but not all, got others")
 
 
 def _mechanism(reader: Reader, entry: Any) -> Mechanism:

@@ -6,9 +6,11 @@ reports are imported and again whenever they are read for a fit.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from countveil.privacy import _npy
+from countveil.privacy import _cells, _npy
+from countveil.privacy._cells import ByCell
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism
 
@@ -39,17 +41,16 @@ def in_words(source: str | None) -> str:
     )
 
 
-def check_kinds(reports: Any, mechanism: Mechanism | tuple[Mechanism, ...]) -> None:
+def check_kinds(
+    reports: Any, mechanism: Mechanism | tuple[Mechanism, ...] | ByCell, shape: tuple[int, ...]
+) -> None:
     """Raises ReleaseError for NaN where every count has a report, and for fractions where reports are whole.
 
     ``reports`` is an array or nested lists, or sparse, whose reports are whole.
     """
     if hasattr(reports, "indptr") or getattr(getattr(reports, "dtype", None), "kind", "f") == "i":
         return
-    rows = mechanism if isinstance(mechanism, tuple) else (mechanism,)
-    for each in dict.fromkeys(rows):
-        chosen = [row for row, own in enumerate(rows) if own == each]
-        part = reports if len(rows) == 1 else _rows(reports, chosen)
+    for each, part in _parts(reports, mechanism, shape):
         absent, fraction = _absent_and_fraction(part)
         if absent and not getattr(each, "absent", False):
             raise ReleaseError(
@@ -59,8 +60,26 @@ def check_kinds(reports: Any, mechanism: Mechanism | tuple[Mechanism, ...]) -> N
             raise ReleaseError(f"reports must be whole numbers with {each.name}, got a fraction")
 
 
-def _rows(reports: Any, chosen: list[int]) -> Any:
-    return reports[chosen] if hasattr(reports, "dtype") else [reports[row] for row in chosen]
+def _parts(
+    reports: Any, mechanism: Mechanism | tuple[Mechanism, ...] | ByCell, shape: tuple[int, ...]
+) -> Iterator[tuple[Mechanism, Any]]:
+    """Every different mechanism with its reports, as an array or nested lists."""
+    if isinstance(mechanism, Mechanism):
+        yield mechanism, reports
+    elif isinstance(mechanism, ByCell):
+        places, values = _cells.places_of(mechanism, shape), reports
+        if not hasattr(values, "dtype"):
+            values = _cells.flat(reports, len(shape))
+            places = places.ravel().tolist() if hasattr(places, "ravel") else places
+        for number, each in enumerate(mechanism.mechanisms):
+            if hasattr(values, "dtype"):
+                yield each, values[places == number]
+            else:
+                yield each, [value for value, own in zip(values, places, strict=True) if own == number]
+    else:
+        for each in dict.fromkeys(mechanism):
+            chosen = [row for row, own in enumerate(mechanism) if own == each]
+            yield each, reports[chosen] if hasattr(reports, "dtype") else [reports[row] for row in chosen]
 
 
 def _absent_and_fraction(reports: Any) -> tuple[bool, bool]:

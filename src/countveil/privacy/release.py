@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _covariates, _format, _imported, _npy, _totals, _waves
+from countveil.privacy import _archive, _cells, _covariates, _format, _imported, _npy, _totals, _waves
+from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
@@ -52,8 +53,10 @@ class Release:
     ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
     ``countveil.mechanisms``, and whoever imported them vouches for it. Where they are real numbers, or some counts have
-    no report (NaN), ``reports`` is float64. ``totals`` is None except where exact sums of the counts were imported too:
-    a ``KnownTotals`` of the axes that are summed over and the sums, None where one is not known.
+    no report (NaN), ``reports`` is float64. Mechanisms may differ by cell, as a ``ByCell``, and ``mask`` is None or
+    booleans, True where a cell was never reported, whose report is 0. ``totals`` is None except where exact sums of the
+    counts were imported too: a ``KnownTotals`` of the axes that are summed over and the sums, None where one is not
+    known.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -61,7 +64,7 @@ class Release:
     """
 
     reports: Any
-    mechanism: Mechanism | tuple[Mechanism, ...]
+    mechanism: Mechanism | tuple[Mechanism, ...] | ByCell
     truncated: bool
     labels: Labels
     simulated: bool
@@ -70,11 +73,12 @@ class Release:
     waves: Waves | None
     totals: KnownTotals | None
     covariates: RowCovariates | None
+    mask: Any
 
     def __init__(
         self,
         reports: Any,
-        mechanism: Given | Iterable[Given],
+        mechanism: Given | Iterable[Given] | ByCell,
         truncated: bool,
         labels: Labels = (),
         simulated: bool = False,
@@ -84,6 +88,7 @@ class Release:
         waves: Waves | None = None,
         totals: KnownTotals | None = None,
         covariates: RowCovariates | None = None,
+        mask: Any = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -94,10 +99,15 @@ class Release:
         object.__setattr__(self, "reports", kept)
         object.__setattr__(self, "labels", labels or (None,) * len(shape))
         object.__setattr__(self, "_shape", shape)
-        object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape[0], source is not None))
+        object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape, source))
+        object.__setattr__(self, "mask", _cells.checked_mask(mask, kept, shape, source))
         if source is not None:
-            _imported.check_kinds(kept, self.mechanism)
-        if truncated and source is None and (cut := [each for each in self._known if each.signed_only]):
+            _imported.check_kinds(kept, self.mechanism, shape)
+        if (
+            truncated
+            and source is None
+            and (cut := [each for each in self.known_mechanisms if each.signed_only])
+        ):
             raise ReleaseError(f"truncated must be False with {cut[0].title}, got True")
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
@@ -105,6 +115,10 @@ class Release:
         object.__setattr__(self, "waves", _waves.checked(waves, self.row_labels, shape[0], directed))
         object.__setattr__(self, "covariates", _covariates.checked(covariates, shape[0]))
         related = directed is not None or waves is not None
+        if related and (self.mask is not None or isinstance(self.mechanism, ByCell)):
+            raise ReleaseError(
+                "masks and mechanisms by cell must be of no network and of no study in waves, got some"
+            )
         object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
 
     @property
@@ -120,9 +134,12 @@ class Release:
         """
         known = self._known_levels
         if known is None:
-            raise ReleaseError(f"levels must be kept by the mechanism, got {self._title}, which keeps none")
+            by_cell = isinstance(self.mechanism, ByCell)
+            kept = "of mechanisms by cell" if by_cell else f"{self._title}, which keeps none"
+            raise ReleaseError(f"levels must be kept by the mechanism, got {kept}")
         if isinstance(self.mechanism, Mechanism):
             return known[self.mechanism]
+        assert isinstance(self.mechanism, tuple)  # no level is known of mechanisms by cell
         return tuple(known[each] for each in self.mechanism)
 
     @property
@@ -193,6 +210,7 @@ class Release:
             (warning if self.simulated else "")
             + f"{size} counts with {self._title}{self._describe_kind()}. "
             + _imported.in_words(self.source)
+            + _cells.in_words(self.mask, len(self.shape))
             + _totals.in_words(self.totals)
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
@@ -203,17 +221,23 @@ class Release:
         )
 
     @cached_property
-    def _known(self) -> tuple[Mechanism, ...]:
+    def known_mechanisms(self) -> tuple[Mechanism, ...]:
         """The different mechanisms, in order of first use."""
         if isinstance(self.mechanism, Mechanism):
             return (self.mechanism,)
+        if isinstance(self.mechanism, ByCell):
+            return self.mechanism.mechanisms
         return tuple(dict.fromkeys(self.mechanism))
 
     @cached_property
     def _known_levels(self) -> dict[Mechanism, Level] | None:
-        """The level of each different mechanism; None if one of them keeps none."""
-        found = {each: level for each in self._known if (level := PrivacyLevel.kept_by(each)) is not None}
-        return found if len(found) == len(self._known) else None
+        """The level of each different mechanism; None if one of them keeps none, or they differ from cell to cell."""
+        if isinstance(self.mechanism, ByCell):
+            return None
+        found = {
+            each: level for each in self.known_mechanisms if (level := PrivacyLevel.kept_by(each)) is not None
+        }
+        return found if len(found) == len(self.known_mechanisms) else None
 
     @cached_property
     def _weakest(self) -> Level | None:
@@ -224,19 +248,23 @@ class Release:
     @property
     def _title(self) -> str:
         """What was done, as in "counts with two-sided geometric noise (version 1)"."""
-        return " or ".join(dict.fromkeys(f"{each.title} (version {each.version})" for each in self._known))
+        return " or ".join(
+            dict.fromkeys(f"{each.title} (version {each.version})" for each in self.known_mechanisms)
+        )
 
     def _describe_kind(self) -> str:
         """Whether reports are cut at zero, and what that means where it is known; empty where nothing is known."""
-        if self.source is not None and not all(isinstance(each, TwoSidedGeometric) for each in self._known):
+        if self.source is not None and not all(
+            isinstance(each, TwoSidedGeometric) for each in self.known_mechanisms
+        ):
             return ""
         return f", {self._describe_cut()}"
 
     def _describe_cut(self) -> str:
         if self.truncated:
-            lossless = all(each.lossless_at_zero for each in self._known)
+            lossless = all(each.lossless_at_zero for each in self.known_mechanisms)
             return "truncated at zero" + (", which loses nothing for the models here" if lossless else "")
-        unbiased = all(each.unbiased for each in self._known)
+        unbiased = all(each.unbiased for each in self.known_mechanisms)
         return "signed" + (", so that sums of them are unbiased" if unbiased else "")
 
     def _describe_mechanisms(self) -> str:
@@ -244,10 +272,12 @@ class Release:
         if isinstance(self.mechanism, Mechanism):
             return self.mechanism.describe()
         if self._known_levels is None or self._weakest is None:
-            kept = {each: PrivacyLevel.kept_by(each) for each in self._known}
+            kept = {each: PrivacyLevel.kept_by(each) for each in self.known_mechanisms}
             lost = {each: math.inf if level is None else level.kept_rho for each, level in kept.items()}
-            least = max(self._known, key=lambda each: lost[each])
-            return f"Every row has its own mechanism; what follows is said of the least protected. {least.describe()}"
+            least = max(self.known_mechanisms, key=lambda each: lost[each])
+            by_cell = isinstance(self.mechanism, ByCell)
+            which = "Cells have different mechanisms" if by_cell else "Every row has its own mechanism"
+            return f"{which}; what follows is said of the least protected. {least.describe()}"
         lowest, highest = (
             short(min(level.loss for level in self._known_levels.values())),
             short(self._weakest.loss),
@@ -288,12 +318,19 @@ class Release:
         kinds = (cut, "simulated" if self.simulated else "", "" if self.source is None else "imported")
         kind = ", ".join(filter(None, kinds))
         if self._known_levels is None:
-            noise = repr(self.mechanism) if isinstance(self.mechanism, Mechanism) else "one mechanism per row"
+            noise = self._said
         elif isinstance(self.levels, Level):
             noise = ", ".join(f"{name}={short(value)}" for name, value in self.levels.numbers().items())
         else:
             noise = "one level per row"
         return f"<Release: {size} reports, {kind}, {noise}>"
+
+    @property
+    def _said(self) -> str:
+        """The mechanism as ``repr`` shows it."""
+        if isinstance(self.mechanism, ByCell):
+            return "mechanisms by cell"
+        return repr(self.mechanism) if isinstance(self.mechanism, Mechanism) else "one mechanism per row"
 
     def _repr_html_(self) -> str:
         """Sizes and noise only, never a report or a label."""
@@ -312,19 +349,23 @@ class Release:
 
     def _strength(self) -> str:
         """The mechanism by name, and alpha or sigma, or their range, where there is one."""
-        names = " or ".join(dict.fromkeys(each.name for each in self._known))
+        names = " or ".join(dict.fromkeys(each.name for each in self.known_mechanisms))
         if self._weakest is None:
             return names
         kind = "alpha" if isinstance(self._weakest, PrivacyLevel) else "sigma"
-        strengths = sorted({float(getattr(each, kind)) for each in self._known})
+        strengths = sorted({float(getattr(each, kind)) for each in self.known_mechanisms})
         if len(strengths) == 1:
             return f"{names}, {kind} {strengths[0]:.4g}"
         return f"{names}, {kind} {strengths[0]:.4g} to {strengths[-1]:.4g}, by row"
 
 
-def _mechanisms(given: Any, rows: int, imported: bool) -> Mechanism | tuple[Mechanism, ...]:
-    """The mechanism, or one per row, that a release may state; raises ReleaseError for others."""
-    one = isinstance(given, Given)
+def _mechanisms(
+    given: Any, shape: tuple[int, ...], source: str | None
+) -> Mechanism | tuple[Mechanism, ...] | ByCell:
+    """The mechanism, one per row, or those of cells, that a release may state; raises ReleaseError for others."""
+    if isinstance(given, ByCell):
+        return _cells.checked(given, shape, source)
+    rows, one, imported = shape[0], isinstance(given, Given), source is not None
     listed = (given,) if one else tuple(given) if isinstance(given, Iterable) else ()
     if len(listed) != (1 if one else rows) or not all(isinstance(each, Given) for each in listed):
         raise ReleaseError(f"mechanism must be one, or one for each of {rows} rows, got others")

@@ -294,9 +294,6 @@ def predictive_items(fit: FactorizationEstimator, data: Observations | None, fil
         return [("Simulated releases", False, "They are compared with the release.", again(files))]
     rng = np.random.default_rng(fit.seed_)
     if isinstance(data.noise, AnyMechanismNoise):
-        why = protected_checks.why_unchecked(data)
-        if why:
-            return [("Simulated releases", False, f"No check: {why}.", "")]
         found = protected_checks.check_protected(fit, data, rng)
     else:
         found = checks.check(fit, data, rng)

@@ -1,49 +1,106 @@
-"""Do reports simulated from the fit look like those that were published, where others protected the counts?"""
+"""Do reports simulated from the fit look like those that were published, where others protected the counts?
+
+Statistics are of parts: every report of the counts by itself, and in it the cells of every mechanism, or of every kind
+of mechanism where there are more than three.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.made import Report, made_of
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.inference.predict import simulated_reports
+from countveil.estimators.predicted_reports import made_alike, report_of
 from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected
 
 BINS = 12  # of reports, where there are more different ones
 ABSENT = "none"
+MOST_PARTS = 3  # with statistics by mechanism
 
 
-def why_unchecked(data: Observations) -> str:
-    """Why reports cannot be simulated from a fit to these data; empty if they can be."""
-    assert isinstance(data.noise, AnyMechanismNoise)
-    if not data.noise.one_report:
-        return "counts have several reports each, and which mechanism made which is not kept"
-    if len(data.noise.mechanisms) > 1:
-        return f"the cells have {len(data.noise.mechanisms)} different mechanisms, and which has which is not kept"
-    return ""
+class Part(NamedTuple):
+    """Some cells of a report, and what they are called beside others; empty where there are no others."""
+
+    report: int
+    cells: np.ndarray  # (D, V) booleans
+    absent: bool  # whether some of these counts may have no report
+    name: str
 
 
 def check_protected(fit: FactorizationEstimator, data: Observations, rng: np.random.Generator) -> Check:
-    """``check.check`` for one mechanism with one report per count, in the matrix form of the model."""
+    """``check.check`` for reports of any mechanisms, in the matrix form of the model."""
     chosen = selected(data)
-    published, visible = values_of(data.take(chosen))
-    assert isinstance(data.noise, AnyMechanismNoise)
-    edges, absent = edges_of(published[visible]), getattr(data.noise.mechanisms[0], "absent", False)
-    likelihood, level = fit.model_.likelihood, np.ones((1, 1))
+    published = reports_of(data.take(chosen))
+    parts = parts_of(published)
+    seen = [each.values for each in published]
+    edges, absent = edges_of(of_parts(seen, parts)), any(part.absent for part in parts)
+    likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    n, times = releases_of(fit, published.size, rng)
+    n, times = releases_of(fit, published[0].values.size, rng)
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
-        law = (theta[chosen], phi), parameters_of_rows(likelihood, parameters, chosen)
+        own = parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
-            simulated = simulated_reports([law], data.noise, level, likelihood, rng)[0]
-            simulated[~visible] = 0.0
-            rows.append(list(statistics(simulated, visible, absent).values()))
-            counts.append(histogram(places(simulated[visible], edges), np.arange(edges.size + 1)))
-    seen = histogram(places(published[visible], edges), np.arange(edges.size + 1))
-    found = judged(n, statistics(published, visible, absent), rows, labels_of(edges), seen, counts)
+            true = likelihood.sample(theta[chosen] @ phi.T, rng, own)
+            simulated = [made_alike(each, true, rng) for each in published]
+            rows.append(list(of_all(simulated, parts).values()))
+            counts.append(binned(simulated, parts, edges))
+    found = judged(n, of_all(seen, parts), rows, labels_of(edges), binned(seen, parts, edges), counts)
     return found if absent else found.without_first_bin()
+
+
+def reports_of(data: Observations) -> list[Report]:
+    """Every report of the counts as it was published."""
+    made = made_of(data)
+    if made is not None and (len(made.layers) > 1 or made.n_mechanisms > 1):
+        return [report_of(data, place) for place in range(len(made.layers))]
+    values, visible = values_of(data)
+    assert isinstance(data.noise, AnyMechanismNoise)
+    return [Report(values, visible, data.noise.mechanisms, np.zeros(values.shape, np.int64))]
+
+
+def parts_of(published: list[Report]) -> list[Part]:
+    """The parts of which there are statistics, each with a cell or more."""
+    found: list[Part] = []
+    for place, report in enumerate(published):
+        kinds: dict[str, list[int]] = {}
+        used = [i for i in range(len(report.mechanisms)) if (report.seen & (report.number == i)).any()]
+        for i in used:
+            each = report.mechanisms[i]
+            kinds.setdefault(repr(each) if len(used) <= MOST_PARTS else each.name, []).append(i)
+        for kind, numbers in kinds.items():
+            absent = any(getattr(report.mechanisms[i], "absent", False) for i in numbers)
+            found.append(Part(place, report.seen & np.isin(report.number, numbers), absent, kind))
+    if len(found) == 1:
+        return [found[0]._replace(name="")]
+    if len(published) == 1:
+        return found
+    return [part._replace(name=f"report {part.report + 1}, {part.name}") for part in found]
+
+
+def of_all(reports: list[np.ndarray], parts: list[Part]) -> dict[str, float]:
+    """The statistics of all parts."""
+    return {
+        f"{name} ({part.name})" if part.name else name: value
+        for part in parts
+        for name, value in statistics(
+            np.where(part.cells, reports[part.report], 0.0), part.cells, part.absent
+        ).items()
+    }
+
+
+def of_parts(reports: list[np.ndarray], parts: list[Part]) -> np.ndarray:
+    """The reports of all parts, one after another."""
+    return np.concatenate([reports[part.report][part.cells] for part in parts])
+
+
+def binned(reports: list[np.ndarray], parts: list[Part], edges: np.ndarray) -> np.ndarray:
+    """How many reports are in each bin."""
+    return histogram(places(of_parts(reports, parts), edges), np.arange(edges.size + 1))
 
 
 def values_of(data: Observations) -> tuple[np.ndarray, np.ndarray]:

@@ -61,6 +61,8 @@ def test_mechanisms_are_values_that_come_back_from_files(text, spec, parameters)
 
 @every
 def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parameters):
+    if isinstance(spec, cv.mechanisms.RandomRounding):
+        return  # ``round_randomly`` draws it
     with pytest.raises(
         ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'"
     ):

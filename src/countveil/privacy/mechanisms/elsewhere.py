@@ -18,7 +18,8 @@ NO_DIFFERENTIAL_PRIVACY = (
 class Elsewhere(Mechanism):
     """A mechanism that is applied elsewhere: its counts are read, and nobody can release counts with it here.
 
-    The owner's side draws one of them too, ``DiscreteGaussian`` with a stated rho, which says so in ``check_released``.
+    The owner's side draws two of them too, ``DiscreteGaussian`` with a stated rho and ``RandomRounding``, which say
+    so in ``check_released``.
 
     ``real`` says that reports are real numbers, not whole ones; ``absent`` that a count may have no report, which
     then says something about it and is NaN or None among reports.

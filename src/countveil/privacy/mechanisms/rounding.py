@@ -33,6 +33,10 @@ class RandomRounding(_ToMultiples):
     title: ClassVar[str] = "random rounding"
     unbiased: ClassVar[bool] = True
 
+    def check_released(self) -> None:
+        """``round_randomly`` draws it, and says that it is no differential privacy."""
+        return
+
     def describe(self) -> str:
         """What was done to a count, and that this is no differential privacy."""
         return (

@@ -1,0 +1,119 @@
+"""Reports as they were published: which mechanism made each report of each count.
+
+Inference sees reports by number, and a count that a report says to be zero has no number at all. What simulates
+reports, or asks how probable one is, has to know what made it: mechanisms may differ by cell, and counts may have
+several reports.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from countveil.data.numbering import by_mechanism, filled
+from countveil.privacy.mechanisms import Mechanism
+
+
+class Published(NamedTuple):
+    """One report of every count, as it was given: values of the shape of the data, and what was done."""
+
+    values: Any
+    hidden: np.ndarray | None
+    mechanism: Any
+    background: float
+
+
+class Report(NamedTuple):
+    """One report of some counts in matrix form."""
+
+    values: np.ndarray  # (D, V), NaN where a count has none, and 0 where it was not seen
+    seen: np.ndarray  # (D, V) booleans
+    mechanisms: tuple[Mechanism, ...]
+    number: np.ndarray  # (D, V) of the mechanism of each cell
+
+
+class Made(NamedTuple):
+    """All reports of every count, for data whose axes were put into rows and columns, and of which rows were taken."""
+
+    layers: tuple[Published, ...]
+    shape: tuple[int, ...]  # of the data
+    axes: tuple[tuple[int, ...], tuple[int, ...]]  # among the rows, and among the columns
+    rows: np.ndarray | None = None  # those that were taken
+
+    @classmethod
+    def of(cls, layers: Sequence[Published], shape: tuple[int, ...]) -> "Made":
+        """Of data as they were given, with the first axis for rows."""
+        return cls(tuple(layers), shape, ((0,), tuple(range(1, len(shape)))))
+
+    @property
+    def n_mechanisms(self) -> int:
+        """How many different ones there are."""
+        return len({each for layer in self.layers for each, _ in by_mechanism(layer.mechanism, self.shape)})
+
+    def folded(self, shape: tuple[int, ...]) -> "Made":
+        """The same for a tensor whose columns are those of the matrix."""
+        layers = [self._folded(layer, shape) for layer in self.layers]
+        return Made.of(layers, shape)
+
+    def _folded(self, layer: Published, shape: tuple[int, ...]) -> Published:
+        values = layer.values.tocoo() if sp.issparse(layer.values) else layer.values
+        mechanism = layer.mechanism
+        if not isinstance(mechanism, Mechanism):
+            number, different = self._numbers(layer)
+            mechanism = np.array(different, dtype=object)[number].reshape(shape)
+        hidden = None if layer.hidden is None else layer.hidden.reshape(shape)
+        return Published(values.reshape(shape), hidden, mechanism, layer.background)
+
+    def arranged(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Made":
+        """The same with these axes for rows and those for columns."""
+        return self._replace(axes=(rows, columns))
+
+    def of_rows(self, rows: np.ndarray) -> "Made":
+        """Those of some rows."""
+        before = np.arange(self._sizes()[0]) if self.rows is None else self.rows
+        return self._replace(rows=before[rows])
+
+    def report(self, place: int) -> Report:
+        """The first report of every count, or another one."""
+        layer, rows = self.layers[place], self.rows
+        if sp.issparse(layer.values) and self.axes[0] == (0,) and len(self.shape) == 2 and rows is not None:
+            values = filled(sp.csr_array(layer.values)[rows], layer.background)
+        else:
+            whole = filled(layer.values, layer.background) if sp.issparse(layer.values) else layer.values
+            values = self._matrix(whole)
+        number, mechanisms = self._numbers(layer)
+        seen = np.ones(values.shape, dtype=bool)
+        if layer.hidden is not None:
+            seen = ~self._matrix(layer.hidden)
+        numbers = np.where(seen, values, 0)
+        if numbers.dtype.kind == "O":  # None, and pandas' NA
+            numbers = np.array(
+                [[np.nan if each is None or each != each else each for each in row] for row in numbers]
+            )
+        return Report(numbers.astype(np.float64), seen, mechanisms, self._matrix(number))
+
+    def _numbers(self, layer: Published) -> tuple[np.ndarray, tuple[Mechanism, ...]]:
+        """The number of the mechanism of every cell, of a shape that broadcasts to the data's, and the mechanisms."""
+        parts = by_mechanism(layer.mechanism, self.shape)
+        number = np.zeros((1,) * len(self.shape) if len(parts) == 1 else self.shape, dtype=np.int32)
+        for i, (_, cells) in enumerate(parts[1:], start=1):
+            number[cells] = i
+        return number, tuple(each for each, _ in parts)
+
+    def _sizes(self) -> tuple[int, int]:
+        rows, columns = (prod(self.shape[a] for a in axes) for axes in self.axes)
+        return rows, columns
+
+    def _matrix(self, values: Any) -> np.ndarray:
+        """What broadcasts to the shape of the data, over rows and columns."""
+        whole = np.broadcast_to(values, self.shape).transpose(self.axes[0] + self.axes[1])
+        matrix = whole.reshape(self._sizes())
+        return np.asarray(matrix if self.rows is None else matrix[self.rows])
+
+
+def made_of(data: Any) -> Made | None:
+    """The reports of observations as they were published; None where they are read by level."""
+    found: Made | None = getattr(data, "made", None)
+    return found

@@ -1,0 +1,180 @@
+"""What releases of imported reports say cell by cell: which cells have no report at all, and what was done to each.
+
+A cell is *masked* if it was never reported, for reasons that have nothing to do with its count. Its report is 0 in
+memory and in files, and says nothing.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+from typing import Any
+
+from countveil.privacy import _npy
+from countveil.privacy.errors import ReleaseError
+from countveil.privacy.mechanisms import Mechanism
+
+ALL_MASKED = "mask must leave a report, got one of all cells"
+NOT_ZERO = "reports must be 0 where they are masked, got others"
+
+
+@dataclass(frozen=True, eq=False)
+class ByCell:
+    """Mechanisms that differ from cell to cell, over axes that are 1 where all along one have the same.
+
+    ``mechanisms`` are the different ones, in order of first use; ``of_cell`` has the place among them for every cell of
+    ``shape``, which broadcasts to that of the reports, in row-major order: a read-only array of whole numbers, or a
+    tuple where NumPy is not installed.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    of_cell: Any
+    shape: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"ByCell({', '.join(map(repr, self.mechanisms))})"
+
+
+def checked(given: ByCell, shape: tuple[int, ...], source: str | None) -> ByCell:
+    """The same with places that cannot be changed; raises ReleaseError where they do not fit the reports."""
+    if source is None:
+        raise ReleaseError(
+            "mechanism must be one, or one for each row, unless reports are imported, got more"
+        )
+    own = tuple(given.shape)
+    if len(own) != len(shape) or not all(n in (1, length) for n, length in zip(own, shape, strict=True)):
+        raise ReleaseError(f"mechanisms by cell must have a shape that broadcasts to {shape}, got {own}")
+    numpy = _npy.optional("numpy")
+    places = given.of_cell if numpy is None else numpy.asarray(given.of_cell)
+    if numpy is not None and places.dtype.kind not in "iu":
+        raise ReleaseError("mechanisms by cell must be numbered, got other places")
+    if numpy is None and not all(type(place) is int for place in places):
+        raise ReleaseError("mechanisms by cell must be numbered, got other places")
+    if len(places) != prod(own):
+        raise ReleaseError(
+            f"mechanisms by cell must be {prod(own)}, one for each of {own}, got {len(places)}"
+        )
+    known = tuple(given.mechanisms)
+    if len(known) < 2 or len(set(known)) < len(known) or not all(isinstance(m, Mechanism) for m in known):
+        raise ReleaseError("mechanisms by cell must be two different ones or more, got others")
+    if _first_uses(places) != list(range(len(known))):
+        raise ReleaseError("mechanisms by cell must be in order of first use, and all used, got others")
+    if numpy is None:
+        return ByCell(known, tuple(places), own)
+    places = _npy.narrowed(places).copy()
+    places.flags.writeable = False
+    return ByCell(known, places, own)
+
+
+def _first_uses(places: Any) -> list[int]:
+    """The different places, in order of first use."""
+    if hasattr(places, "dtype"):
+        numpy = _npy.optional("numpy")
+        different, first = numpy.unique(places, return_index=True)  # type: ignore[union-attr]
+        return [int(different[i]) for i in first.argsort()]
+    return list(dict.fromkeys(places))
+
+
+def places_of(stated: ByCell, shape: tuple[int, ...]) -> Any:
+    """The place of the mechanism of every cell: an array of the reports' shape, or a flat list without NumPy."""
+    numpy = _npy.optional("numpy")
+    if numpy is not None:
+        return numpy.broadcast_to(numpy.reshape(stated.of_cell, stated.shape), shape)
+    steps = [0 if n == 1 else prod(stated.shape[axis + 1 :]) for axis, n in enumerate(stated.shape)]
+    every = product(*map(range, shape))
+    return [stated.of_cell[sum(i * step for i, step in zip(cell, steps, strict=True))] for cell in every]
+
+
+def flat(values: Any, n_axes: int) -> list[Any]:
+    """Nested lists as one list."""
+    found: list[Any] = list(values)
+    for _ in range(n_axes - 1):
+        found = [value for part in found for value in part]
+    return found
+
+
+def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | None) -> Any:
+    """Booleans of the shape of the reports, read-only where there is NumPy; None where nothing is masked.
+
+    Raises:
+        ReleaseError: a mask of other than imported, dense reports, of another shape or of everything; a report that is
+            not 0 where there is none.
+    """
+    if mask is None:
+        return None
+    if source is None or hasattr(reports, "indptr"):
+        raise ReleaseError("mask must be of imported reports that are not sparse, got one of others")
+    numpy = _npy.optional("numpy")
+    if numpy is None:
+        return _checked_lists(mask, reports, shape)
+    try:
+        found = numpy.array(mask)
+    except ValueError:
+        found = numpy.empty(0)
+    if found.dtype != bool or found.shape != shape:
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got others")
+    if found.all():
+        raise ReleaseError(ALL_MASKED)
+    if (numpy.asarray(reports)[found] != 0).any():
+        raise ReleaseError(NOT_ZERO)
+    found.flags.writeable = False
+    return found if found.any() else None
+
+
+def _checked_lists(mask: Any, reports: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        hidden = flat(mask, len(shape))
+        fits = _lengths(mask, len(shape)) == shape and all(type(value) is bool for value in hidden)
+    except (TypeError, IndexError):
+        fits = False
+    if not fits or len(hidden) != prod(shape):
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got others")
+    if all(hidden):
+        raise ReleaseError(ALL_MASKED)
+    if any(gone and value != 0 for gone, value in zip(hidden, flat(reports, len(shape)), strict=True)):
+        raise ReleaseError(NOT_ZERO)
+    return mask if any(hidden) else None
+
+
+def _lengths(values: Any, n_axes: int) -> tuple[int, ...]:
+    """The length of the first part along each axis of nested lists."""
+    found: list[int] = []
+    for _ in range(n_axes):
+        found.append(len(values))
+        values = values[0]
+    return tuple(found)
+
+
+def encoded_mask(mask: Any, n_axes: int) -> Any:
+    """The numbers of the masked cells in row-major order, rising, as a file holds them."""
+    if hasattr(mask, "dtype"):
+        return mask.ravel().nonzero()[0]
+    return [place for place, gone in enumerate(flat(mask, n_axes)) if gone]
+
+
+def decoded_mask(masked: Any, shape: tuple[int, ...]) -> Any:
+    """The mask of a file; raises ReleaseError for numbers of no cells, or that do not rise."""
+    numpy, size = _npy.optional("numpy"), prod(shape)
+    rising = (
+        (masked[1:] > masked[:-1]).all() if numpy else all(one < other for one, other in pairwise(masked))
+    )
+    if not len(masked) or masked[0] < 0 or masked[-1] >= size or not rising:
+        raise ReleaseError(
+            f"must have masked cells numbered from 0 to {size - 1}, rising, got others or none"
+        )
+    if numpy is not None:
+        found = numpy.zeros(size, dtype=bool)
+        found[masked] = True
+        return found.reshape(shape)
+    gone = [False] * size
+    for place in masked:
+        gone[place] = True
+    return _npy.nested(gone, shape)
+
+
+def in_words(mask: Any, n_axes: int) -> str:
+    """How many cells are masked; empty where none are."""
+    if mask is None:
+        return ""
+    n = int(mask.sum()) if hasattr(mask, "sum") else sum(flat(mask, n_axes))
+    cells = "cell was" if n == 1 else "cells were"
+    return f"{n:,} {cells} never reported, for reasons that have nothing to do with their counts. "

@@ -1,0 +1,77 @@
+"""Reports as they were published, wherever the axes go and whichever rows are taken."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import countveil as cv
+from countveil.data.made import made_of
+
+m = cv.mechanisms
+RNG = np.random.default_rng(1)
+SHAPE = (4, 3, 2)
+KNOWN = m.Suppression(3), m.RandomRounding(3)
+EACH = np.array(KNOWN, dtype=object).reshape(1, 1, 2)
+COUNTS = RNG.poisson(4.0, SHAPE)
+MASK = RNG.random(SHAPE) < 0.2
+VALUES = np.stack(
+    [cv.simulate_reports(COUNTS[:, :, i], KNOWN[i], RNG).astype(float) for i in range(2)], axis=2
+)
+
+
+@pytest.fixture
+def data():
+    return cv.Reports(VALUES, EACH, MASK).also(COUNTS + 0.5, m.Gaussian(1))
+
+
+def turned(values, rows, columns, size):
+    return np.broadcast_to(values, SHAPE).transpose(rows + columns).reshape(size)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "size"), [((0,), (1, 2), (4, 6)), ((2, 0), (1,), (8, 3)), ((0, 1, 2), (), (24, 1))]
+)
+def test_every_cell_keeps_its_reports_and_what_made_them(data, rows, columns, size):
+    chosen = np.array([3, 0, 2])
+    for found, kept in (
+        (data.matricized(rows, columns), np.arange(size[0])),
+        (data.matricized(rows, columns).take(chosen), chosen),
+    ):
+        first, second = (made_of(found).report(place) for place in (0, 1))
+        np.testing.assert_array_equal(first.seen, ~turned(MASK, rows, columns, size)[kept])
+        np.testing.assert_array_equal(
+            first.values, np.where(first.seen, turned(VALUES, rows, columns, size)[kept], 0)
+        )
+        wanted = turned(np.arange(2).reshape(1, 1, 2), rows, columns, size)[kept]
+        assert [first.mechanisms[i] for i in first.number.ravel()] == [KNOWN[i] for i in wanted.ravel()]
+        np.testing.assert_array_equal(second.values, turned(COUNTS + 0.5, rows, columns, size)[kept])
+        assert second.mechanisms == (m.Gaussian(1),)
+        assert second.seen.all()
+    assert made_of(data).n_mechanisms == 3
+
+
+def test_folded_and_taken_twice(data):
+    flat = cv.Reports(
+        VALUES.reshape(4, 6), np.broadcast_to(EACH, SHAPE).reshape(4, 6), MASK.reshape(4, 6)
+    ).folded(SHAPE)
+    one, other = (made_of(each.take(np.array([2, 1])).take(np.array([1]))).report(0) for each in (flat, data))
+    np.testing.assert_array_equal(one.values, other.values)
+    assert [one.mechanisms[i] for i in one.number.ravel()] == [
+        other.mechanisms[i] for i in other.number.ravel()
+    ]
+
+
+def test_sparse_values_and_objects():
+    stored = sp.csr_array(np.array([[0, 3, 0], [6, 0, 0], [0, 0, 9]]))
+    rows = np.array([[m.RandomRounding(3)], [m.Rounding(3)], [m.RandomRounding(3)]], dtype=object)
+    found = cv.Reports(stored, rows)
+    report = made_of(found.take(np.array([2, 1]))).report(0)
+    np.testing.assert_array_equal(report.values, [[0, 0, 9], [6, 0, 0]])
+    assert [report.mechanisms[i] for i in report.number[:, 0]] == [rows[2, 0], rows[1, 0]]
+    hidden = cv.Reports(np.array([[None, 12], [0, None]], dtype=object), m.Suppression(5))
+    np.testing.assert_array_equal(made_of(hidden).report(0).values, [[np.nan, 12], [0, np.nan]])
+
+
+def test_reports_that_are_read_by_level_have_none():
+    assert made_of(cv.Reports(COUNTS, m.TwoSidedGeometric(0.5))) is None
+    assert made_of(cv.PrivatizedCounts(COUNTS, 0.5)) is None
