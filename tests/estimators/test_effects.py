@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.estimators import effects
 from countveil.estimators.effects import MOST_ROWS, evenly_weighted
 from countveil.inference.mixture import keep_weights
 from tests.effects import FRAME, SHORT, counts, model, the_fit
@@ -71,6 +72,12 @@ def test_expected_prevalence_adds_up_and_follows_covariates(fit):
     other = fit.expected_prevalence(pd.DataFrame({"party": ["D"]})).estimate.to_numpy()
     np.testing.assert_allclose(one - other, fit.contrast({"party": "R"}, {"party": "D"}).estimate, atol=1e-9)
     assert set(fit.expected_prevalence().row) == {"all"}
+
+
+def test_draws_taken_at_once_change_no_contrast(fit, monkeypatch):
+    table = fit.contrast({"party": "R"}, {"party": "D"})
+    monkeypatch.setattr(effects, "ENTRIES_AT_ONCE", 7 * len(FRAME))
+    pd.testing.assert_frame_equal(fit.contrast({"party": "R"}, {"party": "D"}), table, rtol=1e-12)
 
 
 def test_a_chain_without_weight_says_nothing(fit):

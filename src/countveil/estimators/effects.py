@@ -25,6 +25,7 @@ from countveil.models.priors.regression import entries
 
 MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
 MOST_ROWS = 200  # different ones, evenly spread over all documents, that they are averaged over
+ENTRIES_AT_ONCE = 2000  # draws of rows that arrays are made for: they fit into fast memory
 
 
 class Drawn(NamedTuple):
@@ -115,12 +116,15 @@ class HasEffects(HasCovariates, Readable):
         design = covariates.rows(covariates.changed(values))
         rows, times = np.unique(design, axis=0, return_counts=True)
         rows, weight = evenly_weighted(rows, times)
+        at_once = max(1, ENTRIES_AT_ONCE // len(rows))
 
         def shares(drawn: Drawn) -> np.ndarray:
-            found = np.empty((len(drawn.shapes), 1, drawn.shapes.shape[1]))
-            for s, (shape, rate, means, shapes) in enumerate(zip(*drawn, strict=True)):
-                log_shape, log_mean = entries(np.vstack([shape, rate, means, shapes]), rows)
-                found[s, 0] = weight @ expected_shares(np.exp(log_shape), np.exp(log_shape - log_mean))
+            hypers = np.concatenate([drawn.shapes[:, None], drawn.rates[:, None], *drawn[2:]], axis=1)
+            found = np.empty((len(hypers), 1, hypers.shape[2]))
+            for first in range(0, len(hypers), at_once):
+                log_shape, log_mean = entries(hypers[first : first + at_once], rows)
+                each = expected_shares(np.exp(log_shape), np.exp(log_shape - log_mean))
+                found[first : first + at_once, 0] = weight @ each
             return found
 
         return shares

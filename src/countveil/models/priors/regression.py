@@ -31,19 +31,20 @@ class Place(NamedTuple):
 class Entries(NamedTuple):
     """Logarithms of the shapes and means of a factor's entries by the prior, before offsets."""
 
-    log_shape: np.ndarray  # (D, K)
-    log_mean: np.ndarray  # (D, K)
+    log_shape: np.ndarray  # (..., D, K)
+    log_mean: np.ndarray  # (..., D, K)
 
 
 def entries(hypers: np.ndarray, rows: np.ndarray) -> Entries:
-    """What hyperparameters (2 + 2 P, K) say of rows (D, P) of the design."""
-    log_a, slopes, tilts = np.log(hypers[0]), *np.split(hypers[2:], 2)
+    """What hyperparameters (..., 2 + 2 P, K) say of rows (D, P) of the design."""
+    log_a, log_b = np.log(hypers[..., :1, :]), np.log(hypers[..., 1:2, :])
+    slopes, tilts = np.split(hypers[..., 2:, :], 2, axis=-2)
     slopes = np.clip(rows @ slopes, -LARGEST, LARGEST)
-    return Entries(tilted(log_a, rows @ tilts), log_a - np.log(hypers[1]) + slopes)
+    return Entries(tilted(log_a, rows @ tilts), log_a - log_b + slopes)
 
 
 def tilted(log_a: np.ndarray, tilt: np.ndarray) -> np.ndarray:
-    """(D, K) logarithms of shapes, of which log_a is known where covariates have their mean."""
+    """(..., D, K) logarithms of shapes, of which log_a is known where covariates have their mean."""
     return np.clip(log_a + tilt, *BOUNDS)
 
 
