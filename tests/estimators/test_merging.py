@@ -8,6 +8,9 @@ import pytest
 
 import countveil as cv
 from countveil.estimators import merging
+from countveil.estimators.effects import table_of
+from countveil.inference.matching import Matched
+from countveil.inference.mixture import keep_weights
 from countveil.report import naive
 from countveil.report.sections import cards
 from tests.effects import FRAME, the_fit
@@ -21,6 +24,7 @@ QUICK = {
     "progress": False,
     "likelihood": "poisson",
 }
+NOWHERE = Matched(np.array([1]), np.zeros(1, int), 0.0)  # but in a chain without draws
 SIZE, WORDS = (9, 12), [f"w{v}" for v in range(12)]
 
 
@@ -100,6 +104,17 @@ def test_topics_that_no_chain_has_together_are_refused(fit):
     assert fit.merged() == []
 
 
+def test_topics_of_a_chain_without_weight_are_not_merged(fit):
+    """They would be in no table, since no draws of that chain are."""
+    keep_weights(fit.posterior, np.array([0.5, 0.5, 0.0]))
+    found, n_all = fit._found("k"), len(fit.topics(3)["topic"].unique())
+    (own,) = (n for n, one in enumerate(found) if one.chains.tolist() == [2])
+    common = next(n for n, one in enumerate(found) if set(one.chains.tolist()) == {0, 1, 2})
+    with pytest.raises(ValueError, match="topics that a chain has together, got"):
+        fit.merge([common, own])
+    assert len(fit.topics(3)["topic"].unique()) == n_all
+
+
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
@@ -155,6 +170,17 @@ def test_contrasts_of_merged_topics_are_sums_and_coefficients_are_left_out():
         assert set(fit.effects()["topic"]) == {1}
     finally:
         fit.unmerge()
+
+
+def test_contrasts_leave_out_topics_of_chains_without_a_draw():
+    fit = the_fit()
+    with_draws = [np.ones((3, 1, 3)), np.ones((0, 1, 3))]
+    fit._own = lambda group: [(0, Matched(np.array([0, 1]), np.zeros(2, int), 1.0)), (1, NOWHERE)]
+    try:
+        table = table_of(fit, with_draws, [""], "contrast", 0.9)
+    finally:
+        del fit._own
+    assert table["topic"].tolist() == [0]
 
 
 def test_pages_and_figures_show_merged_topics(fit):

@@ -48,7 +48,8 @@ class HasDocuments(HasSupport):
         and returned; its file keeps what was merged.
 
         Raises:
-            ValueError: fewer than two topics, a number that no topic has, or topics that no chain has together.
+            ValueError: fewer than two topics, a number that no topic has, or topics that no chain with a weight has
+                together.
         """
         group = self._group_along(None)
         found, before = self._found(group), merged_kept(self.posterior, group)
@@ -56,7 +57,8 @@ class HasDocuments(HasSupport):
         own = next((each for each in sets if each not in before), None)
         if own is None:
             return self
-        if not set.intersection(*(set(found[number].chains.tolist()) for number in own)):
+        together = set.intersection(*(set(found[number].chains.tolist()) for number in own))
+        if not any(self.weights_[chain] > 0.0 for chain in together):
             raise ValueError(f"numbers must be topics that a chain has together, got {own}")
         keep_merged(self.posterior, group, sets)
         return self

@@ -179,7 +179,8 @@ def table_of(
 ) -> pd.DataFrame:
     """Means and intervals of draws (S, names, K) of each chain, of every topic in the chains that have it.
 
-    Of topics that count as one the draws are added up, or are left out where that means nothing.
+    Of topics that count as one the draws are added up, or are left out where that means nothing. Topics of chains whose
+    weight is too small for a draw are left out, too.
 
     Raises:
         ValueError: a probability out of range.
@@ -189,7 +190,7 @@ def table_of(
     merged = {numbers[0] for numbers in merged_kept(fit.posterior, group)}
     drawn = [summed(*each) for each in zip(drawn, fit._merged_places(group), strict=True)]
     for number, found in fit._own(group):
-        if number in merged and not adds_up:
+        if (number in merged and not adds_up) or not any(len(drawn[c]) for c in found.chains):
             continue
         own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
         lower, upper = np.quantile(own, tails(probability), axis=0)

@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from countveil.kernels.gamma import SMALLEST
-from countveil.models.priors import RegressionPrior, learned_shape, prior_of
+from countveil.models.priors import RegressionPrior, learned_shape, prior_of, regression
 from tests.joint import FALSE_ALARM, matrix_model
 
 DESIGN = np.array([[-1.2, 0.5], [-0.4, -1.0], [0.0, 1.1], [0.3, -0.2], [0.6, 0.1], [0.2, -0.9], [0.5, 0.4]])
@@ -107,6 +107,21 @@ def test_newton_steps_follow_the_slope_and_lead_uphill(kind, of):
         np.testing.assert_allclose(np.einsum("kq,kq->k", curvature[:, p], step), slope / (2.0 * h), rtol=1e-5)
     assert (np.linalg.eigvalsh(curvature) > 0.0).all()
     assert (place_of(found + 0.01 * step.T).log_mass > mass).all()
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.6])
+def test_proposals_stay_between_their_limits(kept, monkeypatch):
+    """4,000 chains of a normal that is cut off, after twelve steps each."""
+    monkeypatch.setattr(regression, "KEPT", (kept,))
+    ones = np.ones((4000, 1, 1))
+
+    def place_of(found):
+        return regression.Place(found, -0.5 * found[0] ** 2, np.zeros((4000, 1)), ones)
+
+    found, rng = np.zeros((1, 4000)), np.random.default_rng(1)
+    for _ in range(12):
+        found = regression.proposed(place_of, found, np.array([[-0.5], [1.0]]), rng)
+    assert stats.kstest(found[0], stats.truncnorm(-0.5, 1.0).cdf).pvalue > FALSE_ALARM
 
 
 def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
