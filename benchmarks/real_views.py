@@ -151,15 +151,22 @@ def of_absent(views: pd.DataFrame, missing: np.ndarray, counts: np.ndarray) -> N
 
 
 def found_again(views: pd.DataFrame, hidden: np.ndarray, tables: np.ndarray, full: np.ndarray) -> None:
-    """Totals of the values that were left out on purpose: published, and fitted without them and with them."""
+    """Totals of all cells below 450 where values were left out on purpose: fitted without them, and with them.
+
+    Those that never had a value are included: which had one was decided by the values themselves.
+    """
     values, countries = views.to_numpy(), countries_of(views)
-    left_out = hidden & (values < 450)
-    print("\n| country | values left out | their total | fitted without them | fitted with them |")
-    for name in [*np.unique(countries[left_out.any(axis=1)]), "all"]:
-        chosen = left_out & ((countries == name) | (name == "all"))[:, None]
+    below = hidden & ~(values >= 450)
+    print(
+        "\n| country | cells below 450 | values left out | their total | fitted without them | fitted with them |"
+    )
+    for name in [*np.unique(countries[below.any(axis=1)]), "all"]:
+        chosen = below & ((countries == name) | (name == "all"))[:, None]
         without, beside = (drawn[:, chosen].sum(axis=1) for drawn in (tables, full))
+        left_out = values[chosen][~np.isnan(values[chosen])]
         print(
-            f"| {name} | {chosen.sum()} | {values[chosen].sum():.0f} | {interval(without)} | {interval(beside)} |",
+            f"| {name} | {chosen.sum()} | {left_out.size} | {left_out.sum():.0f} | {interval(without)} "
+            f"| {interval(beside)} |",
             flush=True,
         )
 

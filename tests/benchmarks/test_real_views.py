@@ -62,6 +62,6 @@ def test_what_is_printed(file, capsys, tmp_path):
     assert "| US | 1 | 500 | 500 | 10.0 | " in printed  # the missing day does not count as one
     assert "| 450 | 19 | 1 | " in printed  # of cells, absent
     assert "| 90 | 7 | 1 | " in printed  # the United States had the old mechanism still
-    assert "| all | 0 | 0 | 0 (0 to 0) | 0 (0 to 0) |" in printed
+    assert "| all | 0 | 0 | 0 | 0 (0 to 0) | 0 (0 to 0) |" in printed
     real.draw_figure(views, missing, by_sigma, str(tmp_path / "figure.png"))
     assert (tmp_path / "figure.png").stat().st_size > 1000
