@@ -6,7 +6,7 @@ settings; --chains N takes more of them, and --thin N keeps every Nth of their d
 protected by another one instead (LEVEL is not used), and --size is how many words a document has. Printed are how often
 the interval holds the truth, of: the expected words of a document, and of a word; true counts that their reports do not
 tell, at random; the probabilities of the eight top words of each topic, and its prevalence, where the fit lists it; and
-the sum of the counts.
+the sum of the counts. The last line is about all data sets, with standard errors by how much they differ.
 """
 
 import argparse
@@ -22,7 +22,19 @@ from countveil.likelihoods.protocol import in_counts
 from countveil.noise.laws import law_of
 
 m = cv.mechanisms
+
+
+def cell_keys(largest):
+    """Counts changed by two at most, right on average; zeros stay, as cell keys do it. None above ``largest``."""
+    p = np.zeros((largest + 1, largest + 3))
+    p[0, 0], p[1, :4], p[2, :5] = 1.0, (0.4, 0.3, 0.2, 0.1), (0.15, 0.2, 0.3, 0.2, 0.15)
+    for y in range(3, largest + 1):
+        p[y, y - 2 : y + 3] = 0.1, 0.2, 0.4, 0.2, 0.1
+    return m.Table(p)
+
+
 MECHANISMS = {
+    "two-sided geometric": m.TwoSidedGeometric(np.exp(-1)),
     "discrete Gaussian": m.DiscreteGaussian(1),
     "Gaussian": m.Gaussian(2),
     "Laplace": m.Laplace(1),
@@ -30,8 +42,10 @@ MECHANISMS = {
     "random rounding": m.RandomRounding(3),
     "rounding": m.Rounding(5),
     "suppression": m.Suppression(10),
+    "suppression of zeros too": m.Suppression(10, shows_zero=False),
     "top-coding": m.TopCoding(10),
     "thresholded": m.Thresholded(m.Gaussian(3), 9),
+    "table": cell_keys(900),
 }
 DOCUMENTS, WORDS, TOPICS = 300, 200, 10
 COLUMNS = "documents", "words", "counts", "top words", "prevalence", "sum"
@@ -79,6 +93,13 @@ def of_topics(fit, theta, phi):
     return np.array(words), np.array(prevalence)
 
 
+def of_all(held):
+    """Share of all that were held, with its standard error by how much data sets differ, where there are several."""
+    together, shares = np.concatenate(held), [each.mean() for each in held]
+    error = f" (se {np.std(shares, ddof=1) / len(shares) ** 0.5:.3f})" if len(shares) > 1 else ""
+    return f"{together.mean():.3f}{error} of {together.size:,}"
+
+
 def main():
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser()
@@ -112,8 +133,7 @@ def main():
             all_of.append(found)
         shares = " | ".join(f"{found.mean():.3f}" for found in own)
         print(f"| {seed} | {shares} | {fit.diagnostics().state} | {seconds:.0f} |", flush=True)
-    together = [np.concatenate(found) for found in held]
-    print("| all | " + " | ".join(f"{each.mean():.3f} of {each.size:,}" for each in together) + " |")
+    print("| all | " + " | ".join(map(of_all, held)) + " |")
 
 
 if __name__ == "__main__":
