@@ -7,6 +7,7 @@ from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts,
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
+from countveil.likelihoods.laws import law_of
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 
 
@@ -46,16 +47,41 @@ def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     assert_same_bits(tuple(found.draws), tuple(own.draws))
 
 
-@pytest.mark.parametrize("case", ["published", "one component", "by tokens"])
+def by_tokens(monkeypatch):
+    """Sweeps go by tokens wherever they can."""
+    monkeypatch.setattr(tokens, "MIN_REPORTS", 0)
+    monkeypatch.setattr(tokens, "MAX_PROPOSALS_PER_REPORT", 1e9)
+
+
+@pytest.mark.parametrize("case", ["published", "one component", "very many by tokens"])
 def test_other_chains_have_no_moves(monkeypatch, case):
     monkeypatch.setattr(Moving, "step", None)
-    if case == "by tokens":
-        monkeypatch.setattr(tokens, "MIN_REPORTS", 0)
-        monkeypatch.setattr(tokens, "MAX_PROPOSALS_PER_REPORT", 1e9)
+    if case == "very many by tokens":
+        by_tokens(monkeypatch)
+        monkeypatch.setattr(chains, "MOST_MOVED", 99)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     method = augmented_gibbs.METHOD if case == "published" else gibbs.METHOD
     settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
     chains.fit(method, observations, small_model((40, 30), 1 if case == "one component" else 3), settings)
+
+
+@pytest.mark.parametrize("visited", [False, True])
+def test_chains_by_tokens_have_moves_and_so_have_those_of_very_many_reports_that_are_visited(
+    monkeypatch, visited
+):
+    made, step = [], Moving.step
+    monkeypatch.setattr(Moving, "step", lambda *given: made.append(given[0].moves) or step(*given))
+    if visited:
+        monkeypatch.setattr(chains, "MOST_MOVED", 99)
+    else:
+        by_tokens(monkeypatch)
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
+    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    assert tokens.pays(observations, law) is not visited
+    assert observations.reports.size > 99
+    settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
+    chains.fit(gibbs.METHOD, observations, model, settings)
+    assert made == [2] * 41
 
 
 def test_chains_can_begin_where_em_leaves_off(monkeypatch):

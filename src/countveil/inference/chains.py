@@ -17,17 +17,25 @@ STARTS: dict[str, Start] = {
 }
 """Where fits begin, by the names that users write."""
 
+MOST_MOVED = 1 << 25  # stored reports: moves of more cost minutes, which sweeps by tokens do not
+
+
+def affords_moves(data: Observations, model: Factorization) -> bool:
+    """Whether moves cost little beside the rest of a fit, decided by the data alone."""
+    law = law_of(data.noise, model.likelihood, model.initial_parameters())
+    return data.reports.size <= MOST_MOVED or not tokens.pays(data, law)
+
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run all chains of a sampler, with moves if its record declares them and the model has them.
 
-    There are none where sweeps go by tokens: these do not visit the stored entries, as a move does many times. Nor
-    beside known totals, whose counts a move does not take with it.
+    There are none beside known totals, whose counts a move does not take with it. Nor where sweeps go by tokens and
+    very many reports are stored: such sweeps do not visit them, while a move goes through them several times and keeps
+    a number for each. Below that, all moves together cost about as much as the scores of a dozen draws.
     """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
-    law = law_of(data.noise, model.likelihood, model.initial_parameters())
-    if "moves" in method.options and data.totals is None and movable(model) and not tokens.pays(data, law):
+    if "moves" in method.options and data.totals is None and movable(model) and affords_moves(data, model):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
     if moves:
         algorithm = Moving(algorithm, moves)

@@ -3,7 +3,7 @@ import pytest
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import augmented_gibbs, checkpoint, gibbs, moves, run
+from countveil.inference import augmented_gibbs, checkpoint, gibbs, moves, run, tokens
 from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from countveil.inference.em import refined
@@ -152,8 +152,9 @@ def test_moves_find_a_topic_that_sweeps_alone_do_not():
     assert missing(sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS), topics) == 0
 
 
-@pytest.mark.parametrize("dispersion", ["column", "row"])
-def test_moves_find_a_topic_of_bursty_counts(dispersion):
+@pytest.mark.parametrize(("dispersion", "by_tokens"), [("column", False), ("row", False), ("column", True)])
+def test_moves_find_a_topic_of_bursty_counts(dispersion, by_tokens, monkeypatch):
+    monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
     size = (60,) if dispersion == "column" else (120, 1)
     p = np.random.default_rng(3).uniform(0.05, 0.5, size)
     observations, model, factors, topics = poor(p=p)
