@@ -2,6 +2,7 @@
 
 python benchmarks/protected.py FOLDER     # deaths in Michigan by county, age and year, protected in five ways
 python benchmarks/protected.py FOLDER totals   # 1 to 9 hidden, with exact totals published beside
+python benchmarks/protected.py FOLDER noisy    # the same, with totals that are noisy and overlap
 python benchmarks/protected.py sweeps     # K = 50, one thread: ratios to two-sided geometric noise
 
 FOLDER holds protected/us_county_mortality/michigan_heart_1979_1988.npz. The true counts of 83 x 6 x 10 cells are
@@ -71,20 +72,45 @@ def of_table(counts: np.ndarray, people: np.ndarray, draw: int) -> None:
 
 def of_totals(counts: np.ndarray, people: np.ndarray, draw: int) -> None:
     """One line for each family of totals, where 1 to 9 are hidden."""
-    by_county, by_age = people.sum(axis=1) / people.sum(), people.sum(axis=0).astype(float)
-    reports = cv.simulate_reports(counts, m.Suppression(10), np.random.default_rng([draw, 1]))
-    hidden, ages_by_year = np.isnan(reports), counts.reshape(len(counts), AGES, -1)
-    by_year = (
-        np.arange(len(counts))[:, None] * ages_by_year.shape[2]
-        + np.arange(counts.shape[1]) % (ages_by_year.shape[2])
-    )
+    by_year, sums = county_and_year(counts)
     families = {
         "none": None,
         "by county": [(1, counts.sum(axis=1))],
         "by age and year": [(0, counts.sum(axis=0))],
-        "by county and year": [(by_year, ages_by_year.sum(axis=1).ravel())],
+        "by county and year": [(by_year, sums)],
     }
-    rng = np.random.default_rng(draw)
+    lines_of(families, counts, people, draw)
+
+
+def of_noisy_totals(counts: np.ndarray, people: np.ndarray, draw: int) -> None:
+    """One line for each set of totals, which are noisy or overlap, where 1 to 9 are hidden."""
+    by_year, sums = county_and_year(counts)
+    rng, rounding, gaussian = np.random.default_rng([draw, 2]), m.RandomRounding(5), m.DiscreteGaussian(5)
+    rounded, noisy = (cv.simulate_reports(sums, each, rng) for each in (rounding, gaussian))
+    ages = (0, cv.simulate_reports(counts.sum(axis=0), gaussian, rng), gaussian)
+    county = (1, cv.simulate_reports(counts.sum(axis=1), gaussian, rng), gaussian)
+    families = {
+        "county and year, random rounding to base 5": [(by_year, rounded, rounding)],
+        "county and year, discrete Gaussian, sigma 5": [(by_year, noisy, gaussian)],
+        "the same, county, and the state by age and year": [(by_year, noisy, gaussian), county, ages],
+        "county and year, and the state by age and year, exact": [(by_year, sums), (0, counts.sum(axis=0))],
+    }
+    lines_of(families, counts, people, draw)
+
+
+def county_and_year(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the number of every cell's total, the totals) of counties and years."""
+    by_year = counts.reshape(len(counts), AGES, -1)
+    years = by_year.shape[2]
+    group = np.arange(len(counts))[:, None] * years + np.arange(counts.shape[1]) % years
+    return group, by_year.sum(axis=1).ravel()
+
+
+def lines_of(families: dict, counts: np.ndarray, people: np.ndarray, draw: int) -> None:
+    """Errors of the hidden counts and their coverage, for each set of totals."""
+    by_county, by_age = people.sum(axis=1) / people.sum(), people.sum(axis=0).astype(float)
+    reports = cv.simulate_reports(counts, m.Suppression(10), np.random.default_rng([draw, 1]))
+    hidden, rng = np.isnan(reports), np.random.default_rng(draw)
     for name, totals in families.items():
         data = cv.Reports(
             reports, m.Suppression(10), totals=totals, row_offset=by_county, column_offset=by_age
@@ -136,5 +162,5 @@ if __name__ == "__main__":
         of_sweeps()
     else:
         for draw in range(1, 3):
-            of_each = of_totals if sys.argv[2:] == ["totals"] else of_table
+            of_each = {"totals": of_totals, "noisy": of_noisy_totals}.get(" ".join(sys.argv[2:]), of_table)
             of_each(*deaths(Path(sys.argv[1])), draw)

@@ -62,7 +62,8 @@ def fact(name, value):
     """A change of an attribute of the root; None takes it away."""
 
     def change(file):
-        del file.attrs[name]
+        if name in file.attrs:
+            del file.attrs[name]
         if value is not None:
             file.attrs[name] = value
 
@@ -264,6 +265,7 @@ def changes(victim):
         "a seed in other digits": (fact("seed", "\u0663"), "at least 0 as its seed"),
         "endless seconds": (fact("seconds", np.inf), "a finite number of seconds, got inf"),
         "half simulated": (fact("simulated_noise", 7), "its simulated_noise as 0 or 1, got 7"),
+        "no noisy totals": (fact("noisy_totals", 0), "its noisy_totals as a whole number from 1 on, got 0"),
         "other observations": (fact("observations", "magic"), "got 'magic'"),
         "an endless name": (fact("library", "x" * 5000), "its library in at most 200 characters"),
         "an endless seed": (fact("seed", "1" * 5000), "at most 40 digits, got 5000"),

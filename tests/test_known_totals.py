@@ -10,8 +10,10 @@ import pytest
 import countveil as cv
 import countveil.known_totals
 from countveil.kernels.totals import meet_totals
+from countveil.known_totals import families_of
 from countveil.protected_counts import read_cells
 from tests import reference
+from tests.kernels import test_overlapping as overlapping
 from tests.noise.laws import log_mass, suppressed, triangle
 
 m = cv.mechanisms
@@ -173,3 +175,36 @@ def test_totals_with_labels_must_be_in_the_order_of_the_reports(both):
     assert drawn(rows).sum(axis=1).tolist() == [4, 9]
     with pytest.raises(ValueError, match="totals must have the row labels of reports in their order"):
         drawn(rows[::-1])
+
+
+@pytest.mark.parametrize("p", [None, 0.6], ids=["poisson", "bursty"])
+def test_draws_given_noisy_totals_that_overlap_have_the_law_of_all_tables(p):
+    reports, mechanism, rates, families = overlapping.CASES["exact rows and noisy columns"]
+    tables, law = overlapping.all_tables(reports, mechanism, rates, families, p)
+    copies = 2_000
+    totals = [(axis + 1, np.tile(sums, (copies, 1)), *by) for axis, sums, *by in families]
+    found = cv.sample_counts_given_totals(
+        np.tile(reports, (copies, 1, 1)),
+        rates,
+        mechanism,
+        totals,
+        np.random.default_rng(1),
+        sweeps=12,
+        dispersion=p,
+    )
+    assert overlapping.p_value(found.reshape(copies, -1), tables, law) > 1e-4
+    other = overlapping.all_tables(reports, mechanism, rates * [1.0, 1.5, 1.0], families, p)
+    assert overlapping.p_value(found.reshape(copies, -1), *other) < 1e-4
+
+
+def test_what_totals_may_be():
+    assert families_of((1, [3, 4])) is None
+    assert families_of([(1, 2), (30, 40)]) is None
+    assert families_of([(1, [3, 4]), (0, [3, 4])]) is None
+    assert families_of((1, [3, 4], m.RandomRounding(3))) == [(1, [3, 4], m.RandomRounding(3))]
+    assert families_of([(1, [3, 4]), ((0, 1), 7)]) == [(1, [3, 4]), ((0, 1), 7)]
+    with pytest.raises(ValueError, match="one of 9 of cells that have between 11 and 18"):
+        cv.sample_counts_given_totals(
+            [[10, NAN]], 3.0, m.Suppression(9), [(1, [9]), ((0, 1), 10, m.Rounding(10))],
+            np.random.default_rng(1), sweeps=1,
+        )  # fmt: skip

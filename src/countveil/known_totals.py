@@ -1,4 +1,4 @@
-"""Draws of true counts given their reports, their rates, and exact totals over groups of them."""
+"""Draws of true counts given their reports, their rates, and totals over groups of them, exact or reported."""
 
 from typing import Any
 
@@ -7,10 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.crossing_totals import is_crossing, read_both, sample_both
 from countveil.data.beside import axes_of
-from countveil.data.totals import bounds_of, check_possible, groups_and_values
+from countveil.data.overlapping import check_each_possible, moved_within, overlap_of, sums_of
+from countveil.data.totals import Totals, bounds_of, check_possible, groups_and_values, read_totals
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.report_kernels import LEAST, MOST
+from countveil.kernels.overlapping import sweep_overlapping
+from countveil.kernels.report_kernels import LEAST, MOST, ReportKernels
 from countveil.kernels.totals import meet_totals, sweep_totals
 from countveil.likelihoods.negative_binomial import NegativeBinomialByColumn
 from countveil.likelihoods.poisson import PoissonCounts
@@ -31,12 +33,13 @@ def sample_counts_given_totals(
     sweeps: int,
     dispersion: ArrayLike | None = None,
 ) -> Counts:
-    """One draw of all true counts given their reports and exact totals, by a Markov chain.
+    """One draw of all true counts given their reports and totals, by a Markov chain.
 
     P(y) proportional to prod_i P(y_i | rate_i) P(report_i | y_i) where sum of y_i over i in g = total_g for every g
 
     The chain starts from draws without totals that are moved until all totals are met, and takes this many sweeps; each
-    draws pairs of counts of one total from their exact law given their sum. Every state meets all totals exactly.
+    draws pairs of counts of one total from their exact law given their sum. Every state meets all exact totals. A total
+    with a mechanism is a report of its sum: P(y) has a factor P(total_g | sum of y_i over i in g) then.
 
     Args:
         reports, rate, mechanism, dispersion: as for ``countveil.sample_true_counts``; counts are negative binomial
@@ -45,7 +48,8 @@ def sample_counts_given_totals(
             is left, NaN where a total is unknown. Groups are an array of the shape of the counts, with the number of
             each count's total, an index of the values, or -1 for a count in none. One family of totals: every count is
             in one of them at most. Or a list of two, [(1, of rows), (0, of columns)]: all totals of a table with two
-            axes, none of them unknown. Moves then go along cycles of open cells.
+            axes, none of them unknown. Moves then go along cycles of open cells. Or a list of families that may
+            overlap, each of which may be (axis or groups, values, mechanism), as for ``countveil.Reports``.
         sweeps: how many; a few dozen where groups have tens of counts, more where they have hundreds.
 
     Raises:
@@ -70,6 +74,11 @@ def sample_counts_given_totals(
     rng = check_generator(rng)
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
     axes = axes_of(reports)[: len(shape)]
+    families = families_of(totals)
+    if families is not None:
+        return sample_overlapping(kernels, cells, read_totals(families, shape, axes), rng, sweeps).reshape(
+            shape
+        )
     if is_crossing(totals):
         both = read_both(totals, shape, axes)
         given = cells.code, np.maximum(cells.rate, SMALLEST), likelihood_of(cells)
@@ -97,6 +106,41 @@ def sample_counts_given_totals(
         sweep_totals(kernels, likelihood, own, rate, start_g, rng, count)
     found[member] = count
     return found.reshape(shape)
+
+
+def families_of(totals: Any) -> list[Any] | None:
+    """A list of families, if these are several or have a mechanism; None for one exact family, or two that cross."""
+    if isinstance(totals, tuple | list) and len(totals) == 3 and isinstance(totals[2], Mechanism | str):
+        return [totals]
+    if is_crossing(totals) or not isinstance(totals, tuple | list) or not len(totals):
+        return None
+    known = all(
+        isinstance(each, tuple | list)
+        and (len(each) == 3 or (len(each) == 2 and (np.ndim(each[1]) > 0 or isinstance(each[0], tuple))))
+        for each in totals
+    )
+    return list(totals) if known else None
+
+
+def sample_overlapping(
+    kernels: ReportKernels, cells: Cells, totals: Totals, rng: np.random.Generator, sweeps: int
+) -> Counts:
+    """(n,) counts where totals are noisy or overlap."""
+    code, groups = cells.code.astype(np.int64), [group.ravel().astype(np.int64) for group in totals.families]
+    least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
+    check_each_possible(totals.kernel, groups, least.astype(float), most.astype(float))
+    found, is_open = np.empty(code.size, dtype=np.int64), least < most
+    draw_each(kernels, *cells, rng, found)
+    within = np.flatnonzero(np.any([group >= 0 for group in groups], axis=0))
+    overlap = overlap_of(totals, [group[within] for group in groups], is_open[within], kernels, code[within])
+    member = within[is_open[within]]
+    count = moved_within(overlap, kernels, code[member], found[member])
+    likelihood, own = likelihood_of(cells), (np.zeros_like(member), member, code[member])
+    rate, sums = np.maximum(cells.rate[member], SMALLEST), sums_of(overlap, count)
+    for _ in range(sweeps):
+        sweep_overlapping(kernels, likelihood, own, rate, sums, overlap.plan, rng, count)
+    found[member] = count
+    return found
 
 
 def likelihood_of(cells: Cells) -> Any:

@@ -6,6 +6,7 @@ import pytest
 
 import countveil as cv
 from countveil.data.totals import NONE, read_totals
+from countveil.kernels.report_kernels import LEAST, MOST
 
 m = cv.mechanisms
 NAN = np.nan
@@ -59,8 +60,11 @@ def test_a_total_that_loses_a_cell_is_unknown():
         ([(1, [15, 20.5])], "whole numbers"),
         ([(1, [-1, 20])], "non-negative"),
         ([(5, [15, 20])], "axis of totals"),
-        ([(1, [15, 20]), (0, [15, 20])], "one family"),
-        ([(1, [15, 20], m.DiscreteGaussian(1))], 'must be "exact"'),
+        ([], "one family or more"),
+        ([(1, [15, 20]), (0, [16, 20])], "possible together, with all reports"),
+        ([(1, [30, 20], m.RandomRounding(5))], "one between 26 and 34 of cells that have between 13 and 21"),
+        ([(1, [15, 20], m.Rounding(10))], "reports must be"),
+        ([(1, [15, 20], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]))], "log-concave"),
         ([([[0, 1], [1, 5]], [15, 20])], "from -1 to 1, got 5"),
         ([([0, 1], [15, 20])], "groups of totals must have the shape"),
     ],
@@ -71,6 +75,8 @@ def test_totals_that_do_not_fit_are_refused(totals, message):
 
 
 def test_other_things_are_refused():
+    with pytest.raises(TypeError, match='must be "exact" or have a mechanism, got float'):
+        cv.Reports([[NAN, 12]], m.Suppression(10), totals=[(1, [15], 1.0)])
     with pytest.raises(TypeError, match="totals must be a list"):
         cv.Reports([[NAN, 12]], m.Suppression(10), totals=5)
     with pytest.raises(ValueError, match="log-concave"):
@@ -100,3 +106,49 @@ def test_groups_with_labels_must_be_in_the_order_of_the_reports():
             ValueError, match=f"in the order of the groups' numbers, got {index[0]} at place 0"
         ):
             cv.Reports(frame, m.Suppression(10), totals=[(groups, pd.Series([15, 16], index))])
+
+
+def test_noisy_totals_are_read_by_family_and_belong_to_their_cells():
+    by_row = [3.0, -1.0, NAN]
+    data = cv.Reports(
+        REPORTS,
+        m.Suppression(6),
+        totals=[
+            ((1, 2), by_row, m.DiscreteGaussian(2)),
+            (0, COUNTS.sum(axis=0)),
+            ((0, 1, 2), COUNTS.sum(), m.Suppression(20)),
+        ],
+    )
+    assert data.totals.facts == {"known_totals": 9, "noisy_totals": 2}
+    assert repr(data).endswith(
+        "11 totals, noisy ones by DiscreteGaussian(2), Suppression(20, shows_zero=True))"
+    )
+    turned = data.matricized((0, 2), (1,)).totals
+    rows, state, by_cell = turned.families
+    assert [np.unique(each).tolist() for each in (rows, state)] == [[NONE, 0, 1], [2]]
+    np.testing.assert_array_equal(rows, np.repeat([0, 0, 1, 1, NONE, NONE], 4).reshape(6, 4))
+    y = COUNTS.transpose(0, 2, 1).reshape(6, 4)
+    assert np.bincount(by_cell.ravel(), y.ravel())[3:].tolist() == data.totals.value.tolist()
+    kernel = data.totals.kernel
+    assert kernel.whole_cj[1:, LEAST].tolist() == [0, 0, COUNTS.sum(), *data.totals.value]
+    taken = data.take(np.array([0, 1])).totals
+    assert [np.unique(each).tolist() for each in taken.families] == [[0, 1], [NONE], [NONE]]
+
+
+def test_a_hidden_total_says_something_and_an_unknown_one_nothing():
+    reports, hides = [[NAN, NAN], [NAN, 0.0]], m.Suppression(10)
+    hidden = cv.Reports(reports, hides, totals=[(1, [NAN, NAN], hides)]).totals
+    assert hidden.kernel.whole_cj[1:, MOST].tolist() == [9, 9]
+    unknown = cv.Reports(reports, hides, totals=[(1, [NAN, 6.0], m.RandomRounding(3))]).totals
+    assert unknown.families[0].tolist() == [[NONE, NONE], [0, 0]]
+    with pytest.raises(ValueError, match="one between 1 and 9 of cells that have between 13 and 21"):
+        cv.Reports([[NAN, 12.0]], hides, totals=[(1, [NAN], hides)])
+
+
+def test_a_family_that_crosses_two_others_must_be_of_noise_without_bounds():
+    reports = np.full((2, 2, 2), NAN)
+    sums = [(axis, np.full((2, 2), 6.0), m.RandomRounding(3)) for axis in range(3)]
+    with pytest.raises(ValueError, match="nested on two sides"):
+        cv.Reports(reports, m.Suppression(10), totals=sums)
+    wide = [*sums[:2], (2, np.full((2, 2), 6.0), m.DiscreteGaussian(1))]
+    assert cv.Reports(reports, m.Suppression(10), totals=wide).totals.facts == {"noisy_totals": 12}

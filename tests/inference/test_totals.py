@@ -39,6 +39,49 @@ def by_groups(counts, mask, rng):
     return cv.Reports(reported(counts, HIDES, rng), HIDES, mask, totals=[(group, sums)])
 
 
+def with_noisy(*families, off=0.0):
+    """Counts protected by row, with families of sums (axis, mechanism or "exact")."""
+
+    def read(counts, mask, rng):
+        found = []
+        for axis, by in families:
+            sums = counts.sum(axis=axis)
+            if by != "exact":
+                sums = np.asarray(cv.simulate_reports(sums, by, rng), dtype=float) + off
+            found.append((axis, sums, by))
+        return cv.Reports(reported(counts, HIDES, rng), HIDES, mask, totals=found)
+
+    return read
+
+
+ROUNDED = with_noisy((1, m.RandomRounding(3)), (0, m.Rounding(5)), ((0, 1), m.Suppression(30)))
+MIXED = with_noisy((1, "exact"), (0, m.DiscreteGaussian(1)), ((0, 1), m.TwoSidedGeometric(0.3)))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "read"),
+    [(POISSON, ROUNDED), (NegativeBinomial("global"), MIXED)],
+    ids=["rounded rows, columns and all", "exact rows, noisy columns and all"],
+)
+def test_sweeps_with_noisy_totals_leave_the_joint_law_as_it_is(likelihood, read):
+    z = joint_scores(likelihood, "topics", read, sweeps=600)
+    assert z.max() < bound(len(z))
+
+
+def test_the_joint_law_shows_a_wrong_kernel_at_the_sum():
+    z = joint_scores(POISSON, "topics", with_noisy((1, m.DiscreteGaussian(1)), off=2.0), sweeps=400)
+    assert z.max() > bound(len(z))
+
+
+def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch):
+    right = totals.sums_of
+    monkeypatch.setattr(
+        totals, "sums_of", lambda cells, y: right(cells._replace(fixed_t=0 * cells.fixed_t), y)
+    )
+    z = joint_scores(POISSON, "topics", with_noisy((0, m.DiscreteGaussian(1))), sweeps=400)
+    assert z.max() > bound(len(z))
+
+
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [
@@ -186,6 +229,33 @@ def test_predicted_tables_meet_totals_and_reports_and_laws_of_single_counts_are_
         cv.plotting.true_counts(fit, data, [(0, 0)])
     with pytest.raises(ValueError, match="X must have no totals"):
         fit.transform(data)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_and_predicted_tables_meet_totals_that_cross_and_are_the_same_for_any_threads(tmp_path):
+    counts, reports = table(np.random.default_rng(4))
+    mask, base = np.zeros(counts.shape, dtype=bool), m.RandomRounding(5)
+    mask[3, 4:6] = True
+    all_of_it = float(cv.simulate_reports(counts.sum(), base, np.random.default_rng(1)))
+    rows = cv.simulate_reports(counts.sum(axis=1), base, np.random.default_rng(2))
+    families = [(0, counts.sum(axis=0)), (1, rows, base), ((0, 1), all_of_it, base)]
+    data = cv.Reports(reports, m.Suppression(10), mask, totals=families)
+    fit = fitted(data, draws=4, tune=4, threads=1)
+    np.testing.assert_array_equal(
+        fit.rate().to_numpy(), fitted(data, draws=4, tune=4, threads=4).rate().to_numpy()
+    )
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.posterior.attrs["known_totals"] == 12
+    assert again.posterior.attrs["noisy_totals"] == 31
+    tables = again.predict_counts(4, np.random.default_rng(1), data).to_numpy()
+    np.testing.assert_array_equal(tables.sum(axis=1), np.tile(counts.sum(axis=0), (4, 1)))
+    assert (abs(tables.sum(axis=2) - rows) < 5).all()
+    assert (abs(tables.sum(axis=(1, 2)) - all_of_it) < 5).all()
+    shown = ~np.isnan(reports) & ~mask
+    np.testing.assert_array_equal(tables[:, shown], np.tile(counts[shown], (4, 1)))
+    assert tables[:, np.isnan(reports) & ~mask].max() < 10
+    assert (tables[0] != tables[1]).any()
 
 
 def test_predicted_tables_have_the_law_of_all_tables_with_the_total():

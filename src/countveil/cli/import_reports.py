@@ -100,7 +100,7 @@ def import_table(
     ] = None,
     totals_of: Annotated[
         str | None,
-        typer.Option(help="Whose totals are used: rows or columns. Those of both at once cannot be."),
+        typer.Option(help="Whose totals are used: rows or columns. A release keeps one of them."),
     ] = None,
     simulated: Annotated[
         bool,

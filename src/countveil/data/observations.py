@@ -56,7 +56,7 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
-        totals: exact sums of counts that are known besides, over cells (D, V); None without any.
+        totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         simulated: whether a release says that its noise was simulated, and protects nobody.
         source: where imported reports are from, as their release says; None for all others.

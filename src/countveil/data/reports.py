@@ -14,6 +14,7 @@ from countveil.data.made import Made, Published
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
 from countveil.data.observations import Observations
+from countveil.data.overlapping import check_overlap
 from countveil.data.promised import both, levels_by_row, promise_of
 from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
@@ -51,18 +52,21 @@ class Reports(Observations):
         mask: (D, V) booleans, True where a cell is held out or missing for reasons that have nothing to do with its
             count; it leaves the likelihood altogether.
         background: the report of the cells that sparse values do not store; NaN if they have none.
-        totals: a list of one (axis or groups, values): exact sums of counts that were published too. An axis, or a
-            tuple of axes, is summed over, and values have the shape that is left. Groups are an array of the shape of
-            the reports, with the number of each count's total, an index of the values, or -1 for a count in none. NaN
-            is an unknown total. A masked cell is one of its total's counts, and may have any.
+        totals: a list of (axis or groups, values), exact sums of counts that were published too, or of (axis or groups,
+            values, mechanism), sums that are noisy, rounded or hidden themselves. An axis, or a tuple of axes, is
+            summed over, and values have the shape that is left. Groups are an array of the shape of the reports, with
+            the number of each count's total, an index of the values, or -1 for a count in none. NaN is an unknown
+            total, or a hidden one where the mechanism hides some. Families may overlap; those that bound their sums,
+            such as exact ones, must be nested on two sides (rows and columns; counties and states). A masked cell is
+            one of its total's counts, and may have any.
         simulated: True where the noise came from a seeded generator: fits and pages then say that it protects nobody.
         row_labels, column_labels, labels, row_offset, column_offset: as for ``PrivatizedCounts``.
 
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
         ValueError: reports that the mechanism cannot have made; shapes, labels or offsets that do not fit; totals that
-            counts with these reports cannot have, several families of totals or noisy ones, and totals beside a
-            mechanism whose kernel is not log-concave, since the counts that it allows may have gaps.
+            counts with these reports cannot have, families that cross two others and bound their sums, and totals
+            beside a mechanism, or with one, whose kernel is not log-concave, since what it allows may have gaps.
     """
 
     kind: ClassVar[str] = "private"
@@ -131,13 +135,15 @@ class Reports(Observations):
                 f"mechanism must have a log-concave kernel beside totals, got {self.noise.in_words(self.level_d)}"
             )
         self.totals = totals.arranged(self.mode_shape, (0,), tuple(range(1, len(self.mode_shape))))
-        group, masked = self.totals.group[self.row_numbers, self.columns], self.reports < 0
+        place, masked = (self.row_numbers, self.columns), self.reports < 0
+        group, code = self.totals.group[place], np.maximum(self.reports, 0)
         size = totals.value.size
-        low, high = bounds_of(kernels, np.maximum(self.reports, 0), group, size)
+        low, high = bounds_of(kernels, code, group, size)
         high[np.unique(group[masked & (group >= 0)])] = np.inf
         check_possible(
             low, high, totals.value, np.bincount(totals.group.ravel() + 1, minlength=size + 1)[1:] > 0
         )
+        check_overlap(self.totals, place, kernels, code, masked)
 
     def also(
         self,
@@ -204,7 +210,7 @@ class Reports(Observations):
         masked = f", {self.n_masked} masked" if self.n_masked else ""
         several = "" if self.noise.one_report else ", several reports of a count"
         sizes = " x ".join(map(str, self.mode_shape))
-        totals = "" if self.totals is None else f", {self.totals.value.size} totals"
+        totals = "" if self.totals is None else f", {self.totals.in_words}"
         simulated = ", simulated noise" if self.simulated else ""
         return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
 

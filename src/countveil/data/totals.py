@@ -1,7 +1,7 @@
-"""Exact totals over groups of counts, as they were published beside reports of the counts themselves."""
+"""Totals over groups of counts, exact or reported, as they were published beside reports of the counts themselves."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countveil.data.beside import Axis, in_order
-from countveil.kernels.report_kernels import LEAST, MOST, ReportKernels
+from countveil.kernels.report_kernels import CONCAVE, GUESS, LEAST, MOST, PEAK, RATIO, ReportKernels
+from countveil.noise.any_mechanism import Said, all_said, kernels_of, said_by
+from countveil.noise.laws import law_of
+from countveil.noise.reading import numbers_of, read_reports
 from countveil.privacy.mechanisms import Mechanism
 
 NONE = -1
@@ -17,46 +20,183 @@ NONE = -1
 
 
 class Totals(NamedTuple):
-    """One family of totals: no count is in two of them."""
+    """Totals beside reports: a family of exact ones, of which no count is in two, and others beside them."""
 
     group: NDArray[np.int32]  # of every cell, the number of its total, or NONE; of the shape of the cells
     value: NDArray[np.int64]  # (G,)
+    beside: "Beside | None" = None
 
     def arranged(self, shape: Sequence[int], rows: tuple[int, ...], columns: tuple[int, ...]) -> "Totals":
         """The same for cells of this shape whose axes are put into rows and columns."""
-        turned = self.group.reshape(shape).transpose(rows + columns)
-        return self._replace(group=turned.reshape(math.prod(shape[a] for a in rows), -1))
+
+        def turned(group: NDArray[np.int32]) -> NDArray[np.int32]:
+            moved = group.reshape(shape).transpose(rows + columns)
+            return moved.reshape(math.prod(shape[a] for a in rows), -1)
+
+        return self._of_each(self.value, turned)
 
     def of_rows(self, rows: NDArray[Any]) -> "Totals":
         """Those of some rows. A total that loses a cell is unknown."""
-        size = self.value.size
-        before, after = (
-            np.bincount(group[group >= 0], minlength=size) for group in (self.group, self.group[rows])
+        lost = lost_totals(self.group, rows, self.value.size)
+        value = np.where(lost[:-1], 0, self.value)
+
+        def kept(group: NDArray[np.int32]) -> NDArray[np.int32]:
+            gone = lost_totals(group, rows, int(group.max(initial=NONE)) + 1)
+            return np.where(gone[group[rows]], NONE, group[rows]).astype(np.int32)
+
+        return self._of_each(value, kept)
+
+    def _of_each(self, value: NDArray[np.int64], change: Callable[..., NDArray[np.int32]]) -> "Totals":
+        beside = self.beside
+        if beside is not None:
+            beside = beside._replace(groups=tuple(change(group) for group in beside.groups))
+        return Totals(change(self.group), value, beside)
+
+    @property
+    def families(self) -> list[NDArray[np.int32]]:
+        """The groups of all families, whose totals are numbered together: those beside first."""
+        further = () if self.beside is None else self.beside.groups
+        first = 0 if self.beside is None else self.beside.size
+        exact = [np.where(self.group >= 0, self.group + first, NONE).astype(np.int32)]
+        return [*further, *(exact if self.value.size else [])]
+
+    @property
+    def size(self) -> int:
+        """How many totals there are in all families."""
+        return self.value.size + (0 if self.beside is None else self.beside.size)
+
+    @property
+    def in_words(self) -> str:
+        """How many totals there are, and of which mechanisms."""
+        noisy = () if self.beside is None else self.beside.noisy
+        return f"{self.size} totals" + (f", noisy ones by {', '.join(noisy)}" if noisy else "")
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """How many totals files of fits state: of which one value is possible, and others; names of none are absent."""
+        said = self.kernel.whole_cj[1:]
+        there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.families)])).astype(
+            np.int64
         )
-        lost = np.append(before != after, False)
-        group = self.group[rows]
-        group = np.where(lost[group], NONE, group).astype(np.int32)
-        return Totals(group, np.where(lost[:-1], 0, self.value))
+        exact = int((said[there, LEAST] == said[there, MOST]).sum())
+        found = {"known_totals": exact, "noisy_totals": there.size - exact}
+        return {name: number for name, number in found.items() if number}
+
+    @property
+    def kernel(self) -> ReportKernels:
+        """What is said of all totals, by their numbers, of which each is the code less one."""
+        said = NOTHING_SAID if self.beside is None else self.beside.kernel
+        return with_codes(said, self.value, self.value)
+
+
+class Beside(NamedTuple):
+    """Further families of totals: reports of sums, or exact sums that overlap those of other families."""
+
+    groups: tuple[NDArray[np.int32], ...]  # each of the shape of the cells; totals are numbered together
+    kernel: ReportKernels  # total t has the code t + 1
+    noisy: tuple[str, ...]  # in words, the mechanism of each family of reports
+
+    @property
+    def size(self) -> int:
+        """How many totals there are."""
+        return len(self.kernel.whole_cj) - 1
+
+
+NOTHING_SAID = ReportKernels(
+    np.zeros((1, 6), np.int64), np.zeros((1, 2)), np.zeros((0, 4), np.int64), np.zeros((0, 5)), np.empty(0)
+)
+
+
+def with_codes(kernel: ReportKernels, least: NDArray[Any], most: NDArray[Any]) -> ReportKernels:
+    """The kernels, with more codes that only say between which counts a count lies."""
+    whole, real = np.zeros((least.size, kernel.whole_cj.shape[1]), np.int64), np.zeros((least.size, 2))
+    whole[:, LEAST], whole[:, MOST], whole[:, PEAK], whole[:, CONCAVE] = least, most, least, 1
+    real[:, RATIO] = np.where(least > 0, np.nan, 1.0)
+    real[:, GUESS] = least
+    return kernel._replace(
+        whole_cj=np.concatenate([kernel.whole_cj, whole]), real_cj=np.concatenate([kernel.real_cj, real])
+    )
+
+
+def lost_totals(group: NDArray[np.int32], rows: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """(size + 1,) whether each total loses a cell where some rows are taken; the last one stands for NONE."""
+    before, after = (np.bincount(each[each >= 0], minlength=size) for each in (group, group[rows]))
+    return np.append(before != after, False)
 
 
 def read_totals(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:
-    """The totals of a list of one (axis or groups, values) or (axis or groups, values, "exact"), for cells of a shape.
+    """The totals of a list of (axis or groups, values) or (axis or groups, values, "exact" or a mechanism).
 
     Raises:
-        TypeError: no list of pairs.
-        ValueError: several families, a mechanism, and as ``groups_and_values``.
+        TypeError: no list of such tuples, or something that is no mechanism.
+        ValueError: a mechanism whose kernel is not log-concave, and as ``groups_and_values`` and ``reported_totals``.
     """
     if not isinstance(totals, list | tuple) or not all(isinstance(each, list | tuple) for each in totals):
         raise TypeError(f"totals must be a list of (axis or groups, values), got {type(totals).__name__}")
-    if len(totals) != 1:
-        raise ValueError(f"totals must be of one family, whose groups do not overlap, got {len(totals)}")
-    (family,) = totals
-    if len(family) not in (2, 3):
-        raise TypeError(f"totals must be pairs of axis or groups and values, got one of length {len(family)}")
-    if len(family) == 3 and family[2] != "exact":
-        got = repr(family[2]) if isinstance(family[2], Mechanism) else type(family[2]).__name__
-        raise ValueError(f'totals must be "exact", since noisy ones cannot be used yet, got {got}')
-    return groups_and_values(family[0], family[1], shape, axes)
+    if not totals:
+        raise ValueError("totals must be of one family or more, got none")
+    exact, noisy = [], []
+    for family in totals:
+        if len(family) not in (2, 3):
+            raise TypeError(
+                f"totals must be pairs of axis or groups and values, got one of length {len(family)}"
+            )
+        if len(family) == 2 or (isinstance(family[2], str) and family[2] == "exact"):
+            exact.append(groups_and_values(family[0], family[1], shape, axes))
+        elif isinstance(family[2], Mechanism):
+            noisy.append(reported_totals(family[0], family[1], family[2], shape, axes))
+        else:
+            raise TypeError(f'totals must be "exact" or have a mechanism, got {type(family[2]).__name__}')
+    first = exact[0] if exact else Totals(np.full(shape, NONE, dtype=np.int32), np.empty(0, np.int64))
+    if not noisy and len(exact) < 2:
+        return first
+    return first._replace(beside=beside_of(noisy, exact[1:]))
+
+
+class Reported(NamedTuple):
+    """A family of totals that were reported under a mechanism."""
+
+    group: NDArray[np.int32]  # of every cell
+    said: Said  # of each total
+    mechanism: Mechanism
+
+
+def beside_of(noisy: Sequence[Reported], exact: Sequence[Totals]) -> Beside:
+    """The families together, their totals numbered one after another."""
+    said = all_said([each.said for each in noisy]) if noisy else None
+    kernel = NOTHING_SAID if said is None else kernels_of(said, np.arange(said.least.size)[:, None])
+    sizes = [each.said.least.size for each in noisy] + [each.value.size for each in exact]
+    firsts = np.cumsum([0, *sizes])
+    own = [each.group for each in noisy] + [each.group for each in exact]
+    groups = tuple(
+        np.where(group >= 0, group + first, NONE).astype(np.int32)
+        for group, first in zip(own, firsts, strict=False)
+    )
+    for each in exact:
+        kernel = with_codes(kernel, each.value, each.value)
+    return Beside(groups, kernel, tuple(repr(each.mechanism) for each in noisy))
+
+
+def reported_totals(
+    where: Any, values: Any, mechanism: Mechanism, shape: tuple[int, ...], axes: Sequence[Axis] = ()
+) -> Reported:
+    """Reports of totals. NaN is a total without a report because of what it is where the mechanism has that.
+
+    Elsewhere it is an unknown total, which says nothing.
+
+    Raises:
+        ValueError: as ``groups_and_values``, reports that the mechanism cannot have made, and a mechanism whose kernel
+            is not log-concave, since the sums it allows may have gaps.
+    """
+    if not law_of(mechanism).log_concave:
+        raise ValueError(f"mechanism of totals must have a log-concave kernel, got {mechanism!r}")
+    group, found = grouped(where, values, shape, axes, numbers_of)
+    unknown = np.zeros(found.size, np.bool_) if getattr(mechanism, "absent", False) else np.isnan(found)
+    reports = read_reports(found, mechanism, unknown)
+    place = np.append(np.where(unknown, NONE, np.cumsum(~unknown) - 1), NONE)
+    return Reported(
+        np.ascontiguousarray(place[group], dtype=np.int32), said_by(mechanism, reports[~unknown]), mechanism
+    )
 
 
 def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:
@@ -66,32 +206,7 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
         ValueError: an axis that is none, values of another shape, negative or fractional ones, groups that are no index
             of the values, a positive total of no cells.
     """
-    if np.ndim(where) == 0 or isinstance(where, tuple):
-        try:
-            summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
-        except np.exceptions.AxisError as error:
-            raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
-        left = [axis for axis in range(len(shape)) if axis not in summed]
-        if axes and all(axis < len(axes) for axis in left):
-            values = in_order("totals", values, [axes[axis] for axis in left]) if left else values
-        found = checked_values(values)
-        kept = tuple(shape[axis] for axis in left)
-        if found.shape != kept:
-            raise ValueError(f"values of totals must have the shape {kept}, got {found.shape}")
-        numbers = np.arange(found.size, dtype=np.int32)
-        numbers = numbers.reshape([1 if a in summed else n for a, n in enumerate(shape)])
-        group: NDArray[Any] = np.broadcast_to(numbers, shape)
-    else:
-        where = in_order("groups of totals", where, axes) if axes else where
-        found, group = checked_values(in_order_of_groups(values)), checked_groups(where, shape)
-        if found.ndim != 1:
-            raise ValueError(f"values of totals must have one axis beside groups, got shape {found.shape}")
-        outside = (group < NONE) | (group >= found.size)
-        if outside.any():
-            raise ValueError(
-                f"groups of totals must be from -1 to {found.size - 1}, got {group[outside].flat[0]}"
-            )
-    found = found.ravel()
+    group, found = grouped(where, values, shape, axes, checked_values)
     unknown = np.append(np.isnan(found), False)
     if unknown.any():
         group = np.where(unknown[group], NONE, group)
@@ -101,6 +216,37 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
         g = int(np.flatnonzero(empty & (value > 0))[0])
         raise ValueError(f"total {g} must be 0, since no cell is in it, got {value[g]}")
     return Totals(np.ascontiguousarray(group, dtype=np.int32), value)
+
+
+def grouped(
+    where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis], read: Callable[[Any], NDArray[Any]]
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """(the number of each cell's total, the values of all totals in a row); ``read`` checks the values."""
+    if np.ndim(where) == 0 or isinstance(where, tuple):
+        try:
+            summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
+        except np.exceptions.AxisError as error:
+            raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
+        left = [axis for axis in range(len(shape)) if axis not in summed]
+        if axes and all(axis < len(axes) for axis in left):
+            values = in_order("totals", values, [axes[axis] for axis in left]) if left else values
+        found = read(values)
+        kept = tuple(shape[axis] for axis in left)
+        if found.shape != kept:
+            raise ValueError(f"values of totals must have the shape {kept}, got {found.shape}")
+        numbers = np.arange(found.size, dtype=np.int32)
+        numbers = numbers.reshape([1 if a in summed else n for a, n in enumerate(shape)])
+        return np.broadcast_to(numbers, shape), found.ravel()
+    where = in_order("groups of totals", where, axes) if axes else where
+    found, group = read(in_order_of_groups(values)), checked_groups(where, shape)
+    if found.ndim != 1:
+        raise ValueError(f"values of totals must have one axis beside groups, got shape {found.shape}")
+    outside = (group < NONE) | (group >= found.size)
+    if outside.any():
+        raise ValueError(
+            f"groups of totals must be from -1 to {found.size - 1}, got {group[outside].flat[0]}"
+        )
+    return group, found
 
 
 def in_order_of_groups(values: Any) -> Any:
@@ -153,7 +299,9 @@ def bounds_of(kernels: ReportKernels, code: Any, group: Any, size: int) -> tuple
     """(the least, the greatest) sum of each group, as the reports of its cells say; cells in none are left out."""
     inside = group >= 0
     least, most = (kernels.whole_cj[code[inside], column].astype(float) for column in (LEAST, MOST))
-    low, high = (np.bincount(group[inside], bounds, minlength=size) for bounds in (least, most))
+    low, high = (
+        np.bincount(group[inside], bounds, minlength=size).astype(np.float64) for bounds in (least, most)
+    )
     return low, high
 
 

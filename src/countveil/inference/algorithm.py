@@ -119,7 +119,7 @@ class Method(NamedTuple):
         learned_shapes: whether it learns the shapes of priors.
         covariates: whether it treats priors that depend on covariates or dates of the rows.
         seeds: whether it treats topics with seeded words.
-        known_totals: whether it uses exact totals beside reports.
+        known_totals: whether it uses totals beside reports, exact or noisy.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.

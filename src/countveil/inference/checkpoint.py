@@ -43,8 +43,11 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
     for part in observations.noise.kernel:
         if isinstance(part, np.ndarray):
             digest.update(f"kernel {printed(part)}".encode())
-    for part in observations.totals or ():
-        digest.update(f"totals {printed(part)}".encode())
+    if observations.totals is not None:
+        known = observations.totals
+        more = () if known.beside is None else (*known.beside.groups, *known.beside.kernel)
+        for part in (known.group, known.value, *more):
+            digest.update(f"totals {printed(part)}".encode())
     return digest.hexdigest()
 
 

@@ -117,7 +117,7 @@ def check_totals(method: Method, data: Data) -> None:
     """Refuse known totals where the method cannot use them; raises ValueError."""
     if isinstance(data, Observations) and data.totals is not None and not method.known_totals:
         raise ValueError(
-            f"totals must be None for method {method.name!r}, got {data.totals.value.size}: use {those('known_totals')}"
+            f"totals must be None for method {method.name!r}, got {data.totals.size}: use {those('known_totals')}"
         )
 
 

@@ -105,7 +105,7 @@ def data_tree(
         tree.attrs["source"] = observations.source
     known = getattr(observations, "totals", None)
     if known is not None:
-        tree.attrs["known_totals"] = int(np.unique(known.group[known.group >= 0]).size)
+        tree.attrs.update(known.facts)
     return tree
 
 

@@ -13,17 +13,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from countveil.data.observations import Observations
+from countveil.data.overlapping import Overlap, moved_within, overlap_of, sums_of
+from countveil.data.totals import NONE, with_codes
 from countveil.engines.blocks import Engine
 from countveil.inference import tokens
 from countveil.inference.streams import TOTALS, Streams
 from countveil.kernels import totals as kernels
+from countveil.kernels.overlapping import sweep_overlapping
 from countveil.kernels.report_kernels import (
-    CONCAVE,
-    GUESS,
     LEAST,
     MOST,
-    PEAK,
-    RATIO,
     UNBOUNDED,
     ReportKernels,
 )
@@ -44,6 +43,7 @@ class OpenCells(NamedTuple):
     left: np.ndarray  # (G,) what they add up to
     blocks: list[slice]  # runs of totals
     kernel: ReportKernels  # with a last code for cells without a report
+    overlap: Overlap | None = None  # where totals are noisy or overlap; cells are in no order then
 
 
 _open: WeakKeyDictionary[Observations, OpenCells] = WeakKeyDictionary()
@@ -65,6 +65,8 @@ def find_open_cells(observations: Observations) -> OpenCells:
     row = o.row_numbers
     code = o.reports.astype(np.int64)
     code[code < 0] = len(kernel.whole_cj) - 1
+    if totals.beside is not None:
+        return cells_of_families(o, kernel, row, code)
     group = totals.group[row, o.columns]
     least, most = (kernel.whole_cj[code, column] for column in (LEAST, MOST))
     fixed, is_open = (group >= 0) & (least == most), (group >= 0) & (least < most)
@@ -79,14 +81,20 @@ def find_open_cells(observations: Observations) -> OpenCells:
     )
 
 
-def with_codes(kernel: ReportKernels, least: np.ndarray, most: np.ndarray) -> ReportKernels:
-    """The kernels, with more codes that only say between which counts a count lies."""
-    whole, real = np.zeros((least.size, kernel.whole_cj.shape[1]), np.int64), np.zeros((least.size, 2))
-    whole[:, LEAST], whole[:, MOST], whole[:, PEAK], whole[:, CONCAVE] = least, most, least, 1
-    real[:, RATIO] = np.where(least > 0, np.nan, 1.0)
-    real[:, GUESS] = least
-    return kernel._replace(
-        whole_cj=np.concatenate([kernel.whole_cj, whole]), real_cj=np.concatenate([kernel.real_cj, real])
+def cells_of_families(
+    observations: Observations, kernel: ReportKernels, row: np.ndarray, code: np.ndarray
+) -> OpenCells:
+    """The open cells where totals are noisy or overlap."""
+    o, totals = observations, observations.totals
+    assert totals is not None
+    groups = [group[row, o.columns].astype(np.int64) for group in totals.families]
+    within = np.flatnonzero(np.any([group != NONE for group in groups], axis=0))
+    groups, code = [group[within] for group in groups], code[within]
+    is_open = kernel.whole_cj[code, LEAST] < kernel.whole_cj[code, MOST]
+    overlap, entry = overlap_of(totals, groups, is_open, kernel, code), within[is_open]
+    none = np.empty(0, dtype=np.int64)
+    return OpenCells(
+        entry, row[entry], o.columns[entry].astype(np.int64), code[is_open], none, none, [], kernel, overlap
     )
 
 
@@ -99,6 +107,8 @@ def begin(
     rng = streams.generator(sweep, TOTALS)
     own = cells.row, cells.column, cells.code
     kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
+    if cells.overlap is not None:
+        return moved_within(cells.overlap, cells.kernel, cells.code, counts)
     kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, counts)
     return counts
 
@@ -114,6 +124,11 @@ def redrawn(
 ) -> np.ndarray:
     """The counts after a sweep of moves by pairs; every block of totals has a stream of its own."""
     cells, new, likelihood = open_cells(observations), counts.copy(), counts_of(law)
+    if cells.overlap is not None:
+        sweep_all(
+            cells, likelihood, rates_of(cells, slice(None), matrices), streams.generator(sweep, TOTALS), new
+        )
+        return new
 
     def sweep_block(number: int, groups: slice) -> None:
         part = slice(cells.start[groups.start], cells.start[groups.stop])
@@ -127,6 +142,17 @@ def redrawn(
     return new
 
 
+def sweep_all(
+    cells: OpenCells, likelihood: Any, rates: np.ndarray, rng: np.random.Generator, counts: np.ndarray
+) -> None:
+    """One sweep where totals are noisy or overlap, in place; they cannot be cut into blocks."""
+    assert cells.overlap is not None
+    own, plan = (cells.row, cells.column, cells.code), cells.overlap.plan
+    plan = plan._replace(pair_e=plan.pair_e.copy())
+    sums = sums_of(cells.overlap, counts)
+    sweep_overlapping(cells.kernel, likelihood, own, rates, sums, plan, rng, counts)
+
+
 def meet(
     counts: np.ndarray,
     observations: Observations,
@@ -138,6 +164,13 @@ def meet(
     """Move the open cells' counts among those of all cells (D, V), in place: to meet all totals, then for sweeps."""
     cells, likelihood = open_cells(observations), counts_of(law)
     own, found = (cells.row, cells.column, cells.code), given(observations, counts)
+    if cells.overlap is not None:
+        found = moved_within(cells.overlap, cells.kernel, cells.code, found)
+        rates = rates_of(cells, slice(None), matrices)
+        for _ in range(sweeps):
+            sweep_all(cells, likelihood, rates, rng, found)
+        counts[cells.row, cells.column] = found
+        return
     kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, found)
     rates = rates_of(cells, slice(None), matrices)
     for _ in range(sweeps):

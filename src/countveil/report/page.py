@@ -194,11 +194,12 @@ def number_of_parts(kind: Kind) -> str:
 
 
 def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
-    """Where imported reports are from, and how many exact totals all draws meet; nothing for others."""
+    """Where imported reports are from, and how many totals are beside them; nothing for others."""
     facts = fit.posterior.attrs
     found = [("reports imported from", str(facts["source"]))] if "source" in facts else []
     met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
-    return found + met
+    noisy = [("noisy totals", f"{facts['noisy_totals']:,}")] if "noisy_totals" in facts else []
+    return found + met + noisy
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
