@@ -39,6 +39,7 @@ def test_components_over_time(months):
     fit = cv.DynamicModel.load("fit.nc")
     assert fit.time_axis == "time"
     assert fit.steady
+    assert not fit.background
     assert list(fit.axes["time"]) == MONTHS
     assert "Components by share of all expected counts: item" in said
     assert "Activity that stays in its component from one step to the next: 0: " in " ".join(said.split())
@@ -53,10 +54,12 @@ def test_components_over_time(months):
         "--volumes",
         "--modes",
         "month,thing",
+        "--background",
         "--force",
     )
     fit = cv.DynamicModel.load("fit.nc")
     assert not fit.steady
+    assert fit.background
     assert (list(fit.axes), fit.time_axis) == (["month", "thing"], "month")
 
 

@@ -191,3 +191,14 @@ def test_a_trend_is_the_sum_of_expected_counts_along_an_axis(fit):
     sums = tensor.rate().to_numpy().sum(axis=0)
     np.testing.assert_allclose(tensor.trend()["rate"], sums.ravel(), rtol=1e-5)
     assert list(tensor.trend("who").columns[:2]) == ["wave", "who"]
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_a_background_is_spread_over_all_things(planted, tmp_path, background):
+    options = BRIEF | {"background": background, "prior_shape": 0.001}
+    fit = cv.DynamicModel(3, **options).fit(cv.PrivatizedCounts(planted[3], 0.3, mask=planted[4]))
+    fit.save(tmp_path / "fit.nc")
+    again = cv.DynamicModel.load(tmp_path / "fit.nc")
+    assert again.background is background
+    least = again.posterior["posterior"]["factor_item"].min("item")
+    assert (least > 1e-5).any("component").all() == background

@@ -50,6 +50,7 @@ def test_other_priors_are_said_in_their_own_words():
     assert "Posterior mean of the shape: " in seeded["phi"]
     dated = dict(priors_of(cv.TopicModel(2, **QUICK).fit(DATA, time=[1, 1, 2, 2, 3, 3])))
     assert "whose shapes are a gamma chain over 3 steps of time" in dated["theta"]
-    found = " ".join(said for _, said in priors_of(cv.DynamicModel(2, **QUICK).fit(DATA)))
+    found = " ".join(said for _, said in priors_of(cv.DynamicModel(2, background=True, **QUICK).fit(DATA)))
     assert "A gamma chain: each step depends on the step before" in found
     assert "Each component is Dirichlet with a learned concentration" in found
+    assert "; one is spread out, with concentration 1." in found

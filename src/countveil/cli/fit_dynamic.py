@@ -57,6 +57,12 @@ def fit_dynamic(
         bool,
         typer.Option("--volumes", help="Every time step has a volume of its own, unlike its neighbours'."),
     ] = False,
+    background: Annotated[
+        bool,
+        typer.Option(
+            "--background", help="One component is spread over all things, for what was never seen before."
+        ),
+    ] = False,
     shape: Shape = None,
     sampling: Sampling,
     members: Members = 5,
@@ -86,7 +92,8 @@ def fit_dynamic(
     else:
         several = shape is not None or (names is not None and len(names) > 2)
         given = folded(data, shape) if several else data
-    model = DynamicModel(number, modes=names, time=axis, steady=not volumes, **sampling.arguments())
+    steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
+    model = DynamicModel(number, **steps, background=background, **sampling.arguments())
     fit_to(model, given, saving)
     print_parts(model, members)
     print_stays(model)

@@ -24,6 +24,7 @@ from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
+BACKGROUND = 1.0  # concentration of the component that is spread over all things
 REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness")
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
@@ -41,6 +42,8 @@ class DynamicModel(FactorizationEstimator):
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
+        background: whether one of the components is spread over all things, and takes what belongs to no other, as
+            where counts come that were never seen before. It is one of the ``n_components``.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
             the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 
@@ -60,6 +63,7 @@ class DynamicModel(FactorizationEstimator):
         modes: Sequence[str] | None = None,
         time: str | int | None = None,
         steady: Annotated[bool, Flag()] = True,
+        background: Annotated[bool, Flag()] = False,
         **options: Unpack[Options],
     ) -> None:
         self._remember(locals())
@@ -145,7 +149,8 @@ class DynamicModel(FactorizationEstimator):
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         known = self.prior_shape is not None and self.prior_shape != LEARNED
-        others: Prior = DirichletPrior(float(self.prior_shape) if known else None)
+        background = BACKGROUND if self.background else None
+        others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
         time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
         cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
         chain = GammaChainPrior(max(mean_count, 1e-8) * cells / sizes["k"], self.steady)

@@ -7,6 +7,7 @@ from countveil.plotting.curves import privacy_utility
 from countveil.plotting.dynamics import activity
 from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import prevalence, topics
+from countveil.plotting.forecasts import forecast
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.over_time import prevalence_over
 from countveil.plotting.posterior import trace, true_counts
@@ -19,6 +20,7 @@ __all__ = [
     "differences",
     "effects",
     "expected_prevalence",
+    "forecast",
     "network",
     "prevalence",
     "prevalence_over",

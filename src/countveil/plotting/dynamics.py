@@ -43,12 +43,16 @@ def activity(fit: Fit, which: Iterable[int] | None = None, interval: float = 0.9
         ax.plot(x, rows["rate"], color=color, linestyle=line, linewidth=1.6, label=f"component {k}")
         if "lower" in rows:
             ax.fill_between(x, rows["lower"], rows["upper"], color=color, alpha=0.2, linewidth=0)
-    names = table.loc[table["component"] == wanted[0], fit.time_axis].tolist()
-    places = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_TICKS)).astype(int))
-    ax.set_xticks(places, [style.plain(names[p]) for p in places], fontsize=8, rotation=45, ha="right")
-    ax.set_xlim(0, max(len(names) - 1, 1))
+    name_steps(ax, table.loc[table["component"] == wanted[0], fit.time_axis].tolist())
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel(f"expected counts{said_of_intervals(fit, interval)}", wrap=True)
     ax.legend(frameon=False, fontsize=8)
     style.tidy(ax)
     return ax
+
+
+def name_steps(ax: Any, names: list[Any]) -> None:
+    """Labels of steps along the axis of time, as many as fit."""
+    places = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_TICKS)).astype(int))
+    ax.set_xticks(places, [style.plain(names[p]) for p in places], fontsize=8, rotation=45, ha="right")
+    ax.set_xlim(0, max(len(names) - 1, 1))

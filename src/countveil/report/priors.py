@@ -52,7 +52,10 @@ def words_of(fit: FactorizationEstimator, factor: Factor) -> tuple[str, str]:
             if prior.concentration is not None
             else (f"a learned concentration (prior: {LEARNED_SHAPE})")
         )
-        return f"Each component is Dirichlet with {known}.", learned(fit, factor)
+        one = (
+            f"; one is spread out, with concentration {number(prior.background)}" if prior.background else ""
+        )
+        return f"Each component is Dirichlet with {known}{one}.", learned(fit, factor)
     if isinstance(prior, RegressionPrior):
         shape = (
             f"shape {number(prior.shape)}"

@@ -33,7 +33,8 @@ def z_scores(prior, restarts=RESTARTS, seed=1):
         hypers = prior.start(factor_of(prior))
         if prior.concentration is None:
             hypers = np.array([dirichlet.MEDIAN * np.exp(dirichlet.SPREAD * rng.standard_normal())])
-        value = rng.dirichlet(np.full(SHAPE[0], hypers[0]), SHAPE[1]).T
+        parameters = [hypers[0] if prior.background is None else prior.background, hypers[0]]
+        value = np.stack([rng.dirichlet(np.full(SHAPE[0], a)) for a in parameters], axis=1)
         count = rng.poisson(EXPOSURE * value).astype(float)
         before = statistics(hypers, value, count)
         for _ in range(SWEEPS):
@@ -53,10 +54,28 @@ def moderate(monkeypatch):
     monkeypatch.setattr(dirichlet, "SPREAD", 0.5)
 
 
-@pytest.mark.parametrize("concentration", [None, 0.8])
-def test_a_sweep_leaves_the_joint_law_as_it_is(concentration):
-    z, most = z_scores(DirichletPrior(concentration))
+@pytest.mark.parametrize("prior", [(None,), (0.8,), (None, 3.0), (0.8, 3.0)])
+def test_a_sweep_leaves_the_joint_law_as_it_is(prior):
+    z, most = z_scores(DirichletPrior(*prior))
     assert z < most
+
+
+def test_a_background_like_the_others_turns_it_red(monkeypatch):
+    right = DirichletPrior.draw_with_hypers
+    monkeypatch.setattr(
+        DirichletPrior, "draw_with_hypers", lambda self, *given: right(self._replace(background=None), *given)
+    )
+    z, most = z_scores(DirichletPrior(0.8, 3.0), 500)
+    assert z > most
+
+
+def test_a_background_that_counts_for_the_concentration_turns_it_red(monkeypatch):
+    right = DirichletPrior.log_mass
+    monkeypatch.setattr(
+        DirichletPrior, "log_mass", lambda self, *given: right(self._replace(background=None), *given)
+    )
+    z, most = z_scores(DirichletPrior(None, 20.0), 500)
+    assert z > most
 
 
 def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
@@ -90,6 +109,13 @@ def test_the_law_of_whole_counts_is_dirichlet_multinomial():
     np.testing.assert_allclose(np.diff(found), np.diff(expected))
 
 
+def test_the_background_is_left_out_of_the_law_of_the_concentration():
+    count, log_a = np.random.default_rng(5).poisson(3.0, SHAPE).astype(float), np.log([0.2, 1.0, 4.0])
+    found = DirichletPrior(None, 2.0).log_mass(log_a, count, (0,))
+    np.testing.assert_array_equal(found, DirichletPrior(None).log_mass(log_a, count[:, 1:], (0,)))
+    assert DirichletPrior(0.3, 2.0).concentrations(factor_of(None), 0.3).tolist() == [2.0, 0.3]
+
+
 def test_components_sum_to_one_and_a_known_concentration_stays():
     prior, rng = DirichletPrior(0.3), np.random.default_rng(3)
     given = (
@@ -121,7 +147,7 @@ def test_offsets_of_its_axis_are_refused_in_words():
 
 
 def test_facts_come_back():
-    for prior in (DirichletPrior(None), DirichletPrior(0.2)):
+    for prior in (DirichletPrior(None), DirichletPrior(0.2), DirichletPrior(0.2, 1.0)):
         assert DirichletPrior.from_facts(prior.facts()) == prior
     hypers = np.arange(6.0).reshape(2, 3, 1)
     assert DirichletPrior(None).reported_shapes(hypers).tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -23,9 +23,13 @@ class DirichletPrior(NamedTuple):
     phi_k is no Dirichlet distribution. Counts m_vk ~ Poisson((E_k - e_vk) phi_vk), drawn first, make up for what
     exposures e_vk lack to the largest, E_k. With them it is, since exp(-E_k sum_v phi_vk) is constant (mathematics,
     equation 17.6).
+
+    The first component may have a known concentration of its own, ``background``. If it is one or more, this component
+    is spread over its axis, and takes what belongs to no other.
     """
 
     concentration: float | None
+    background: float | None = None
 
     @property
     def kind(self) -> str:
@@ -71,15 +75,24 @@ class DirichletPrior(NamedTuple):
             now = np.log(hypers)
             drawn = draw_on_slices(lambda log_a: self.log_mass(log_a, whole, axes), now, BOUNDS, rng, WIDTH)
             hypers = np.exp(drawn)
-        shares = np.maximum(rng.standard_gamma(hypers[0] + whole), SMALLEST)
+        shares = np.maximum(rng.standard_gamma(self.concentrations(factor, hypers[0]) + whole), SMALLEST)
         return shares / shares.sum(axis=axes, keepdims=True), hypers
+
+    def concentrations(self, factor: Grid, usual: float) -> np.ndarray:
+        """The concentration of each component, over the last axis."""
+        found = np.full(factor.shape[-1], usual)
+        if self.background is not None:
+            found[0] = self.background
+        return found
 
     def log_mass(self, log_a: np.ndarray, count: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         """(n,) log-densities of log a given whole counts, up to a constant (mathematics, equation 17.7)."""
+        if self.background is not None:
+            count = count[..., 1:]
         found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
         numbers, times = np.unique(count[count > 0.0], return_counts=True)
         totals = count.sum(axis=axes)
-        size = count.size / totals.size
+        size = np.prod([count.shape[i] for i in axes])
         for i, a in enumerate(np.exp(log_a)):
             found[i] += times @ (gammaln(a + numbers) - gammaln(a))
             found[i] -= (gammaln(size * a + totals) - gammaln(size * a)).sum()
@@ -118,13 +131,13 @@ class DirichletPrior(NamedTuple):
         return hypers[:, :, 0] if self.concentration is None else None
 
     def facts(self) -> dict[str, Any]:
-        """The concentration."""
-        return {"kind": self.kind, "concentration": self.concentration}
+        """The concentrations."""
+        return {"kind": self.kind, "concentration": self.concentration, "background": self.background}
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> Self:
         """The prior that ``facts`` described."""
-        return cls(facts["concentration"])
+        return cls(facts["concentration"], facts["background"])
 
 
 def summed_axes(factor: Grid) -> tuple[int, ...]:
