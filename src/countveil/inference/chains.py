@@ -4,7 +4,7 @@ from countveil.data.observations import Observations
 from countveil.inference import run, tokens
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
-from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable
+from countveil.inference.moves import MERGINGS, TUNE_PER_MOVE, Moving, movable
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
@@ -21,14 +21,16 @@ STARTS: dict[str, Start] = {
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run all chains of a sampler, with moves if its record declares them and the model has them.
 
-    There are none where sweeps go by tokens: these do not visit the stored entries, as a move does many times. Nor
-    beside known totals, whose counts a move does not take with it.
+    There are none beside known totals, whose counts a move does not take with it. Where sweeps go by tokens, moves only
+    merge what an automatic start has too much: a split visits the stored entries many times, these sweeps never do.
     """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
     law = law_of(data.noise, model.likelihood, model.initial_parameters())
-    if "moves" in method.options and data.totals is None and movable(model) and not tokens.pays(data, law):
+    if "moves" in method.options and data.totals is None and movable(model):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
+        if tokens.pays(data, law):
+            moves = min(moves, MERGINGS) if settings.start is automatic else 0
     if moves:
         algorithm = Moving(algorithm, moves)
     found = run.sample(
