@@ -28,11 +28,12 @@ import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.estimators.parts import UNDETERMINED
 from countveil.evaluation.alignment import topic_error
-from countveil.inference import gibbs, posterior, scoring
+from countveil.inference import gibbs, moves, posterior, scoring
 from countveil.inference.streams import Streams
 
 TRUTH = "truth.npy"  # tokens of each row and topic
 MAX_DRAWS = 20  # that are kept
+TOLD_EVERY = 20  # sweeps
 
 
 class Case(NamedTuple):
@@ -123,7 +124,10 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None = None) -> dict[str, Any]:
-    """Sweeps from our start, or from factors (theta, phi); the topics are means of the last half of the sweeps."""
+    """Sweeps from our start, or from factors (theta, phi); the topics are means of the last half of the sweeps.
+
+    From our start with the moves of a chain that is tuned for as many sweeps.
+    """
     marks = [(time.perf_counter(), time.process_time())]
 
     def lap() -> str:
@@ -137,26 +141,33 @@ def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None
         "positive reports": int(given.data.indptr[-1]),
         "seconds to unpack (of processors)": lap(),
     }
-    streams, draws = Streams.of_chain(1, 0), []
+    streams, draws, mean = Streams.of_chain(1, 0), [], np.zeros(truth.shape)
+    n_moves = 0 if first is not None else min(moves.MERGINGS, case.sweeps // moves.TUNE_PER_MOVE)
+    algorithm = moves.Moving(gibbs, n_moves)
     with ThreadEngine(case.threads) as engine:
         if first is None:
-            state = gibbs.init(given.data, given.model, streams, engine)
+            state = algorithm.init(given.data, given.model, streams, engine)
         else:
             state = gibbs.State(first, given.model.initial_hypers(), 0)
         found["seconds to start (of processors)"] = lap()
-        found["topic error of the start"] = topic_error(truth, topics_of(given.model, state.factors))
+        own = given.model.as_wide_as(state.factors)  # more components than the model's where moves follow
+        found["topic error of the start"] = topic_error(truth, topics_of(own, state.factors))
         seconds = []
         for sweep in range(case.sweeps):
-            state, _info = gibbs.step(state, given.data, given.model, streams, engine)
+            state, _info = algorithm.step(state, given.data, given.model, streams, engine)
             seconds.append(lap())
             if sweep >= case.sweeps // 2:
                 draws = [*draws[1 - MAX_DRAWS :], topics_of(given.model, state.factors).astype(np.float32)]
+                mean += topics_of(given.model, state.factors)
+            if (sweep + 1) % TOLD_EVERY == 0:
+                error = topic_error(truth, topics_of(given.model, state.factors))
+                wall, spent = np.subtract(marks[-1], marks[0])
+                print(f"  sweep {sweep + 1}, {wall:.0f} s ({spent:.0f}): topic error {error:.3f}", flush=True)
         found["log-likelihood"] = scoring.log_likelihood(state.factors, given.data, given.model, engine)
     kept = seconds if len(seconds) <= 6 else [*seconds[:3], "...", *seconds[-3:]]
     found["seconds of each sweep (of processors)"] = ", ".join(kept)
     found["seconds in all"] = marks[-1][0] - marks[0][0]
-    mean = sum(draw.astype(float) for draw in draws) / len(draws)
-    found["topic error of the mean topics"] = topic_error(truth, mean)
+    found["topic error of the mean topics"] = topic_error(truth, mean / (case.sweeps - case.sweeps // 2))
     spread = posterior.spread(np.array(draws)[None])
     found["spread of the topics"] = float(spread.mean())
     found["topics that are largely undetermined"] = int((spread > UNDETERMINED).sum())

@@ -3,7 +3,7 @@
 import pytest
 
 import countveil as cv
-from countveil.inference import augmented_gibbs, chains, em, gibbs, run, starts, tokens
+from countveil.inference import augmented_gibbs, chains, em, gibbs, moves, run, starts, tokens
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
@@ -47,34 +47,50 @@ def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     assert_same_bits(tuple(found.draws), tuple(own.draws))
 
 
+@pytest.fixture
 def by_tokens(monkeypatch):
-    """Sweeps go by tokens wherever they can."""
+    """Sweeps that go by tokens whatever the data."""
     monkeypatch.setattr(tokens, "MIN_REPORTS", 0)
     monkeypatch.setattr(tokens, "MAX_PROPOSALS_PER_REPORT", 1e9)
 
 
-@pytest.mark.parametrize("case", ["published", "one component", "very many by tokens"])
-def test_other_chains_have_no_moves(monkeypatch, case):
+@pytest.fixture
+def very_many(monkeypatch):
+    """Reports that count as very many."""
+    monkeypatch.setattr(moves, "MOST_VISITED", 99)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_moves_in_very_many_reports_by_tokens_merge_what_the_start_has_too_much(
+    by_tokens, very_many, monkeypatch, likelihood
+):
+    monkeypatch.setattr(moves, "split", None)
+    options = {"draws": 2, "tune": 100, "chains": 1, "seed": 4, "threads": 1, "progress": False}
+    fit = cv.TopicModel(6, likelihood=likelihood, **options).fit(planted(60, 50, 6, 0.5, seed=1)[2])
+    made = fit.diagnostics().moves
+    assert list(made["kind"]) == ["merge", "merge"]
+    assert [*zip(made["before"], made["after"], strict=True)] == [(9, 7), (7, 6)]
+
+
+@pytest.mark.parametrize("case", ["published", "one component", "very many by tokens from another start"])
+def test_other_chains_have_no_moves(monkeypatch, case, request):
     monkeypatch.setattr(Moving, "step", None)
-    if case == "very many by tokens":
-        by_tokens(monkeypatch)
-        monkeypatch.setattr(chains, "MOST_MOVED", 99)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     method = augmented_gibbs.METHOD if case == "published" else gibbs.METHOD
     settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
+    if case.startswith("very many"):
+        request.getfixturevalue("by_tokens"), request.getfixturevalue("very_many")
+        settings = settings._replace(start=starts.least_squares)
     chains.fit(method, observations, small_model((40, 30), 1 if case == "one component" else 3), settings)
 
 
 @pytest.mark.parametrize("visited", [False, True])
 def test_chains_by_tokens_have_moves_and_so_have_those_of_very_many_reports_that_are_visited(
-    monkeypatch, visited
+    monkeypatch, visited, request
 ):
     made, step = [], Moving.step
     monkeypatch.setattr(Moving, "step", lambda *given: made.append(given[0].moves) or step(*given))
-    if visited:
-        monkeypatch.setattr(chains, "MOST_MOVED", 99)
-    else:
-        by_tokens(monkeypatch)
+    request.getfixturevalue("very_many" if visited else "by_tokens")
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     law = law_of(observations.noise, model.likelihood, model.initial_parameters())
     assert tokens.pays(observations, law) is not visited

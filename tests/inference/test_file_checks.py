@@ -155,7 +155,7 @@ def test_an_array_that_no_fit_of_the_model_has_is_refused(kind, path, refusal):
         ("moved", hostile.value_at("tuning/components", 0.5), "whole numbers from 0 to 2147483647 at components"),
         ("moved", hostile.value_at("tuning/move_sweep", -1.0), "whole numbers from 1 to 2147483647 at move_sweep"),
         ("moved", hostile.value_at("tuning/move_before", 1e300), "whole numbers from 1 to 2147483647 at move_before"),
-        ("moved", hostile.value_at("tuning/move_log_likelihood", np.nan), "finite numbers from -inf to inf at move"),
+        ("moved", hostile.value_at("tuning/move_log_likelihood", np.inf), "finite numbers from -inf to inf at move"),
         ("moved", hostile.without("tuning/move_after"), "must hold move_after in the group"),
         ("moved", hostile.without("tuning/started"), "must hold started in the group"),
         ("blocks", hostile.value_at("tuning/candidate_score", np.inf), "finite numbers from -inf to inf at candid"),

@@ -1,10 +1,10 @@
 """Fits by chains: what samplers have in common, and where their chains begin."""
 
 from countveil.data.observations import Observations
-from countveil.inference import run, tokens
+from countveil.inference import run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
-from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable
+from countveil.inference.moves import MERGINGS, TUNE_PER_MOVE, Moving, movable, only_merges
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
@@ -17,26 +17,20 @@ STARTS: dict[str, Start] = {
 }
 """Where fits begin, by the names that users write."""
 
-MOST_MOVED = 1 << 25  # stored reports: moves of more cost minutes, which sweeps by tokens do not
-
-
-def affords_moves(data: Observations, model: Factorization) -> bool:
-    """Whether moves cost little beside the rest of a fit, decided by the data alone."""
-    law = law_of(data.noise, model.likelihood, model.initial_parameters())
-    return data.reports.size <= MOST_MOVED or not tokens.pays(data, law)
-
 
 def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
     """Run all chains of a sampler, with moves if its record declares them and the model has them.
 
-    There are none beside known totals, whose counts a move does not take with it. Nor where sweeps go by tokens and
-    very many reports are stored: such sweeps do not visit them, while a move goes through them several times and keeps
-    a number for each. Below that, all moves together cost about as much as the scores of a dozen draws.
+    There are none beside known totals, whose counts a move does not take with it. Where sweeps go by tokens and very
+    many reports are stored, moves only merge what an automatic start has too much.
     """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
-    if "moves" in method.options and data.totals is None and movable(model) and affords_moves(data, model):
+    law = law_of(data.noise, model.likelihood, model.initial_parameters())
+    if "moves" in method.options and data.totals is None and movable(model):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
+        if only_merges(data, law):
+            moves = min(moves, MERGINGS) if settings.start is automatic else 0
     if moves:
         algorithm = Moving(algorithm, moves)
     found = run.sample(

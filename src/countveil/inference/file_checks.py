@@ -301,7 +301,7 @@ def check_tuning(tree: xr.DataTree) -> None:
                 (0 if name == "taken" else 1, 1 if name == "taken" else MOST_COUNTED) if whole else finite
             )
             sizes = chains | {dim: group.sizes.get(dim, 0)}
-            check_numbers(group, f"{dim}_{name}", sizes, bounds, whole, missing=name == "score")
+            check_numbers(group, f"{dim}_{name}", sizes, bounds, whole, missing=not whole)
     if "candidate_number" not in group and "candidate_race" not in group:
         return
     races = group["candidate_race"]

@@ -38,7 +38,7 @@ class Move(NamedTuple):
     sweep: int  # after which it ended
     before: int  # components before the merging
     after: int  # and after it
-    log_likelihood: float  # after the merging
+    log_likelihood: float  # after the merging; NaN where moves only merge
 
 
 class Tuning(NamedTuple):

@@ -30,6 +30,7 @@ from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
 from countveil.report.sections import Kind, block_table, effect_rows, kinds, number, percent
+from countveil.report.tuning import listings
 
 LONGEST_VALUE = 400  # characters of a parameter that a page shows
 
@@ -128,6 +129,7 @@ def gathered(
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
+        "tuning": listings(fit),
         "bursts": bursts_of(fit),
         "effects": effect_rows(fit),
         "over_time": over_time_picture(fit),

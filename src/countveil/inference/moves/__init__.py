@@ -6,6 +6,9 @@ moves have no splits, but begin at a start with half more components: splits fin
 components, and of more components one finds it before they are merged. What is drawn while a chain is tuned is thrown
 away, so a move needs no acceptance, and the draws that are kept are of the same chain as without moves.
 
+Where sweeps go by tokens and very many reports are stored, moves only merge: a split visits these reports many times,
+and the sweeps never do.
+
 Splits and mergers leave no topic where it was. Moves therefore sweep without seeds, and topics are brought to their
 seeds after the last merging.
 """
@@ -16,12 +19,13 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.inference import scoring, tuning
+from countveil.inference import scoring, tokens, tuning
 from countveil.inference.algorithm import Algorithm
 from countveil.inference.ascent import expect_counts
+from countveil.inference.moves.drawing import drawn_counts
 from countveil.inference.moves.merging import Counts, merge, put_together
 from countveil.inference.moves.splitting import split
-from countveil.inference.starts import Start, automatic, before_moves, least_squares
+from countveil.inference.starts import Start, automatic, before_moves, least_squares, rotated
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.seeded import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
@@ -29,9 +33,13 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 
+MERGINGS = 2  # of the components that a start has too many
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
 TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after the moves
+MOST_VISITED = (
+    1 << 22
+)  # stored reports that a split may visit where sweeps go by tokens: about a hundred sweeps' cost
 
 
 def movable(model: Factorization) -> bool:
@@ -52,6 +60,11 @@ def has_one_law(prior: Prior) -> bool:
     if isinstance(prior, LearnedShapePrior):
         return prior.rate is None or np.size(prior.rate) == 1
     return isinstance(prior, GammaPrior) and np.size(prior.shape) == np.size(prior.rate) == 1
+
+
+def only_merges(observations: Observations, law: tuple[Any, ...]) -> bool:
+    """Whether moves have no splits, since sweeps go by tokens and very many reports are stored."""
+    return observations.reports.size > MOST_VISITED and tokens.pays(observations, law)
 
 
 class Moving:
@@ -78,7 +91,9 @@ class Moving:
         if self.moves:
             model = without_seeds(model)
         if self.moves and start in (automatic, least_squares):
-            model, start = model.with_components(n_begun(model, observations.shape)), before_moves
+            law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+            model = model.with_components(n_begun(model, observations.shape))
+            start = rotated if only_merges(observations, law) else before_moves
         record = tuning.record()
         if record is not None:
             record.note(components=model.n_components)
@@ -99,7 +114,7 @@ class Moving:
         if state.sweep % SWEEPS == 0:
             last = state.sweep == self.moves * SWEEPS
             target = model if last else model.with_components(n_left(model, wide))
-            state = narrowed(state, observations, target, wide, engine)
+            state = narrowed(state, observations, target, wide, streams, engine)
             if last:
                 state = state._replace(factors=brought_to_seeds(seeded, state.factors))
             note(state, wide.n_components, observations, target, engine)
@@ -107,11 +122,17 @@ class Moving:
 
 
 def note(state: Any, before: int, observations: Observations, model: Factorization, engine: Engine) -> None:
-    """Add the move that has just ended to the chain's record, if there is one."""
+    """Add the move that has just ended to the chain's record, if there is one.
+
+    Without its log-likelihood where moves only merge: it would visit all stored reports, at the cost of ten sweeps.
+    """
     record = tuning.record()
-    if record is not None:
+    if record is None:
+        return
+    score = np.nan
+    if not only_merges(observations, law_of(observations.noise, model.likelihood, state.parameters)):
         score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
-        record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
+    record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
 
 
 def n_begun(model: Factorization, shape: tuple[int, int]) -> int:
@@ -146,13 +167,22 @@ def widened(
 
 
 def narrowed(
-    state: Any, observations: Observations, model: Factorization, wide: Factorization, engine: Engine
+    state: Any,
+    observations: Observations,
+    model: Factorization,
+    wide: Factorization,
+    streams: Streams,
+    engine: Engine,
 ) -> Any:
     """The state with pairs of components merged until there are as many as in the model."""
     law = law_of(observations.noise, model.likelihood, state.parameters)
     theta, phi = wide.matrices(state.factors)
-    row_ratio, ratio, _ = expect_counts(observations, law, theta, phi, engine)
-    counts = Counts((theta * row_ratio).T, (phi * ratio).T)
+    if only_merges(observations, law):
+        size = model.likelihood.tally_size(observations.shape)
+        counts = drawn_counts(observations, law, theta, phi, size, streams, state.sweep, engine)
+    else:
+        row_ratio, ratio, _ = expect_counts(observations, law, theta, phi, engine)
+        counts = Counts((theta * row_ratio).T, (phi * ratio).T)
     hypers = model.initial_hypers()
     groups = merge(counts, model.n_components, shapes_of(model, hypers))
     merged = balanced(*put_together(theta, phi, groups))

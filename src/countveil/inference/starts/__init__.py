@@ -12,6 +12,7 @@ from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
 from countveil.inference.starts.multiplicative import multiplicative_start
+from countveil.inference.starts.rotating import rotated_start
 from countveil.inference.starts.seeded import brought_to_seeds
 from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization
@@ -61,6 +62,15 @@ def before_moves(
     """``least_squares`` of a product of two with more components than are wanted: sweeps and moves follow."""
     return model.of_matrices(
         *least_squares_start(observations, model.n_components, rng, engine, fit_before_moves)
+    )
+
+
+def rotated(
+    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
+) -> Arrays:
+    """Near rotated singular vectors, of a product of two: where counts are few and the noise is strong."""
+    return model.of_matrices(
+        *least_squares_start(observations, model.n_components, rng, engine, rotated_start)
     )
 
 
