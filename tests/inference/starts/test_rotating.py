@@ -58,8 +58,17 @@ def test_every_number_of_threads_gives_the_same_bits():
     assert_same_bits(several, rotated_start(observations, 4, np.random.default_rng(5), SERIAL))
 
 
-@pytest.mark.parametrize("reports", [np.zeros((6, 5), dtype=int), np.eye(6, 5, dtype=int)])
-def test_data_with_few_reports_or_none_have_a_start(reports):
+ALIKE = np.outer(np.arange(1, 9), np.arange(1, 6))
+SMALL = {
+    "none": np.zeros((6, 5), dtype=int),
+    "few": np.eye(6, 5, dtype=int),
+    "alike": ALIKE,
+    "few rows": ALIKE[:2],
+}
+
+
+@pytest.mark.parametrize("reports", SMALL.values(), ids=SMALL)
+def test_data_with_few_reports_or_none_or_of_a_small_rank_have_a_start(reports):
     for factor in least_squares_start(
         PrivatizedCounts(reports, 0.4), 4, np.random.default_rng(6), SERIAL, rotated_start
     ):

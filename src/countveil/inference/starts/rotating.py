@@ -23,7 +23,7 @@ ITERATIONS = 3
 MAX_ROTATIONS, TOLERANCE = 100, 1e-5  # of the varimax criterion, relative
 MAX_ROWS = 4_000  # that the rotation is found from
 LEAST_SQUARES = 2  # iterations after it; more of them fit noise
-TINY = 1e-300  # keeps divisors positive
+NO_VECTOR = 1e-12  # of the largest squared singular value: smaller ones are rounding errors
 
 
 def rotated_start(
@@ -47,7 +47,7 @@ def singular_vectors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leading left singular vectors (D, n) of the debiased reports, and right ones (V, n) times their singular values.
 
-    By block power iterations with random beginnings (Halko, Martinsson and Tropp 2011).
+    By block power iterations with random beginnings (Halko, Martinsson and Tropp 2011). Both are zero beyond the rank.
     """
     facts, (n_rows, n_columns) = facts_of(observations, engine), observations.shape
     span = max(n, min(n + n // MORE, n_rows, n_columns))
@@ -64,8 +64,10 @@ def singular_vectors(
             if not last:
                 basis = sums[0] - sums[1]
         squares, turn = np.linalg.eigh(product.T @ product)
-        values, turn = np.sqrt(np.maximum(squares[::-1][:n], 0.0)), turn[:, ::-1][:, :n]
-        return product @ turn / np.maximum(values, TINY), basis @ turn * values
+        squares, turn = squares[::-1][:n], turn[:, ::-1][:, :n]
+        values = np.sqrt(np.where(squares > NO_VECTOR * squares[0], squares, 0.0))
+        rows = product @ turn * np.divide(1.0, values, out=np.zeros(n), where=values > 0.0)
+        return rows, basis @ turn * values
 
 
 def multiply_block(
