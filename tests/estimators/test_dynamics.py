@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.inference.starts.given import Given
 from tests.joint import draw_reports
 
 QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
@@ -202,3 +203,17 @@ def test_a_background_is_spread_over_all_things(planted, tmp_path, background):
     assert again.background is background
     least = again.posterior["posterior"]["factor_item"].min("item")
     assert (least > 1e-5).any("component").all() == background
+
+
+def test_the_background_stays_the_first_component_in_draws_tables_and_starts(planted, monkeypatch):
+    options = BRIEF | {"background": True, "prior_shape": 0.001}
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    fit = cv.DynamicModel(3, **options).fit(data)
+    least = fit.posterior["posterior"]["factor_item"].min("item")
+    assert (least.argmax("component") == 0).all()
+    members = fit.members("item", len(ITEMS))
+    assert members.groupby("component")["probability"].min().idxmax() == 0
+    begun, right = [], Given.__call__
+    monkeypatch.setattr(Given, "__call__", lambda *given: begun.append(right(*given)) or begun[-1])
+    cv.DynamicModel(3, start=fit, **options).fit(data)
+    assert all(int(phi.min(axis=0).argmax()) == 0 for _, phi in begun)

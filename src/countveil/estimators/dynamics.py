@@ -43,7 +43,7 @@ class DynamicModel(FactorizationEstimator):
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
-            where counts come that were never seen before. It is one of the ``n_components``.
+            where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
             the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 

@@ -98,7 +98,8 @@ class HasSupport(HasParts):
 
 
 def n_anchored_alike(fits: Sequence[HasSupport], groups: Sequence[str]) -> int:
-    """How many components have seeds in all fits, if these are the same; else 0."""
+    """How many components are known by their numbers in all fits, if these are the same with the same seeds; else 0."""
     seeds = [list((getattr(fit, "seeds_", None) or {}).items()) for fit in fits]
-    same = all(own == seeds[0] for own in seeds)
-    return n_anchored(fits[0].model_, groups[0]) if same else 0
+    numbers = {n_anchored(fit.model_, group) for fit, group in zip(fits, groups, strict=True)}
+    same = all(own == seeds[0] for own in seeds) and len(numbers) == 1
+    return numbers.pop() if same else 0

@@ -127,7 +127,8 @@ def move_size(
 def order_of(model: Factorization, factors: list[np.ndarray], group: str, matched: bool) -> np.ndarray | None:
     """(C, S, K) orders of a group of latent axes; None if a fixed factor pins them, or no factor identifies them.
 
-    Components with seeds come first and keep their places; all others are matched and ordered among themselves.
+    Components with seeds and a background come first and keep their places; all others are matched and ordered among
+    themselves.
     """
     groups, first = latent_groups(model), n_anchored(model, group)
     if pinned(model, group):

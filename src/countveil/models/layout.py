@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import ReportingPrior, SeededPrior
+from countveil.models.priors import DirichletPrior, Prior, ReportingPrior, SeededPrior
 from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
@@ -92,16 +92,23 @@ def pinned(model: Factorization, group: str) -> bool:
 
 
 def n_anchored(model: Factorization, group: str) -> int:
-    """How many components of a group, the first ones, have seeds, which say which is which."""
+    """How many components of a group, the first ones, are known by their numbers: those with seeds, or a background."""
     groups = latent_groups(model)
     return max(
         (
-            factor.prior.n_seeded
+            n_anchored_by(factor.prior)
             for factor in model.factors
-            if isinstance(factor.prior, SeededPrior) and any(groups.get(a) == group for a in factor.axes)
+            if any(groups.get(a) == group for a in factor.axes)
         ),
         default=0,
     )
+
+
+def n_anchored_by(prior: Prior) -> int:
+    """How many of the first components a prior treats unlike all others."""
+    if isinstance(prior, SeededPrior):
+        return prior.n_seeded
+    return int(isinstance(prior, DirichletPrior) and prior.background is not None)
 
 
 def absorber(model: Factorization) -> int | None:
