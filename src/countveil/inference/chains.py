@@ -4,7 +4,7 @@ from countveil.data.observations import Observations
 from countveil.inference import run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
-from countveil.inference.moves import MERGINGS, TUNE_PER_MOVE, Moving, movable, only_merges
+from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable, n_mergings, only_merges
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
@@ -30,7 +30,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     if "moves" in method.options and data.totals is None and movable(model):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
         if only_merges(data, law):
-            moves = min(moves, MERGINGS) if settings.start is automatic else 0
+            moves = min(moves, n_mergings(model, data.shape)) if settings.start is automatic else 0
     if moves:
         algorithm = Moving(algorithm, moves)
     found = run.sample(

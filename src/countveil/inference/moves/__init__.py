@@ -33,7 +33,6 @@ from countveil.likelihoods.laws import law_of
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 
-MERGINGS = 2  # of the components that a start has too many
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
 TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after the moves
@@ -139,6 +138,12 @@ def n_begun(model: Factorization, shape: tuple[int, int]) -> int:
     """How many components there are before the first merging: half more than in the model, as far as data allow."""
     more = min(model.n_components + max(1, model.n_components // 2), *shape)
     return max(model.n_components, more)
+
+
+def n_mergings(model: Factorization, shape: tuple[int, int]) -> int:
+    """How many moves merge what a start has too many; those after them would begin with a split."""
+    begun = n_begun(model, shape)
+    return int(begun > model.n_components) + int(begun > n_wide(model))
 
 
 def n_left(model: Factorization, wide: Factorization) -> int:
