@@ -52,6 +52,20 @@ def test_a_topic_without_a_counterpart_is_drawn_alone(pair):
     assert len(drawn(ax)) == 1
 
 
+def test_a_topic_that_the_heaviest_chain_lacks_has_its_words_too(pair):
+    counts = pd.DataFrame(np.random.default_rng(7).poisson(5.0, (12, 8)), columns=list("abcdefgh"))
+    fit = cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(counts))
+    topics = np.array([[0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0], [0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4], [0] * 7 + [1]])
+    for chain, own in enumerate(([0, 1], [0, 2])):
+        fit.posterior["posterior"]["phi"][chain] = 0.99 * topics[own] + 0.01 / 8
+    fit._adopt(fit.posterior)
+    ax = plotting.compare(fit, pair[0], n=3)
+    titles = [text.get_text() for text in ax.texts]
+    assert len(titles) == len({title.split()[1] for title in titles}) == 3
+    assert len(ax.get_yticks()) == 9
+    assert sum(title.endswith("without a counterpart") for title in titles) == 1
+
+
 def test_what_cannot_be_compared_is_refused(pair):
     strange = cv.TopicModel(1, **QUICK).fit(cv.ExactCounts(pd.DataFrame({"x": [3] * 5, "y": [2] * 5})))
     with pytest.raises(ValueError, match="other must have some of the same labels along word, got none"):

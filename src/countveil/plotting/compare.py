@@ -52,7 +52,7 @@ def compare(
     check_integer("n", n, 1)
     mode = listed_axis(fit, mode)
     listed_axis(other, mode)
-    one, two = (each.members(mode, ALL, interval).set_index("member") for each in (fit, other))
+    one, two = (each.supported(mode, ALL, interval).set_index("member") for each in (fit, other))
     if one.index.intersection(two.index).empty:
         raise ValueError(f"other must have some of the same labels along {mode}, got none")
     pairs = counterparts(one, two)
