@@ -5,6 +5,7 @@ import pytest
 from countveil.planning import FromPilot, FromPrior, Grid, Truth, simulate
 from countveil.planning.simulate import MEASURES, Estimate, evaluate, topic_cosine
 from countveil.privacy import PrivacyLevel
+from countveil.privacy.mechanisms import Table
 from tests.silent import Silent
 
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(3, 1)]
@@ -125,6 +126,7 @@ def test_the_cosine_is_of_matched_topics():
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"levels": []}, "levels must be one or more, all different, got 0"),
+     ({"levels": [Table(((1, 0), (0, 1))), Table(((0, 1), (1, 0)))]}, "levels must differ by what they are called"),
      ({"rows": [5, 5]}, "rows must be one or more, all different"),
      ({"rows": [1]}, "rows must be at least 2, got 1"),
      ({"rows": [10**6]}, "rows times words must be at most 20000000, got 1000000 x 25"),

@@ -213,6 +213,9 @@ def _check(grid: Grid, source: Source) -> None:
     for name, values in (("levels", grid.levels), ("rows", grid.rows)):
         if not values or len(set(values)) < len(values):
             raise ValueError(f"{name} must be one or more, all different, got {len(values)}")
+    called = [said(each) for each in grid.levels]
+    if len(set(called)) < len(called):
+        raise ValueError(f"levels must differ by what they are called, which tables have, got {called}")
     if grid.replicates < 2:
         raise ValueError(f"replicates must be at least 2, to estimate the error, got {grid.replicates}")
     if min(grid.rows) < 2:
