@@ -1,5 +1,6 @@
 """Fits by chains: the samplers' own runs, from the start that the settings name."""
 
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -8,6 +9,7 @@ from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
 from countveil.likelihoods.laws import law_of
+from countveil.report import render
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 
 
@@ -123,3 +125,20 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING_ITERATIONS)
     assert_same_bits(seen[0].factors, point.factors)
     assert_same_bits(seen[0].hypers, start.hypers)
+
+
+def test_moves_without_a_log_likelihood_go_into_files_pages_and_resumed_chains(
+    by_tokens, very_many, tmp_path
+):
+    options = {"draws": 2, "tune": 40, "chains": 2, "seed": 4, "progress": False}
+    data, saved = planted(60, 50, 6, 0.5, seed=1)[2], tmp_path / "chains.npz"
+    fit = cv.TopicModel(6, threads=1, **options).fit(data, checkpoint=saved)
+    again = cv.TopicModel(6, threads=2, **options).fit(data, checkpoint=saved, resume=True)
+    whole = cv.TopicModel(6, threads=2, **options).fit(data)
+    fit.save(tmp_path / "fit.nc")
+    loaded = cv.TopicModel.load(tmp_path / "fit.nc")
+    for other in (again, whole, loaded):
+        assert_same_bits((fit.rate().to_numpy(),), (other.rate().to_numpy(),))
+        pd.testing.assert_frame_equal(other.diagnostics().moves, fit.diagnostics().moves)
+    assert fit.diagnostics().moves["log_likelihood"].isna().all()
+    assert "split and merge" not in render(loaded)
