@@ -77,3 +77,12 @@ def test_only_one_range_may_hold_a_value(table):
         table("a from,a to,mechanism,base\n1,5,rounding,5\n5,9,rounding,3\n").of(["5"])
     with pytest.raises(ValueError, match=r"must be a \.csv or \.tsv"):
         table("a", "m.txt")
+
+
+@pytest.mark.parametrize(
+    "dates", ["1/1/2023,6/30/2023,10/5/2023", "01/01/2023,06/30/2023,02/05/2024", "2,9,1x"]
+)
+def test_dates_that_text_does_not_order_are_refused(table, dates):
+    first, last, value = dates.split(",")
+    with pytest.raises(ValueError, match="larger units come first"):
+        table(f"date from,date to,mechanism,base\n{first},{last},rounding,5\n").of([value])

@@ -109,6 +109,8 @@ def test_rows_that_a_long_table_lacks_are_reports_only_where_absence_is_one():
         cv.import_long(frame.fillna(3), ["place", "age"], "n", m.DiscreteGaussian(3), "s")
     with pytest.raises(ValueError, match="must not be missing"):
         cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s", background=np.nan)
+    with pytest.raises(ValueError, match="background must be a number or \"missing\", got 'missin'"):
+        cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s", background="missin")
     rounded = cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s", background=0)
     np.testing.assert_array_equal(rounded.reports, [[12, 3], [0, 0]])
     many = pd.DataFrame({axis: np.arange(500) for axis in "abc"} | {"n": 12})

@@ -94,6 +94,14 @@ def test_totals_of_no_cells_are_zero():
     assert not taken.totals.value.any()
 
 
+def test_a_report_of_a_sum_of_no_cells_is_one_of_zero():
+    for value, mechanism in ((9, m.RandomRounding(3)), (np.nan, m.Suppression(3))):
+        with pytest.raises(ValueError, match="total 1 must be a report of 0, since no cell is in it"):
+            cv.Reports([[1.0, 2.0]], m.TopCoding(5), totals=[([[0, 0]], [3, value], mechanism)])
+    found = cv.Reports([[1.0, 2.0]], m.TopCoding(5), totals=[([[0, 0]], [3, -2], m.DiscreteGaussian(3))])
+    assert found.totals.size == 2
+
+
 def test_groups_with_labels_must_be_in_the_order_of_the_reports():
     frame = pd.DataFrame([[NAN, 12.0], [11.0, NAN]], index=["a", "b"], columns=["x", "y"])
     groups = pd.DataFrame([[0, 0], [1, 1]], index=["a", "b"], columns=["x", "y"])

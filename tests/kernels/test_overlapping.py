@@ -23,6 +23,7 @@ HIDES, ROUNDS = m.Suppression(6), m.RandomRounding(3)
 SIX = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0]])
 NINE = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0], [1.0, 3.5, 2.0]])
 EIGHT = np.array([[[2.0, 1.0], [1.5, 3.0]], [[0.7, 2.0], [2.5, 1.0]]])
+TWELVE = np.array([[[1.5, 3.0, 2.0], [2.0, 1.0, 1.0]], [[2.5, 1.0, 1.0], [1.5, 1.0, 1.0]]])
 BY_PAIRS = [(axis, EIGHT.sum(axis=axis).round() + 1.0, m.TwoSidedGeometric(0.4)) for axis in (0, 1, 2)]
 
 # reports, mechanism, rates, and totals: (axis, values, mechanism or "exact")
@@ -43,6 +44,10 @@ CASES = {
     "exact rows and columns": (
         [[9.0, NAN, NAN], [NAN, 14.0, NAN], [NAN, NAN, 11.0]], HIDES, NINE,
         [(1, [14.0, 20.0, 17.0]), (0, [15.0, 19.0, 17.0])],
+    ),
+    "three cells of one row and one column": (
+        [[[NAN, NAN, NAN], [NAN, 0.0, 0.0]], [[NAN, 0.0, 0.0], [NAN, 0.0, 0.0]]], HIDES, TWELVE,
+        [((1, 2), [8.0, 4.0]), ((0, 2), [8.0, 4.0])],
     ),
     "pairs of three axes": (np.full((2, 2, 2), NAN), m.Suppression(4, False), EIGHT, BY_PAIRS),
     "noisy counts": (

@@ -1,5 +1,6 @@
 """A file with a mechanism in each row, for tables in which it goes by the value of a column."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,10 +58,12 @@ class MechanismTable:
         """The mechanism of every value.
 
         Raises:
-            ValueError: a value with none, or with several.
+            ValueError: a value with none, or with several; a range whose order as text is not that of its dates.
         """
         ends = [end for keys, _ in self.rows for end in keys if end]
         numeric = self.ranged and all(NUMBER.fullmatch(text) for text in (*ends, *values))
+        if self.ranged and not numeric:
+            self._check_order((*ends, *values))
         found = {}
         for value in dict.fromkeys(values):
             own = [each for keys, each in self.rows if self._holds(keys, value, numeric)]
@@ -70,6 +73,17 @@ class MechanismTable:
                 )
             found[value] = own[0]
         return found
+
+    def _check_order(self, texts: Sequence[str]) -> None:
+        """Refuse texts whose digits have other places in some than in others, or that begin with a day or a month."""
+        shapes = dict.fromkeys(re.sub(r"[0-9]", "0", text) for text in texts)
+        if any("0" in shape for shape in shapes) and (
+            len(shapes) > 1 or re.match(r"00?[^0A-Za-z]00?[^0]", next(iter(shapes)))
+        ):
+            raise ValueError(
+                f"{self.path} must have ranges of {self.by!r:.60} in numbers, or in texts of one form in which larger "
+                f"units come first, such as 2023-07-01, got {', '.join(list(shapes)[:2])} (0 for any digit)"
+            )
 
     def _holds(self, keys: tuple[str, ...], value: str, numeric: bool) -> bool:
         if not self.ranged:

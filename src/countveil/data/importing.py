@@ -193,6 +193,8 @@ def checked_rows(mask: Any, n_rows: int) -> np.ndarray:
 def background_of(mechanism: Mechanism, background: float | None, n_missing: int) -> float:
     """The report of the cells without a row; raises ValueError where there are some and nothing says what it is."""
     if background is not None:
+        if isinstance(background, bool) or not isinstance(background, int | float | np.number):
+            raise ValueError(f'background must be a number or "missing", got {background!r:.40}')
         return float(background)
     if n_missing and not getattr(mechanism, "absent", False):
         raise ValueError(

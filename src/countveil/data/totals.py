@@ -193,10 +193,25 @@ def reported_totals(
     group, found = grouped(where, values, shape, axes, numbers_of)
     unknown = np.zeros(found.size, np.bool_) if getattr(mechanism, "absent", False) else np.isnan(found)
     reports = read_reports(found, mechanism, unknown)
+    empty = np.bincount(group[group >= 0].ravel(), minlength=found.size)[: found.size] == 0
+    check_of_no_cells(reports, mechanism, empty & ~unknown)
     place = np.append(np.where(unknown, NONE, np.cumsum(~unknown) - 1), NONE)
     return Reported(
         np.ascontiguousarray(place[group], dtype=np.int32), said_by(mechanism, reports[~unknown]), mechanism
     )
+
+
+def check_of_no_cells(reports: NDArray[np.float64], mechanism: Mechanism, empty: NDArray[np.bool_]) -> None:
+    """Refuse reports of sums of no counts that no 0 has; raises ValueError that names the first."""
+    places = np.flatnonzero(empty)
+    if not places.size:
+        return
+    log = law_of(mechanism).log_kernel(reports[places], np.zeros(places.size, np.int64))
+    wrong = places[np.isneginf(log)]
+    if wrong.size:
+        raise ValueError(
+            f"total {wrong[0]} must be a report of 0, since no cell is in it, got {reports[wrong[0]]:g}"
+        )
 
 
 def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:

@@ -214,7 +214,7 @@ def draw_rectangle(plan, rng, edges, signs):
     beside = plan.order_i[0, begin + int(rng.random() * (end - begin))]
     begin, end = plan.start_s[1, b], plan.start_s[1, b + 1]
     below = plan.order_i[1, begin + int(rng.random() * (end - begin))]
-    if beside == i or below == i:
+    if beside == i or below in (i, beside):  # a cell that comes twice would move by 2 d
         return 0
     wanted = plan.side_i[beside, 1]
     begin, end = plan.start_s[0, plan.side_i[below, 0]], plan.start_s[0, plan.side_i[below, 0] + 1]
