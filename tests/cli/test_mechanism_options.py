@@ -68,6 +68,8 @@ def test_a_table_is_read_from_a_file(tmp_path):
         ("gaussian", {}, "must come with --sigma, got none"),
         ("gaussian", {"sigma": "1", "base": "3"}, "must come with --sigma, got --base, --sigma"),
         ("gaussian", {"sigma": "much"}, "sigma must be"),
+        (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
+        (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),
         ("thresholded", {"noise": "rounding", "base": "3", "above": "9"}, "mechanism must add noise"),
         ("thresholded", {"noise": "magic", "above": "9"}, "--noise must be"),

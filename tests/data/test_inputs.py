@@ -128,9 +128,10 @@ def test_labels_of_a_csv_travel_to_the_posterior(tmp_path):
     ],
 )
 def test_bags_of_words_that_do_not_fit_are_refused_without_a_count(tmp_path, text, message):
+    path = bag(tmp_path / "docword.txt", text)
     with pytest.raises(ValueError, match=message) as caught:
-        cv.read_counts(bag(tmp_path / "docword.txt", text))
-    assert "77" not in str(caught.value)
+        cv.read_counts(path)
+    assert "77" not in str(caught.value).replace(str(path), "")
 
 
 def test_a_vocabulary_of_another_length_is_refused(tmp_path):

@@ -233,7 +233,8 @@ def at(**values):
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (put(format_version=4), "a format_version from 1 to 4, got 4"),
+        (put(format_version=4), "must say something by cell to have format_version 4, got nothing"),
+        (put(format_version=5), "a format_version from 1 to 4, got 5"),
         (put(format_version=0), "a format_version from 1 to 4, got 0"),
         (put(format_version=True), "a format_version from 1 to 4, got True"),
         (put(format_version="3"), "a format_version from 1 to 4, got '3'"),

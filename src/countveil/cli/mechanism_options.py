@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -83,7 +83,7 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     if kind == "table":
         return m.Table(read_probabilities(Path(there["probabilities"])))
     if kind == "two-sided-geometric":
-        return m.TwoSidedGeometric(float(exact("alpha", there["alpha"])))
+        return m.TwoSidedGeometric(cast(float, exact("alpha", there["alpha"])))  # any real number becomes one
     values: dict[str, Any] = {name: exact(name, value) for name, value in there.items()}
     if kind == "suppression":
         values["shows_zero"] = not hides_zero

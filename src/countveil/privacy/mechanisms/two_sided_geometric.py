@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from countveil.privacy import promise
 from countveil.privacy.exact import Exact, from_text, positive, rounded_up, short
@@ -175,8 +175,10 @@ def _strength(alpha: Any) -> float:
     """alpha as a float; raises TypeError if it is not a number, ValueError outside [0, 1)."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise TypeError(f"alpha must be a number, got {alpha!r}")
-    if not 0 <= (found := float(alpha)) < 1:
-        raise ValueError(f"alpha must be at least 0 and below 1, got {alpha}")
+    if (
+        not 0 <= cast(float, alpha) < 1 or not (found := float(alpha)) < 1
+    ):  # some whole numbers are beyond all floats
+        raise ValueError(f"alpha must be at least 0 and below 1, got {alpha!s:.40}")
     return found
 
 
