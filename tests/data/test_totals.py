@@ -60,6 +60,8 @@ def test_a_total_that_loses_a_cell_is_unknown():
         ([(1, [15, 20.5])], "whole numbers"),
         ([(1, [-1, 20])], "non-negative"),
         ([(5, [15, 20])], "axis of totals"),
+        ([("a", [15, 20])], "axis of totals must be one of the 2 axes, got 'a'"),
+        ([((0, 0), [15, 20])], "axis of totals must be one of the 2 axes"),
         ([], "one family or more"),
         ([(1, [15, 20]), (0, [16, 20])], "possible together, with all reports"),
         ([(1, [30, 20], m.RandomRounding(5))], "one between 26 and 34 of cells that have between 13 and 21"),

@@ -240,7 +240,7 @@ def grouped(
     if np.ndim(where) == 0 or isinstance(where, tuple):
         try:
             summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
-        except np.exceptions.AxisError as error:
+        except (np.exceptions.AxisError, TypeError, ValueError) as error:  # none, no number, or one twice
             raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
         left = [axis for axis in range(len(shape)) if axis not in summed]
         if axes and all(axis < len(axes) for axis in left):
