@@ -142,7 +142,8 @@ def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None
         "seconds to unpack (of processors)": lap(),
     }
     streams, draws, mean = Streams.of_chain(1, 0), [], np.zeros(truth.shape)
-    n_moves = 0 if first is not None else min(moves.MERGINGS, case.sweeps // moves.TUNE_PER_MOVE)
+    most = moves.n_mergings(given.model, given.data.shape)
+    n_moves = 0 if first is not None else min(most, case.sweeps // moves.TUNE_PER_MOVE)
     algorithm = moves.Moving(gibbs, n_moves)
     with ThreadEngine(case.threads) as engine:
         if first is None:
