@@ -36,9 +36,9 @@ from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, Regres
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
 TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after the moves
-MOST_VISITED = (
-    1 << 22
-)  # stored reports that a split may visit where sweeps go by tokens: about a hundred sweeps' cost
+MOST_VISITED = 1 << 22
+"""Stored reports that moves may visit where sweeps go by tokens: ten times as many as in the largest data on which all
+moves were measured to pay, and fewer than where merging alone was (docs/methods.md). Not tuned in between."""
 
 
 def movable(model: Factorization) -> bool:
