@@ -37,7 +37,7 @@ types: $(STAMPS)/test
 
 docs: $(STAMPS)/docs  ## the documentation as a site in build/site; a warning is an error
 	rm -rf docs/api
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs build/site
+	$(BIN)/sphinx-build --quiet --jobs 2 --fail-on-warning --keep-going -b html docs build/site
 
 clean:
 	rm -rf $(VENV) build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -1,5 +1,6 @@
 """The site: pages in Markdown, a page for each public object, and examples that run when it is built."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -7,7 +8,11 @@ from typing import Any
 
 import countveil
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+from tests.compiled import folder_of_kernels  # noqa: E402
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(folder_of_kernels()))  # the examples run what the tests compiled
 
 project = "countveil"
 author = copyright = "the countveil developers"
@@ -49,6 +54,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
+    "parallel": True,  # as many at once as there are jobs
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -88,8 +94,9 @@ def is_inherited_from_elsewhere(
     return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
 
 
-def setup(app: Any) -> None:
-    """Connect them, the first before sections are read."""
+def setup(app: Any) -> dict[str, bool]:
+    """Connect them, the first before sections are read. Pages may be read and written by several processes."""
     app.connect("autodoc-process-docstring", to_restructured_text, priority=400)
     app.connect("autodoc-process-docstring", keep_underscores, priority=600)
     app.connect("autodoc-skip-member", is_inherited_from_elsewhere)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

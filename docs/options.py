@@ -39,4 +39,4 @@ class Options(Directive):
 def setup(app: Any) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("options-of-models", Options)
-    return {"parallel_read_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

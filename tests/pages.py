@@ -41,6 +41,14 @@ OTHERS = {
 }
 """Pages whose Python is run by tests of their own."""
 
+SHORT = "chains of any length show what the page says; that they end where they should is for other tests"
+EVERYWHERE = [
+    *(Instead(f"draws={n}, tune={n}", "draws=20, tune=20", SHORT) for n in (100, 60, 50)),
+    *(Instead(f'"draws": {n}, "tune": {n}', '"draws": 20, "tune": 20', SHORT) for n in (100, 60)),
+    Instead("--draws 100 --tune 100", "--draws 20 --tune 20", SHORT),
+]
+"""What is run in place of a piece of any page: shorter chains."""
+
 INSTEAD: dict[str, list[Instead]] = {
     "CONTRIBUTING.md": [
         Instead("git clone <this repository> && cd countveil\n", "", "the tests are in the clone already"),
@@ -71,23 +79,34 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "tutorial.md": [
         Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo]'\n", "", INSTALLS),
-        Instead("n_words=500", "n_words=100", SMALL),
+        Instead("n_words=500", "n_words=60", SMALL),
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
     "groups.md": [
         Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo,covariates]'\n", "", INSTALLS),
+        Instead("posts = load_posts()", "posts = type(load_posts())(*(each[::8] for each in load_posts()))", SMALL),
         Instead("--chains 8 --seed 1", "--chains 2 --draws 20 --tune 20 --seed 1", SMALL),
         Instead("(5, 8, 10)", "(5,)", SMALL),
         Instead("seeds=fit.seeds, seed=1", "seeds=fit.seeds, draws=20, tune=20, chains=2, seed=1", SMALL),
     ],
     "time.md": [
-        Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20", SMALL),
+        Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
+        Instead("--time times.csv --seed 1", "--time times.csv --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
+    ],
+    "seeds.md": [
+        Instead("--topics 4 --seeds seeds.csv", "--topics 4 --seeds seeds.csv --draws 20 --tune 20 --chains 2", SMALL),
+    ],
+    "protected-data.md": [
+        Instead("range(1000)", "range(50)", SMALL),
+        Instead("range(300)", "range(50)", SMALL),
     ],
     "covariates.md": [
         Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),
     ],
     "choosing.md": [
+        Instead("cv.TopicModel(k)", "cv.TopicModel(k, draws=20, tune=20, chains=2)", SMALL),
+        Instead("folds=3", "folds=2", SMALL),
         Instead("--topics 5,10,20,50", "--topics 1,2 --folds 2 --draws 5 --tune 5", SMALL),
     ],
     "cluster.md": [
@@ -174,15 +193,18 @@ def blocks_of(page: Path) -> list[Block]:
 def as_run(page: Path, block: Block) -> str:
     """The text of a block as a test runs it."""
     text = block.text
-    for piece in INSTEAD.get(page.name, []):
+    for piece in [*INSTEAD.get(page.name, []), *EVERYWHERE]:
         text = text.replace(piece.written, piece.run)
     return text
 
 
-def run_page(page: Path, folder: Path) -> dict:
-    """Run all blocks of a page in a folder, one after another; the names that its Python leaves behind."""
+def run_page(page: Path, folder: Path, countveil: Path | None = None) -> dict:
+    """Run all blocks of a page in a folder, one after another; the names that its Python leaves behind.
+
+    Shells call ``countveil`` as a process of its own, or by a script in its place (``tests.served``).
+    """
     left: dict = {}
-    environment = shell_environment(folder)
+    environment = shell_environment(folder, countveil)
     exec(GIVEN.get(page.name, ""), left)
     for block in blocks_of(page):
         text = as_run(page, block)
@@ -202,11 +224,12 @@ def run_shell(text: str, folder: Path, environment: dict[str, str]) -> None:
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-def shell_environment(folder: Path) -> dict[str, str]:
+def shell_environment(folder: Path, countveil: Path | None = None) -> dict[str, str]:
     """A PATH with this checkout's ``countveil``, and a Python with the standard library alone in $ALONE."""
     tools, alone = folder / ".tools", folder / ".alone" / "bin"
     source = f'PYTHONPATH="{ROOT / "src"}" exec "{sys.executable}"'
-    script(tools / "countveil", f'{source} -m countveil.cli "$@"')
+    own = f'{source} -m countveil.cli "$@"'
+    script(tools / "countveil", f'exec "{sys.executable}" -S -E "{countveil}" "$@"' if countveil else own)
     script(tools / "python", f'{source} "$@"')
     script(alone / "python", f'{source} -S -s "$@"')
     return os.environ | {

@@ -10,7 +10,19 @@ import pytest
 
 import countveil as cv
 from countveil.estimators.parameters import described_options
-from tests.pages import DIRECTIVES, DOCS, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
+from tests.pages import (
+    DIRECTIVES,
+    DOCS,
+    EVERYWHERE,
+    INSTEAD,
+    LANGUAGES,
+    OTHERS,
+    PAGES,
+    ROOT,
+    blocks_of,
+    run_page,
+)
+from tests.served import served
 
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
@@ -75,12 +87,19 @@ AFTER = {
 }
 
 
+@pytest.fixture(scope="module")
+def countveil(tmp_path_factory):
+    """A script that runs commands in processes that have imported the library."""
+    with served(tmp_path_factory.mktemp("served")) as script:
+        yield script
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains under fresh noise
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
-def test_every_code_block_runs(page, tmp_path, monkeypatch):
+def test_every_code_block_runs(page, tmp_path, monkeypatch, countveil):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    left = run_page(page, tmp_path)
+    left = run_page(page, tmp_path, countveil if page.name != "README.md" else None)
     AFTER.get(page.name, lambda *_: None)(left, tmp_path)
     if "pyplot" in vars(mpl):
         mpl.pyplot.close("all")
@@ -100,6 +119,8 @@ def test_what_is_not_run_as_written_is_on_its_page():
         for piece in pieces:
             assert piece.written in texts[name], (name, piece.written)
             assert piece.why
+    for piece in EVERYWHERE:
+        assert any(piece.written in text for text in texts.values()), piece.written
     for name, tests in OTHERS.items():
         for path in tests.split(", "):
             assert name in (ROOT / path).read_text(encoding="utf-8")

@@ -157,7 +157,7 @@ def test_the_collapsed_sampler_agrees_on_every_rate():
     alpha = np.resize([0.3, 0.7, 0.9], 30)
     observations = PrivatizedCounts(draw_reports(theta @ phi.T, alpha[:, None], rng), alpha)
     traces = [
-        np.array([rates_of(algorithm, observations, model, 4000, chain) for chain in range(chains)])
+        np.array([rates_of(algorithm, observations, model, 2000, chain) for chain in range(chains)])
         for algorithm in (gibbs, augmented_gibbs)
     ]
     centre = traces[0].mean(axis=(0, 1))
@@ -193,7 +193,7 @@ def ranks(level, runs, draws=31, tune=100, thin=10, seed=100):
 
 
 def test_true_values_rank_uniformly_among_posterior_draws():
-    p = rank_p_values(ranks(ALPHA, 64), 31)
+    p = rank_p_values(ranks(ALPHA, 40), 31)
     assert p.min() > FALSE_ALARM / p.size
 
 

@@ -23,7 +23,7 @@ SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
-RUNS, TUNE, DRAWS, THIN = 80, 80, 31, 8
+RUNS, TUNE, DRAWS, THIN = 60, 80, 31, 8
 LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
 
 
@@ -74,7 +74,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
 
 
 def test_calibration_shows_that_the_naive_treatment_is_wrong():
-    p = rank_p_values(ranks("naive", small_model(SIZE, shape=1.0, rate=0.6), 60, seed=100), DRAWS)
+    p = rank_p_values(ranks("naive", small_model(SIZE, shape=1.0, rate=0.6), RUNS, seed=100), DRAWS)
     noisiest_rate, total, log_likelihood = p[2], p[5], p[7]
     assert max(noisiest_rate, total, log_likelihood) < FALSE_ALARM / p.size
 
@@ -86,7 +86,7 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 )
 def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
     moderate_shapes(monkeypatch)
-    p = rank_p_values(ranks("private", model, 48, 100, algorithm, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", model, 36, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 

@@ -48,7 +48,7 @@ def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
     streams, model = Streams.of_chain(3, 0), small_model((1, 1), 1)
     state = module.init(observations, model, streams, SERIAL)
     trace = []
-    for _ in range(20000):
+    for _ in range(8000):
         state, _ = module.step(state, observations, model, streams, SERIAL)
         trace.append(mu_of(state.factors)[0, 0])
     assert abs(np.mean(trace) - exact) < bound(1) * batch_error(np.array(trace))

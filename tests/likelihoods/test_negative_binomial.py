@@ -265,7 +265,7 @@ def private(level):
     return read
 
 
-def joint_scores(likelihood, kind, read, sweeps=2500, seed=7, masked=True):
+def joint_scores(likelihood, kind, read, sweeps=1500, seed=7, masked=True, batches=40):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]
@@ -290,7 +290,7 @@ def joint_scores(likelihood, kind, read, sweeps=2500, seed=7, masked=True):
     expected = [1.0, log_mean, 1.0, log_mean, 0.5, second_moment(likelihood), 0.5, 0.5]
     found = np.array(found)
     kept = found.std(axis=0) > 0.0
-    z = (found.mean(axis=0) - expected)[kept] / batch_error(found)[kept]
+    z = (found.mean(axis=0) - expected)[kept] / batch_error(found, batches)[kept]
     return np.abs(z)
 
 

@@ -17,7 +17,7 @@ from tests import reference
 from tests.noise.codes import kernels_of_reports
 from tests.noise.laws import CASES, log_mass
 
-NAN, REPEATS, ALL = math.nan, 2000, 1e9
+NAN, REPEATS, ALL = math.nan, 1000, 1e9
 REPORTS = {
     "discrete": 0,
     "random rounding": 0,
@@ -60,7 +60,7 @@ def draws(name, rate, p=None, dispersion="global", worth=ALL, looked_up=False, g
         )
         sums = count_dk, count_vk, tally
         kernels.propose_rows(law, entries, (THETA, phi, phi.sum(axis=0)), proposals, unstored, sums, rng)
-        np.testing.assert_array_equal(count_dk[0], count_vk[0])  # of this cell alone
+        assert count_dk[0].tolist() == count_vk[0].tolist()  # of this cell alone
         rows.append((tally[0] if p else count_dk.sum(), count_dk.sum(), count_dk[0, 0]))
     return np.array(rows, dtype=np.int64).T
 

@@ -1,4 +1,5 @@
 import doctest
+import functools
 import itertools
 import math
 
@@ -38,15 +39,20 @@ def exactly(reports, mean, concentration, alpha, truncated=False):
     return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
 
 
-def slopes(reports, *parameters, truncated=False):
-    """The derivatives in the mean and in the concentration, by JAX."""
+@functools.cache
+def each_slope(truncated):
+    """The derivatives in the mean and in the concentration, by JAX: compiled once for all arrays of one size."""
 
     def score(mean, concentration, r, alpha):
         return PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=truncated).log_prob(r)
 
+    return jax.jit(jax.vmap(jax.grad(score, (0, 1))))
+
+
+def slopes(reports, *parameters, truncated=False):
+    """The derivatives in the mean and in the concentration."""
     mean, concentration, alpha = (jnp.asarray(x) for x in parameters)
-    each = jax.jit(jax.vmap(jax.grad(score, (0, 1))))
-    return [np.asarray(x) for x in each(mean, concentration, jnp.asarray(reports), alpha)]
+    return [np.asarray(x) for x in each_slope(truncated)(mean, concentration, jnp.asarray(reports), alpha)]
 
 
 def test_log_prob_is_that_of_the_compiled_functions():
@@ -75,12 +81,13 @@ def test_gradients_by_finite_differences():
     def score(at):
         return PrivatizedNegativeBinomial(at[0], at[1], 0.6).log_prob(jnp.array([-2, 0, 1, 4, 40])).sum()
 
+    slope = jax.jit(jax.grad(score))
     for at in ([0.3, 0.2], [2.0, 0.9], [25.0, 8.0], [5.0, 300.0]):
         at = np.array(at)
         for i in range(2):
             h = 1e-5 * at[i] * np.eye(2)[i]
             difference = float(score(at + h) - score(at - h)) / (2 * h[i])
-            assert float(jax.grad(score)(at)[i]) == pytest.approx(difference, rel=1e-5, abs=1e-8)
+            assert float(slope(at)[i]) == pytest.approx(difference, rel=1e-5, abs=1e-8)
 
 
 def test_extremes():

@@ -50,9 +50,11 @@ def far_and_wide(size):
     return np.rint(np.where(rng.random(size) < 0.5, near, anywhere)).clip(-1e5, 1e5).astype(int), rate, alpha
 
 
+each_slope = jax.jit(jax.vmap(jax.grad(lambda m, r, a: PrivatizedPoisson(m, a).log_prob(r))))
+
+
 def slopes(reports, rate, alpha):
-    each = jax.vmap(jax.grad(lambda m, r, a: PrivatizedPoisson(m, a).log_prob(r)))
-    return np.asarray(jax.jit(each)(*(jnp.asarray(x) for x in (rate, reports, alpha))))
+    return np.asarray(each_slope(*(jnp.asarray(x) for x in (rate, reports, alpha))))
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.3, 0.7, 0.95])
@@ -303,9 +305,9 @@ def compare(rows, columns, alpha, draws):
     return (found - exact) / np.hypot(error, exact_error)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.7, 0.9])
+@pytest.mark.parametrize("alpha", [0.3, 0.9])
 def test_nuts_and_collapsed_gibbs_have_the_same_posterior(alpha):
-    z = compare(12, 10, alpha, 1000)
+    z = compare(12, 10, alpha, 600)
     assert np.abs(z).max() < 4.5
     assert (z**2).mean() < 2.0
 
