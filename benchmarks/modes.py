@@ -6,7 +6,8 @@ the start, with moves where the model has them (and then from the shorter start 
 the seeds, the median and 90th percentile of the log-likelihood lost (mean of the last sweeps), the same of a second
 chain from the truth, what was found (rates' mean absolute error; topics' total variation to the planted ones;
 communities' normalised mutual information, also of scikit-learn's spectral clustering of the reports cut at zero), each
-beside the truth's chain, and the seconds of the start, of what moves take besides their sweeps, and of 30 sweeps.
+beside the truth's chain, and the seconds of the start, of what moves take besides as many sweeps (their record
+included), and of 30 sweeps of the same chain.
 
 What the second chain from the truth loses is chance alone. Log-likelihoods of topics have a standard deviation of 70
 from sweep to sweep, and their means of 100 sweeps in a row still one of 30: so 400 are used, one in four of them.
@@ -26,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import gibbs, moves, scoring
+from countveil.inference import gibbs, moves, scoring, tuning
 from countveil.inference.chains import STARTS
 from countveil.inference.streams import Streams
 
@@ -151,24 +152,32 @@ def at(factors):
 
 
 def chain(planted, start, streams, n_moves=0):
-    """(mean log-likelihood, rates and components) over the last sweeps; seconds of start, all and moves' sweeps."""
+    """(mean log-likelihood, rates and components) over the last sweeps; seconds of start, moves' sweeps and one sweep.
+
+    A sweep is the mean of those after the moves; a move's time includes its record, as in a fit.
+    """
     model, data = planted.model, planted.data
     algorithm = moves.Moving(gibbs, n_moves if moves.movable(model) else 0)
-    begun, moved = time.process_time(), 0.0
-    state = algorithm.init(data, model, streams, ENGINE, start)
-    started = time.process_time() - begun
-    begun += started
-    scores, rates, components = [], 0.0, [0.0, 0.0]
-    for sweep in range(SWEEPS):
-        state, _ = algorithm.step(state, data, model, streams, ENGINE)
-        if state.sweep == algorithm.moves * moves.SWEEPS:
-            moved = time.process_time() - begun
-        if sweep >= TUNE and (sweep - TUNE) % THIN == 0:
-            theta, phi = model.matrices(state.factors)
-            rates = rates + theta @ phi.T / DRAWS
-            components = [c + x / x.sum(axis=0) for c, x in zip(components, (theta, phi), strict=True)]
-            scores.append(scoring.log_likelihood(state.factors, data, model, ENGINE))
-    return float(np.mean(scores)), rates, components, (started, time.process_time() - begun, moved)
+    last_move = algorithm.moves * moves.SWEEPS
+    scores, rates, components, moved, swept = [], 0.0, [0.0, 0.0], 0.0, 0.0
+    with tuning.recorded(tuning.Tuning()):
+        begun = time.process_time()
+        state = algorithm.init(data, model, streams, ENGINE, start)
+        started = time.process_time() - begun
+        for sweep in range(SWEEPS):
+            begun = time.process_time()
+            state, _ = algorithm.step(state, data, model, streams, ENGINE)
+            spent = time.process_time() - begun
+            if state.sweep <= last_move:
+                moved += spent
+            else:
+                swept += spent
+            if sweep >= TUNE and (sweep - TUNE) % THIN == 0:
+                theta, phi = model.matrices(state.factors)
+                rates = rates + theta @ phi.T / DRAWS
+                components = [c + x / x.sum(axis=0) for c, x in zip(components, (theta, phi), strict=True)]
+                scores.append(scoring.log_likelihood(state.factors, data, model, ENGINE))
+    return float(np.mean(scores)), rates, components, (started, moved, swept / (SWEEPS - last_move))
 
 
 def quality(planted, found) -> float:
@@ -208,7 +217,7 @@ def rows(plant, arguments, seeds, start, n_moves) -> Iterator[list[float]]:
         at_truth = chain(planted, at(planted.factors), streams)
         again = chain(planted, at(planted.factors), Streams.of_chain(seed, 1))
         ours = chain(planted, start, streams, n_moves)
-        sweep, (seconds, _, moved) = at_truth[3][1] / SWEEPS, ours[3]
+        seconds, moved, sweep = ours[3]
         if moved:
             moved -= n_moves * moves.SWEEPS * sweep
         yield [

@@ -7,6 +7,7 @@ from scipy import special, stats
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference.factors import row_blocks
 from countveil.kernels import gibbs as kernels
+from countveil.kernels.scoring import log_likelihood_rows
 from tests.joint import (
     FALSE_ALARM,
     LAW,
@@ -209,14 +210,15 @@ def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_log_likelihood_equals_brute_force(law, alpha_kind, masked):
+def test_log_likelihood_equals_brute_force(law, dense, alpha_kind, masked):
     theta, phi, mu, alpha, reports, mask, observations = scene(alpha_kind, masked)
     cells = truncated_logpmf(reports, mu, alpha)
     expected = cells.sum() if mask is None else cells[~mask].sum()
     for size in (ROWS, 3):
         found = sum(
-            kernels.log_likelihood_rows(law, observations.block(rows), theta[rows], phi, phi.sum(axis=0))
+            log_likelihood_rows(law, observations.block(rows), theta[rows], phi, phi.sum(axis=0), dense)
             for rows in row_blocks(ROWS, size)
         )
         assert found == pytest.approx(expected, rel=1e-12)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.kernels.scoring import score_cells, slope_entries
+from countveil.kernels import tiles
+from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from tests.joint import LAW, LAWS, truncated_logpmf
 
 PLACES = np.zeros((2, 200), dtype=np.int64)
@@ -44,8 +45,9 @@ def test_what_comes_in_stays():
         np.testing.assert_array_equal(values, kept)
 
 
+@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_slopes_are_derivatives_of_scores(law):
+def test_slopes_are_derivatives_of_scores(law, dense):
     rng = np.random.default_rng(3)
     theta, phi = rng.gamma(0.7, 2.0, (20, 2)), rng.gamma(0.7, 2.0, (15, 2))
     reports, mask = rng.integers(-3, 9, (20, 15)), rng.random((20, 15)) < 0.2
@@ -54,7 +56,7 @@ def test_slopes_are_derivatives_of_scores(law):
     entries, step = observations.block(slice(0, 20)), 1e-5
     rows = np.repeat(np.arange(20), np.diff(entries.indptr))
     slopes = np.full(entries.size, np.nan)
-    slope_entries(law, entries, theta, phi, slopes)
+    log_likelihood_rows(law, entries, theta, phi, phi.sum(axis=0), dense, slopes)
     rates, levels = (theta @ phi.T)[rows, entries.columns], level[entries.columns]
     stored = np.maximum(reports, 0)[rows, entries.columns]
     up, down = (truncated_logpmf(stored, rates * (1.0 + h), levels) for h in (step, -step))
@@ -62,3 +64,19 @@ def test_slopes_are_derivatives_of_scores(law):
     np.testing.assert_allclose(slopes, derivative, rtol=1e-5, atol=1e-7)
     assert (slopes == 0.0).any()
     assert (stored == 0).any()
+
+
+def test_rates_of_many_rows_at_once_change_nothing_but_rounding():
+    rng = np.random.default_rng(4)
+    n_rows = tiles.MOST_ROWS_OF_RATES + 6
+    theta, phi = rng.gamma(0.7, 2.0, (n_rows, 2)), rng.gamma(0.7, 2.0, (15, 2))
+    observations = PrivatizedCounts(rng.integers(-3, 9, (n_rows, 15)), 0.4)
+    entries = observations.block(slice(0, n_rows))
+    scores, slopes = [], np.full((2, entries.size), np.nan)
+    for dense in (False, True):
+        scores.append(
+            log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense, slopes[int(dense)])
+        )
+        assert scores[-1] == log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense)
+    assert scores[0] == pytest.approx(scores[1], rel=1e-12)
+    np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-10)

@@ -7,11 +7,10 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import report_tokens
-from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
-from countveil.kernels.scoring import score_cells
-from countveil.kernels.tiles import add_unstored_to_rows
+from countveil.kernels.scoring import log_likelihood_rows, score_cells
+from countveil.kernels.tiles import add_unstored_to_rows, is_dense
 from countveil.likelihoods.laws import in_block, law_of
 from countveil.likelihoods.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
@@ -47,7 +46,7 @@ def score_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's part of the log-likelihood."""
     law, entries = in_block(law, block.entries, block.first_row)
-    total = kernels.log_likelihood_rows(law, entries, theta, phi, phi_total)
+    total = log_likelihood_rows(law, entries, theta, phi, phi_total, is_dense(entries, len(phi)))
     if varies_by_column(law):
         exposure = np.zeros(theta.shape)
         add_unstored_to_rows(law, entries, phi, exposure)

@@ -7,16 +7,8 @@ import numpy as np
 
 from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.entries import MASKED, level_at
 from countveil.kernels.gamma import sample_gamma
-from countveil.kernels.law import (
-    baseline,
-    draw_counts,
-    law_at,
-    report_score,
-    unseen_constant,
-    unseen_score,
-)
+from countveil.kernels.law import draw_counts
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, rows_of_rates
 from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
 from countveil.kernels.uniforms import new_source
@@ -133,34 +125,3 @@ def fill_rates(theta_dk, first, last, phi_kv, rates):
     n_columns = phi_kv.shape[1]
     rates_dv = rates[: (last - first) * n_columns].reshape(last - first, n_columns)
     np.dot(theta_dk[first:last], phi_kv, rates_dv)
-
-
-@kernel
-def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k):
-    """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6)."""
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    weight_lv, place_d = entries.weight_lv, entries.place_d
-    n_rows, n_topics = theta_dk.shape
-    n_columns = phi_vk.shape[0]
-    total = 0.0
-    for d in range(n_rows):
-        base = exposure_d[d]
-        row_total = 0.0
-        for k in range(n_topics):
-            row_total += theta_dk[d, k] * phi_total_k[k]
-        unstored = n_columns - (indptr[d + 1] - indptr[d])
-        total -= base * row_total
-        if unstored > 0:
-            total += unstored * unseen_constant(law, level_d[d])
-        for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            rate = inner(theta_dk, d, phi_vk, v)
-            level = level_at(level_d, level_e, d, e)
-            report = np.int64(reports[e])
-            total += baseline(law, base, weight_lv, place_d, d, v) * rate
-            if report > 0:
-                total += report_score(law_at(law, d, v), report, rate, level)
-            elif report != MASKED:
-                total += unseen_score(law_at(law, d, v), rate, level)
-    return total

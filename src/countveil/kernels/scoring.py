@@ -1,12 +1,23 @@
-"""Log-likelihoods of reports in a list of cells, and their derivatives in the rates of stored ones."""
+"""Log-likelihoods of reports, of cells in a list or of a block of rows, and their derivatives in the rates."""
 
 import numpy as np
 
-from countveil.kernels.compiled import kernel
-from countveil.kernels.entries import MASKED, level_at
-from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.gibbs import inner
-from countveil.kernels.law import expected_ratio, law_at, report_score, unseen_exposure, unseen_score
+from countveil.kernels.batches import BATCH, new_expectations
+from countveil.kernels.compiled import kernel, subroutine
+from countveil.kernels.entries import MASKED
+from countveil.kernels.gibbs import NONE, fill_rates, inner
+from countveil.kernels.law import (
+    baseline,
+    expect_counts,
+    law_at,
+    report_score,
+    unseen_constant,
+    unseen_exposure,
+    unseen_score,
+)
+from countveil.kernels.tiles import rows_of_rates
+
+NO_SLOPES = np.empty(0)
 
 
 @kernel
@@ -20,17 +31,68 @@ def score_cells(law, row_i, column_i, report_i, rate_i, level_i, score_i):
             score_i[i] = unseen_score(cell, rate_i[i], level_i[i])
 
 
+def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k, dense, slope_e=NO_SLOPES):
+    """log P(max(reports, 0) | theta, phi) of a block of rows, with the counts summed out (mathematics, 2.2 and 2.6).
+
+    slope_e, unless it is empty, is filled with each stored cell's derivative of that in its rate, which is 0 in masked
+    cells. Where baselines vary by column, the sum over all cells of baseline times rate is left out. ``dense`` blocks
+    compute rates as matrix products (see ``tiles``).
+    """
+    theta_dk, phi_vk = np.ascontiguousarray(theta_dk), np.ascontiguousarray(phi_vk)
+    phi_kv, together = NONE, 0
+    if dense:
+        phi_kv, together = np.ascontiguousarray(phi_vk.T), rows_of_rates(len(phi_vk))
+    return score_rows(law, entries, (theta_dk, phi_vk, phi_total_k), phi_kv, together, slope_e)
+
+
 @kernel
-def slope_entries(law, entries, theta_dk, phi_vk, slope_e):
-    """slope_e = the derivative in the rate of log P(max(report, 0) | rate) of each stored cell, in place."""
+def score_rows(law, entries, factors, phi_kv, together, slope_e):
+    """``log_likelihood_rows``, with the rates of ``together`` rows computed at once, of none where that is zero."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    for d in range(theta_dk.shape[0]):
+    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
+    theta_dk, phi_vk, phi_total_k = factors
+    n_rows, n_topics = theta_dk.shape
+    n_columns = phi_vk.shape[0]
+    batch, place_i = new_expectations(), np.empty(BATCH, dtype=np.int64)
+    column_i, report_i, rate_i, level_i, _, _ = batch
+    rates, first, total = np.empty(together * n_columns), np.int64(0), 0.0
+    for d in range(n_rows):
+        if together > 0 and d % together == 0:
+            first = d
+            fill_rates(theta_dk, first, min(first + together, n_rows), phi_kv, rates)
+        base, row_total, n = exposure_d[d], 0.0, 0
+        for k in range(n_topics):
+            row_total += theta_dk[d, k] * phi_total_k[k]
+        total -= base * row_total
+        unstored = n_columns - (indptr[d + 1] - indptr[d])
+        if unstored > 0:
+            total += unstored * unseen_constant(law, level_d[d])
         for e in range(indptr[d], indptr[d + 1]):
-            report, level = np.int64(reports[e]), level_at(entries.level_d, entries.level_e, d, e)
-            if report == MASKED:
-                slope_e[e] = 0.0
-            elif report > 0:
-                rate = max(inner(theta_dk, d, phi_vk, columns[e]), SMALLEST)
-                slope_e[e] = expected_ratio(law_at(law, d, columns[e]), report, rate, level) - 1.0
-            else:
-                slope_e[e] = -unseen_exposure(law_at(law, d, columns[e]), level)
+            v, report = columns[e], np.int64(reports[e])
+            level = level_d[d] if level_e.size == 0 else level_e[e]
+            rate = rates[(d - first) * n_columns + v] if together > 0 else inner(theta_dk, d, phi_vk, v)
+            total += baseline(law, base, weight_lv, place_d, d, v) * rate
+            if report > 0:
+                column_i[n], report_i[n], rate_i[n], level_i[n], place_i[n] = v, report, rate, level, e
+                n += 1
+            elif report != MASKED:
+                total += unseen_score(law_at(law, d, v), rate, level)
+            if report <= 0 and slope_e.size > 0:
+                slope_e[e] = 0.0 if report == MASKED else -unseen_exposure(law_at(law, d, v), level)
+            if n == BATCH or (n > 0 and e + 1 == indptr[d + 1]):
+                total += score_batch(law, d, n, batch, place_i, slope_e)
+                n = 0
+    return total
+
+
+@subroutine
+def score_batch(law, row, n, batch, place_i, slope_e):
+    """The sum of log P(report_i | rate_i); their derivatives go to their places in slope_e, unless it is empty."""
+    _, _, rate_i, _, ratio_i, _ = batch
+    total = expect_counts(law, row, n, batch)
+    for i in range(n):
+        total -= rate_i[i]
+        if slope_e.size > 0:
+            slope_e[place_i[i]] = ratio_i[i] - 1.0
+    return total

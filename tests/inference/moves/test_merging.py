@@ -5,13 +5,16 @@ import numpy as np
 import pytest
 
 from countveil.inference.moves.merging import (
+    LEAST_CANDIDATES,
     Counts,
     gains,
     likeliest,
     log_probability,
     merge,
     overlap,
+    overlap_with,
     put_together,
+    roots_of,
 )
 
 SHAPES = 0.3, 0.7
@@ -47,10 +50,30 @@ def test_overlaps_are_sums_over_cells():
         assert overlap(counts)[i, j] == pytest.approx(np.sqrt(rates[i] * rates[j]).sum(), rel=1e-12)
 
 
+def test_overlaps_with_one_are_a_row_of_all():
+    counts = whole_counts()
+    np.testing.assert_allclose(overlap_with(counts, roots_of(counts), 2), overlap(counts)[2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_left", [3, 6, 14, 15, 20])
+def test_what_is_known_of_pairs_is_what_would_be_found_anew(n_left):
+    rng = np.random.default_rng(5)
+    counts = Counts(*(rng.gamma(0.3, 3.0, (15, n)) for n in (40, 30)))
+    groups, left = [[k] for k in range(15)], counts
+    while len(groups) > n_left:
+        shared, own = overlap(left), log_probability(left, SHAPES)
+        pairs = likeliest(left, shared)
+        best = int(np.argmax(gains(left, own, shared, *pairs, SHAPES)))
+        i, j = int(pairs[0][best]), int(pairs[1][best])
+        left, groups[i] = left.merge(i, j), groups[i] + groups[j]
+        del groups[j]
+    assert merge(counts, n_left, SHAPES) == groups
+
+
 def test_a_gain_is_the_difference_that_merging_makes():
     counts = whole_counts()
     own = log_probability(counts, SHAPES)
-    found = gains(counts, own, np.array([0]), np.array([2]), SHAPES)[0]
+    found = gains(counts, own, overlap(counts), np.array([0]), np.array([2]), SHAPES)[0]
     merged = log_probability(counts.merge(0, 2), SHAPES)
     assert found == pytest.approx(merged.sum() - own.sum() - 2.0 * math.log(2.0) * overlap(counts)[0, 2])
 
@@ -71,10 +94,10 @@ def test_the_best_pair_is_among_those_that_are_tried():
     size = rng.uniform(20.0, 500.0, 8)
     theta[:, 4:6], phi[:, 4:6] = theta[:, 1:3], phi[:, 1:3]
     counts = Counts(*((size * factor / factor.sum(axis=0)).T for factor in (theta, phi)))
-    own, tried = log_probability(counts, SHAPES), likeliest(counts)
-    assert len(tried[0]) == 8
+    own, tried = log_probability(counts, SHAPES), likeliest(counts, overlap(counts))
     every = np.triu_indices(8, 1)
-    best = int(np.argmax(gains(counts, own, *every, SHAPES)))
+    assert len(tried[0]) == LEAST_CANDIDATES < len(every[0])
+    best = int(np.argmax(gains(counts, own, overlap(counts), *every, SHAPES)))
     assert (every[0][best], every[1][best]) in set(zip(*tried, strict=True))
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-CANDIDATES = 1  # pairs per component whose gain is computed; the ten best of all were among the first ten
+CANDIDATES = 3  # for this many components one pair, whose gain is computed
+LEAST_CANDIDATES = 10  # but no fewer pairs than this: the ten best of all were among the first ten
 TINY = 1e-100  # keeps divisors positive, and products of two of them
 
 
@@ -36,20 +37,27 @@ class Counts(NamedTuple):
 
 def merge(counts: Counts, n_components: int, shapes: tuple[float, float]) -> list[list[int]]:
     """Which components make each of ``n_components``: the pair with the largest gain is merged, again and again."""
-    groups, own = [[k] for k in range(len(counts.rows))], log_probability(counts, shapes)
-    known = np.full((len(groups), len(groups)), np.nan)  # gains of pairs that were computed before
+    groups = [[k] for k in range(len(counts.rows))]
+    if len(groups) <= n_components:
+        return groups
+    own, shared, roots = log_probability(counts, shapes), overlap(counts), roots_of(counts)
+    known = np.full(shared.shape, np.nan)  # gains of pairs that were computed before
     while len(groups) > n_components:
-        left, right = likeliest(counts)
+        left, right = likeliest(counts, shared)
         new = np.isnan(known[left, right])
-        known[left[new], right[new]] = gains(counts, own, left[new], right[new], shapes)
+        known[left[new], right[new]] = gains(counts, own, shared, left[new], right[new], shapes)
         best = int(np.argmax(known[left, right]))
         i, j = int(left[best]), int(right[best])
         known[i] = known[:, i] = np.nan
-        known = np.delete(np.delete(known, j, axis=0), j, axis=1)
+        known, shared = (np.delete(np.delete(pairs, j, axis=0), j, axis=1) for pairs in (known, shared))
         counts, groups[i] = counts.merge(i, j), groups[i] + groups[j]
         del groups[j]
-        own = np.delete(own, j)
-        own[i] = log_probability(Counts(*(values[i : i + 1] for values in counts)), shapes)[0]
+        own, merged = np.delete(own, j), Counts(*(values[i : i + 1] for values in counts))
+        own[i] = log_probability(merged, shapes)[0]
+        roots = Counts(*(np.delete(values, j, axis=0) for values in roots))
+        for root, values in zip(roots, merged, strict=True):
+            root[i] = np.sqrt(values[0])
+        shared[i] = shared[:, i] = overlap_with(counts, roots, i)
     return groups
 
 
@@ -65,32 +73,50 @@ def put_together(
     return found[0], found[1] / np.maximum(found[0].sum(axis=0), TINY)
 
 
-def likeliest(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+def likeliest(counts: Counts, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (i, j), i < j, among which the best are found: they overlap most for their sizes."""
     i, j = np.triu_indices(len(counts.rows), 1)
     size = np.maximum(counts.rows.sum(axis=1), TINY)
-    order = np.argsort(-overlap(counts)[i, j] / (size[i] * size[j]), kind="stable")
-    order = order[: CANDIDATES * len(size)]
+    order = np.argsort(-shared[i, j] / (size[i] * size[j]), kind="stable")
+    order = order[: max(LEAST_CANDIDATES, len(size) // CANDIDATES)]
     return i[order], j[order]
+
+
+def roots_of(counts: Counts) -> Counts:
+    """Their square roots."""
+    return Counts(*(np.sqrt(values) for values in counts))
 
 
 def overlap(counts: Counts) -> np.ndarray:
     """(K, K) sums over cells of the geometric means of two components' expected counts."""
     size = np.maximum(counts.rows.sum(axis=1), TINY)
-    left, right = (np.sqrt(values) for values in counts)
+    left, right = roots_of(counts)
     return np.asarray((left @ left.T) * (right @ right.T) / np.sqrt(np.outer(size, size)))
 
 
+def overlap_with(counts: Counts, roots: Counts, i: int) -> np.ndarray:
+    """(K,) the same of component i and each one, given the roots of their counts."""
+    size = np.maximum(counts.rows.sum(axis=1), TINY)
+    return np.asarray(
+        (roots.rows @ roots.rows[i]) * (roots.columns @ roots.columns[i]) / np.sqrt(size * size[i])
+    )
+
+
 def gains(
-    counts: Counts, own: np.ndarray, i: np.ndarray, j: np.ndarray, shapes: tuple[float, float]
+    counts: Counts,
+    own: np.ndarray,
+    shared: np.ndarray,
+    i: np.ndarray,
+    j: np.ndarray,
+    shapes: tuple[float, float],
 ) -> np.ndarray:
-    """What merging each pair (i, j) adds to the log-probability; ``own`` is L_k of each component.
+    """What merging each pair (i, j) adds to the log-probability; ``own`` is L_k of each, ``shared`` their overlaps.
 
     The entropy of a token's component is at most 2 log 2 sqrt(p (1 - p)), with equality at 0, 1/2 and 1; summed over
     the tokens of a pair this is 2 log 2 times their overlap.
     """
     both = log_probability(Counts(*(values[i] + values[j] for values in counts)), shapes)
-    return np.asarray(both - own[i] - own[j] - 2.0 * np.log(2.0) * overlap(counts)[i, j])
+    return np.asarray(both - own[i] - own[j] - 2.0 * np.log(2.0) * shared[i, j])
 
 
 def log_probability(counts: Counts, shapes: tuple[float, float]) -> np.ndarray:

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine, row_blocks, summed
 from countveil.kernels.general import varies_by_column
-from countveil.kernels.scoring import slope_entries
+from countveil.kernels.scoring import log_likelihood_rows
+from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import in_block
 
 FIRST_ITERATIONS = 2  # of the power iteration for all components
@@ -102,7 +103,8 @@ def part_of(observations: Observations, law: Law, theta: np.ndarray, phi: np.nda
     """S of one block: the derivative of log P(max(report, 0) | rate), which is 0 in masked cells."""
     law, entries = in_block(law, observations.block(rows), rows.start)
     values, n_columns = np.empty(entries.size), observations.shape[1]
-    slope_entries(law, entries, theta[rows], phi, values)
+    dense = is_dense(entries, n_columns)
+    log_likelihood_rows(law, entries, theta[rows], phi, phi.sum(axis=0), dense, values)
     if varies_by_column(law):
         left, right = np.eye(len(entries.weight_lv))[entries.place_d], entries.weight_lv.T
     else:
