@@ -155,10 +155,10 @@ def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here
     with_margins(here)
     both = ("--total-row", "Total", "--total-column", "All")
     said = run("import", "margins.csv", "-o", "r.npz", *both, "--totals-of", "rows", *HIDDEN).stdout
-    assert "12 exact totals were published beside them, sums over axis 1." in said
+    assert "Totals were published beside them: 12 exact totals, sums over axis 1." in said
     release = cv.Release.load("r.npz")
     np.testing.assert_array_equal(release.reports, published())
-    assert release.totals == ((1,), tuple(COUNTS.sum(axis=1).tolist()))
+    assert release.totals[0][:2] == ((1,), tuple(COUNTS.sum(axis=1).tolist()))
     run("import", "wide.csv", "-o", "s.npz", "--totals", "rows.csv", "--totals-of", "rows", *HIDDEN)
     assert (here / "s.npz").read_bytes() == (here / "r.npz").read_bytes()
 
@@ -167,14 +167,14 @@ def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
     assert "12, all met" in (here / "f.html").read_text()
     said = run("compare", "r.npz", "--topics", "1,2", "--folds", "2", *SHORT[2:]).stdout
-    assert "Compared without its exact totals" in said
+    assert "Compared without its totals" in said
 
 
 def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
     with_margins(here)
     run("import", "long.csv", "-o", "r.npz", "--long", "county,age", "--value", "deaths", "--totals",
         "ages.csv", *HIDDEN)  # fmt: skip
-    assert cv.Release.load("r.npz").totals == ((0,), tuple(COUNTS.sum(axis=0).tolist()))
+    assert cv.Release.load("r.npz").totals[0][:2] == ((0,), tuple(COUNTS.sum(axis=0).tolist()))
 
 
 @pytest.mark.parametrize(

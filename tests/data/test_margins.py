@@ -36,8 +36,36 @@ def test_a_fit_of_a_release_has_the_same_bits_as_one_of_reports(axis, tmp_path):
     fits = [cv.TopicModel(2, **short).fit(each) for each in (release, data)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     tables = fits[0].predict_counts(5, np.random.default_rng(1), found).to_numpy()
-    over = tuple(axis + 1 for axis in release.totals.over)
+    over = tuple(axis + 1 for axis in release.totals[0].over)
     np.testing.assert_array_equal(tables.sum(axis=over), [COUNTS.sum(axis)] * 5)
+
+
+NOISE, ROUNDING, HIDING = m.DiscreteGaussian(2), m.RandomRounding(5), m.Suppression(10)
+GROUPS = np.repeat([[0], [0], [1], [2]], 3, axis=1)
+IN_GROUPS = pd.Series([COUNTS[g == GROUPS].sum() for g in range(3)], ["one", "two", "three"]).astype(float)
+SEVERAL = [
+    (1, cv.simulate_reports(COUNTS.sum(1), NOISE, RNG), NOISE),
+    (0, [*cv.simulate_reports(COUNTS.sum(0)[:2], ROUNDING, RNG), np.nan], ROUNDING),
+    (GROUPS, IN_GROUPS.where(IN_GROUPS.index != "two"), "exact"),
+    ((0, 1), COUNTS.sum()),
+]
+
+
+def test_several_families_of_a_release_are_read_as_those_of_reports(tmp_path):
+    release = cv.import_reports(FRAME, m.Suppression(10), "s", totals=SEVERAL)
+    release.save(tmp_path / "r.npz")
+    found = observations_of(cv.Release.load(tmp_path / "r.npz"))
+    data = cv.Reports(FRAME, m.Suppression(10), totals=SEVERAL)
+    assert_same(found, data)
+    for one, other in zip(found.totals.families, data.totals.families, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(found.totals.kernel, data.totals.kernel, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found.totals.said == data.totals.said
+    assert "2 totals reported by RandomRounding(5), sums over axis 0; 2 exact totals, sums over groups" in (
+        found.totals.said
+    )
+    assert release.totals[2].labels == ("one", "two", "three")
 
 
 def test_geometric_noise_beside_totals_is_read_with_them():
@@ -53,7 +81,7 @@ def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_
     with pytest.raises(ValueError, match="total 0 must be between"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals)
     release = cv.Release(
-        PUBLISHED, m.Suppression(10), False, source="s", totals=((1,), (10**6, None, None, None))
+        PUBLISHED, m.Suppression(10), False, source="s", totals=[((1,), (10**6, None, None, None))]
     )
     release.save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match="total 0 must be between"):
@@ -69,9 +97,13 @@ def test_releases_with_totals_are_not_joined_for_their_own_totals_would_be_lost(
 @pytest.mark.parametrize(
     ("totals", "kind", "rule"),
     [
-        ((1, [1]), TypeError, "list of one"),
-        ([(1, [1]), (0, [1])], TypeError, "list of one"),
-        ([(np.zeros((4, 3), int), [1])], ValueError, "over axes, got groups"),
+        ((1, [1]), TypeError, "list of \\(axis"),
+        ([(1, [1], m.Rounding(3), 2)], TypeError, "length 4"),
+        ([(1, [1, 2, 3, 4], "rounded")], TypeError, "exact"),
+        ([(1, [1, 3, 3, 3], m.Rounding(3))], ValueError, "multiples of 3"),
+        ([(np.zeros((4, 2), int), [1])], ValueError, "groups of totals must have the shape"),
+        ([(np.full((4, 3), np.inf), [1])], ValueError, "groups of totals must be whole numbers, got others"),
+        ([], ValueError, "one family or more"),
         ([(2, [1])], ValueError, "one of the 2 axes"),
         ([((0, 0), 1)], ValueError, "one of the 2 axes"),
         ([("rows", [1])], ValueError, "one of the 2 axes"),
@@ -86,7 +118,7 @@ def test_totals_that_are_none_are_refused(totals, kind, rule):
 
 def test_labelled_totals_go_by_their_labels():
     series = pd.Series(COUNTS.sum(1), ROWS)
-    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals.values == tuple(
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals[0].values == tuple(
         COUNTS.sum(1).tolist()
     )
     with pytest.raises(ValueError, match="row labels of reports"):
@@ -183,7 +215,7 @@ def test_import_long_takes_totals_of_some_axes():
     cells = FRAME.rename_axis("r").reset_index().melt("r", var_name="x", value_name="n")
     totals = long(list(zip(COLUMNS, COUNTS.sum(0), strict=True)))
     release = cv.import_long(cells, ["r", "x"], "n", m.Suppression(10), "s", totals=totals)
-    assert release.totals == ((0,), tuple(COUNTS.sum(0).tolist()))
+    assert release.totals[0][:2] == ((0,), tuple(COUNTS.sum(0).tolist()))
 
 
 def test_totals_of_a_label_that_several_rows_have_are_refused():

@@ -62,8 +62,9 @@ def import_reports(
             Its value is not read.
         row_labels, column_labels: of two axes, instead of the values' own.
         labels: a list or None for each of more axes.
-        totals: a list of one (axis or axes, values): exact sums of the counts that were published too, as for
-            ``Reports``, without groups. NaN is one that is not known. Fits by ``gibbs`` meet them.
+        totals: sums of the counts that were published too, as for ``Reports``: a list of (axis or groups, values) where
+            they are exact, or of (axis or groups, values, mechanism). Groups have the labels of values that are a
+            Series. Fits by ``gibbs`` use all of them.
         simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
     Raises:

@@ -10,48 +10,48 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.beside import Axis, in_order
+from countveil.data.beside import Axis
+from countveil.data.frames import texts_of
 from countveil.data.io import CountTable
 from countveil.data.protected_files import numbers, read_frame
-from countveil.data.totals import checked_values
-from countveil.privacy._totals import KnownTotals
+from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
+from countveil.noise.reading import numbers_of, read_reports
+from countveil.privacy._totals import ReleasedTotals
 
 Margin = tuple[tuple[int, ...], NDArray[np.float64]]
 """The axes that are summed over, and the totals, of the shape that is left; NaN where one is not known."""
 SIDES = ("rows", "columns")
 
 
-def known_totals(totals: Any, shape: Sequence[int], axes: Sequence[Axis] = ()) -> KnownTotals | None:
-    """The totals of a list of one (axis or axes, values) as a release holds them.
+def known_totals(
+    totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()
+) -> list[ReleasedTotals] | None:
+    """The totals of a list as ``Reports`` takes it, as a release holds them; groups have the labels of a Series.
 
     Raises:
-        TypeError: no list of one pair.
-        ValueError: groups in the place of axes, axes that are none, values of another shape, negative or fractional.
+        TypeError, ValueError: as ``read_totals``.
     """
     if totals is None:
         return None
-    if (
-        not isinstance(totals, list | tuple)
-        or len(totals) != 1
-        or not isinstance(totals[0], list | tuple)
-        or len(totals[0]) != 2
-    ):
-        raise TypeError("totals must be a list of one (axis or axes, values), got something else")
-    where, values = totals[0]
-    if np.ndim(where) != 0 and not isinstance(where, tuple):
-        raise ValueError("totals of a release must be over axes, got groups: give these to Reports")
-    try:
-        summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
-    except (np.exceptions.AxisError, TypeError, ValueError) as error:
-        raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
-    over = tuple(sorted(int(axis) for axis in summed))
-    left = [axis for axis in range(len(shape)) if axis not in over]
-    if axes and left and all(axis < len(axes) for axis in left):
-        values = in_order("totals", values, [axes[axis] for axis in left])
-    found, kept = checked_values(values), tuple(shape[axis] for axis in left)
-    if found.shape != kept:
-        raise ValueError(f"values of totals must have the shape {kept}, got {found.shape}")
-    return KnownTotals(over, tuple(None if np.isnan(value) else int(value) for value in found.flat))
+    found = []
+    for where, values, mechanism in families_given(totals):
+        group, numbers = grouped(where, values, shape, axes, numbers_of if mechanism else checked_values)
+        if mechanism is not None:
+            read_reports(numbers, mechanism, np.isnan(numbers))
+        real = bool(getattr(mechanism, "real", False))
+        kept = tuple(None if np.isnan(v) else float(v) if real else int(v) for v in numbers)
+        if is_groups(where):
+            found.append(ReleasedTotals(None, kept, mechanism, group.ravel(), labels_of_groups(values)))
+        else:
+            found.append(ReleasedTotals(axes_summed(where, len(shape)), kept, mechanism))
+    return found
+
+
+def labels_of_groups(values: Any) -> tuple[str, ...] | None:
+    """The index of a Series that has text in it, as labels."""
+    if not isinstance(values, pd.Series) or pd.api.types.is_integer_dtype(values.index.dtype):
+        return None
+    return tuple(texts_of(values.index))
 
 
 def without_margins(

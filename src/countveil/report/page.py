@@ -201,7 +201,8 @@ def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     found = [("reports imported from", str(facts["source"]))] if "source" in facts else []
     met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
     noisy = [("noisy totals", f"{facts['noisy_totals']:,}")] if "noisy_totals" in facts else []
-    return found + met + noisy
+    used = [("totals used", str(facts["totals_used"]))] if "totals_used" in facts else []
+    return found + met + noisy + used
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
