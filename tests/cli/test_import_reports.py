@@ -180,10 +180,13 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        (("--total-row", "Total", "--total-column", "All"), "a fit meets one of"),
+        (("--total-row", "Total", "--total-column", "All"), "says whose totals are kept"),
         (("--totals", "rows.csv"), "--totals must come with --totals-of"),
         (("--totals-of", "rows"), "--totals-of must come with"),
-        (("--totals-of", "all"), "--totals-of must be rows or columns"),
+        (
+            ("--totals-of", "all"),
+            "--totals-of must be rows, columns, both, table, or a file of groups, got 'all'",
+        ),
         (("--totals", "rows.csv", "--total-row", "Total"), "totals are in one place"),
         (("--totals", "ages.csv", "--totals-of", "rows"), "must be of the table's 'rows', got 'a'"),
         (("--long", "county,age", "--value", "deaths", "--total-row", "Total"), "--long must come without"),

@@ -133,25 +133,54 @@ def test_labelled_totals_go_by_their_labels():
     ],
 )
 def test_margins_of_a_wide_table_leave_it(row, column, of, over, wanted):
-    table, margin = without_margins(WIDE, row, column, of)
+    table, (margin,) = without_margins(WIDE, row, column, of)
     np.testing.assert_array_equal(table.values, COUNTS)
     assert (table.row_labels, table.column_labels) == (ROWS, COLUMNS)
-    assert margin[0] == over
+    assert (margin[0], margin[2]) == (over, "exact")
     np.testing.assert_array_equal(margin[1], wanted)
 
 
 def test_one_margin_needs_no_word():
-    table, margin = without_margins(WIDE, None, "sum", None)
+    table, (margin,) = without_margins(WIDE, None, "sum", None)
     assert margin[0] == (1,)
     assert table.values.shape == (5, 3)
-    assert without_margins(WIDE, "all", None, None)[1][0] == (0,)
-    assert without_margins(WIDE, None, None, None) == (WIDE, None)
+    assert without_margins(WIDE, "all", None, None)[1][0][0] == (0,)
+    assert without_margins(WIDE, None, None, None) == (WIDE, [])
+
+
+def test_both_margins_come_with_the_total_of_the_table_where_it_says_more():
+    families = without_margins(WIDE, "all", "sum", "both")[1]
+    assert [family[0] for family in families] == [(1,), (0,)]
+    families = without_margins(WIDE, "all", "sum", "both", ROUNDING)[1]
+    assert [family[0] for family in families] == [(1,), (0,), (0, 1)]
+    assert {family[2] for family in families} == {ROUNDING}
+    assert families[2][1] == COUNTS.sum()
+    values = WIDE.values.copy()
+    values[0, 3] = np.nan  # a total of a row that is not known; all columns have theirs
+    assert len(without_margins(WIDE._replace(values=values), "all", "sum", "both")[1]) == 2
+    values[2, 0] = np.nan
+    assert len(without_margins(WIDE._replace(values=values), "all", "sum", "both")[1]) == 3
+    values = WIDE.values.copy()
+    values[2, 3] += 1
+    with pytest.raises(ValueError, match="totals of rows must add up to that of the table"):
+        without_margins(WIDE._replace(values=values), "all", "sum", "both")
+
+
+def test_a_total_that_was_never_reported_is_in_no_group_where_nan_is_a_hidden_one():
+    values = np.ma.masked_array(WIDE.values.copy(), np.zeros(WIDE.values.shape, bool))
+    values[0, 3], values[1, 3] = np.ma.masked, np.nan
+    table, (family,) = without_margins(WIDE._replace(values=values), "all", "sum", "rows", m.Suppression(10))
+    assert not np.ma.isMaskedArray(table.values)
+    group, found, mechanism = family
+    np.testing.assert_array_equal(group[:, 0], [-1, 0, 1, 2])
+    np.testing.assert_array_equal(found, [np.nan, *COUNTS.sum(1)[2:]])
+    assert mechanism == m.Suppression(10)
 
 
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        (("all", "sum", None), "a fit meets one of them"),
+        (("all", "sum", None), "says whose totals are kept"),
         (("all", None, "rows"), "must come with --total-column"),
         ((None, "sum", "columns"), "must come with --total-row"),
         (("none", None, None), "--total-row must be the name of one in the table, got 'none', which 0 have"),
@@ -169,11 +198,12 @@ def long(rows, columns=("x", "n")):
 
 def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
     labels = (ROWS, COLUMNS, ["u", "v"])
-    over, values = margin_of_frame(long([("z", 5), ("x", 3)]), ["r", "x", "t"], labels, "n")
+    shape = (4, 3, 2)
+    over, values, _ = margin_of_frame(long([("z", 5), ("x", 3)]), ["r", "x", "t"], labels, "n", shape)
     assert over == (0, 2)
     np.testing.assert_array_equal(values, [3, np.nan, 5])
     frame = long([("v", "b", 7)], ("t", "r", "n"))
-    over, values = margin_of_frame(frame, ["r", "x", "t"], labels, "n")
+    over, values, _ = margin_of_frame(frame, ["r", "x", "t"], labels, "n", shape)
     assert over == (1,)
     assert values.shape == (4, 2)
     assert values[1, 1] == np.nansum(values) == 7
@@ -187,28 +217,31 @@ def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
         (long([("x", "y", 5)], ("x", "else", "n")), "got 'else': leave out"),
         (long([("x", 5)], ("x", "m")), "got 'm'"),
         (long([("x",)], ("x",)), "must have one column 'n'"),
-        (long([(5,)], ("n",)), "not all, got \\[\\]"),
-        (long([("a", "x", 5)], ("r", "x", "n")), "not all, got"),
+        (long([(5,), (6,)], ("n",)), "one row without any, got \\[\\] and 2 rows"),
+        (long([("a", "x", 5)], ("r", "x", "n")), "not all, or one row"),
     ],
 )
 def test_totals_that_match_no_cells_are_refused_by_name(frame, rule):
     with pytest.raises(ValueError, match=rule):
-        margin_of_frame(frame, ["r", "x"], (ROWS, COLUMNS), "n")
+        margin_of_frame(frame, ["r", "x"], (ROWS, COLUMNS), "n", (4, 3))
 
 
 def test_files_of_totals(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("county,all\n b ,12\nc,Suppressed\n")
-    found = read_margin(path, None, "totals", ["Suppressed"], "rows")
+    found = read_margin(path, "totals", ["Suppressed"], of="rows")
     assert list(found.columns) == ["rows", "totals"]
-    over, values = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals")
+    over, values, _ = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals", (4, 3))
     np.testing.assert_array_equal(values, [np.nan, 12, np.nan, np.nan])
     assert over == (1,)
     with pytest.raises(ValueError, match="one column 'n'"):
-        read_margin(path, ["county", "age"], "n", [], None)
+        read_margin(path, "n", [])
+    assert len(read_margin(path, "totals", [], ["Suppressed"], "rows")) == 1
+    with pytest.raises(ValueError, match="must hold a total or more"):
+        read_margin(path, "totals", [], ["Suppressed", "12"], "rows")
     path.write_text("county,x,y\na,1,2\n")
     with pytest.raises(ValueError, match="two columns, labels and totals, got 3"):
-        read_margin(path, None, "totals", [], "rows")
+        read_margin(path, "totals", [], of="rows")
 
 
 def test_import_long_takes_totals_of_some_axes():
@@ -221,4 +254,4 @@ def test_import_long_takes_totals_of_some_axes():
 def test_totals_of_a_label_that_several_rows_have_are_refused():
     frame = pd.DataFrame({"rows": ["a"], "n": [15.0]})
     with pytest.raises(ValueError, match="'rows' must have the label of every total once, got 'a' twice"):
-        margin_of_frame(frame, ("rows", "columns"), (["a", "a", "b"], ["x", "y"]), "n")
+        margin_of_frame(frame, ("rows", "columns"), (["a", "a", "b"], ["x", "y"]), "n", (3, 2))

@@ -39,7 +39,7 @@ def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
     found = []
     for each in release.totals:
         numbers = np.array([np.nan if value is None else value for value in each.values], dtype=np.float64)
-        where = each.over
+        where: Any = each.over
         if where is None:
             where = np.reshape(each.groups, release.shape)
         else:
