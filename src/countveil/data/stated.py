@@ -92,6 +92,10 @@ def of_values(
         ValueError: no such column, or a value for which no mechanism is stated.
     """
     known = {str(value): each for value, each in mechanism.items()}
+    if len(known) < len(mechanism):
+        names = [str(value) for value in mechanism]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"mechanism must have every value of {by!r} once, as text, got {twice!r:.60} twice")
     for each in known.values():
         if not isinstance(each, Mechanism):
             raise TypeError(f"mechanism must be of countveil.mechanisms, got {type(each).__name__}")
