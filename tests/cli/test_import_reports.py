@@ -236,7 +236,10 @@ def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compar
     wide = ("import", "wide.csv", "-o", "t.npz", *SOURCE)
     for options, rule in (
         (("--mechanisms", "m.csv", "--alpha", "0.5", "--long", "a,b", "--value", "c"), "without --mechanism"),
-        (("--mechanisms", "m.csv"), "must come with --long"),
+        (
+            ("--mechanisms", "m.csv", "--absent", "Suppressed"),
+            "by rows or by columns beside a wide table, got 'year'",
+        ),
         (
             ("--long", "county,age", "--value", "deaths", "--background", "none", *HIDDEN[:-2]),
             "a number or missing",
@@ -253,3 +256,25 @@ def test_a_wide_table_with_missing_cells(here):
     release = cv.Release.load("r.npz")
     assert np.argwhere(release.mask).tolist() == [[2, 0]]
     np.testing.assert_array_equal(release.reports[~release.mask], published()[~release.mask])
+
+
+def test_mechanisms_of_a_wide_table_go_by_rows_or_columns(here):
+    given = ("import", "wide.csv", "-o", "r.npz", "--absent", "Suppressed", "--force", *SOURCE)
+    (here / "m.csv").write_text("columns,mechanism,below,base\n" + "".join(
+        f"{name},suppression,{10 - place},\n" for place, name in enumerate("abcd")
+    ))  # fmt: skip
+    run(*given, "--mechanisms", "m.csv")
+    stated = np.array([[m.Suppression(10 - place) for place in range(4)]], dtype=object)
+    assert_same(observations_of(cv.Release.load("r.npz")), cv.Reports(published(), stated))
+    (here / "m.csv").write_text(
+        "rows from,rows to,mechanism,below\n,county3,suppression,10\ncounty4,,suppression,9\n"
+    )
+    (here / "wide.csv").write_text((here / "wide.csv").read_text().replace("county10", "county8a"))
+    said = fails(*given, "--mechanisms", "m.csv")
+    assert "texts of one form" in said
+    (here / "m.csv").write_text("rows,mechanism,below\ncounty0,suppression,10\n")
+    assert "one mechanism for every 'rows', got 0 for 'county1'" in fails(*given, "--mechanisms", "m.csv")
+    np.savetxt("n.csv", COUNTS, fmt="%d", delimiter=",")
+    assert "must have labels of rows" in fails(
+        "import", "n.csv", "-o", "s.npz", "--no-header", "--mechanisms", "m.csv", *SOURCE
+    )

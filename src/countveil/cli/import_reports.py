@@ -56,8 +56,9 @@ def import_table(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --long, instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the "
-            "value of a column for which it holds, or ends of a range, such as 'date from' and 'date to'.",
+            help="Instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the value of a "
+            "column for which it holds, or ends of a range, such as 'date from' and 'date to'. Without --long, that "
+            "column is called rows or columns, and has their labels.",
         ),
     ] = None,
     no_header: Annotated[
@@ -122,8 +123,6 @@ def import_table(
         raise ValueError(
             "--mechanisms must come without --mechanism and its parameters: they are in the file"
         )
-    if mechanisms is not None and long is None:
-        raise ValueError("--mechanisms must come with --long: mechanisms go by the value of a column")
     stated: Any = None if mechanisms is not None else m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
@@ -138,9 +137,9 @@ def import_table(
     from countveil.data.protected_files import read_long, read_protected
 
     words, gone = absent or [], missing or []
+    by = None if mechanisms is None else MechanismTable(mechanisms)
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
-        by = None if mechanisms is None else MechanismTable(mechanisms)
         sums, groups = stated_totals.beside_long(value, words, gone)
         further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
         cells, mask = read_long(table, axes, value, words, gone, further)
@@ -155,6 +154,7 @@ def import_table(
                 table, header=not no_header, row_labels=row_labels, absent=words, missing=gone
             )
         found, families = stated_totals.beside_wide(found, words, gone)
+        stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
         release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
     release.save(output)
     say(release.describe())

@@ -117,7 +117,7 @@ def privatize_counts(
         check_free(output, force, counts, vocabulary)
     rounding = rounding_of(mechanism, base)
     if rounding is not None:
-        unmeant = {
+        unmeant: dict[str, Any] = {
             "--epsilon": epsilon,
             "--precision": precision,
             "--rho": rho,
@@ -125,7 +125,7 @@ def privatize_counts(
         }
         unmeant |= {"--rows-per-file": rows_per_file, "--directed or --undirected": directed}
         refuse_beside_rounding(unmeant)
-    level = level_of(epsilon, precision, rho) if rounding is None else None
+    level: Any = level_of(epsilon, precision, rho) if rounding is None else None
     check_format(counts)
     table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
     values = table.values

@@ -93,8 +93,8 @@ def of_values(
     """
     known = {str(value): each for value, each in mechanism.items()}
     if len(known) < len(mechanism):
-        names = [str(value) for value in mechanism]
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        texts = [str(value) for value in mechanism]
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
         raise ValueError(f"mechanism must have every value of {by!r} once, as text, got {twice!r:.60} twice")
     for each in known.values():
         if not isinstance(each, Mechanism):
