@@ -68,6 +68,13 @@ def imported() -> dict[str, bytes]:
             source="Others",
             totals=[((1,), (15, None))],
         ),
+        "families.npz": Release(
+            np.array([[np.nan, 12], [0, np.nan]]),
+            other[0],
+            False,
+            source="Others",
+            totals=[((1,), (15, 3), RandomRounding(3)), (None, (12, None), None, [1, 0, 0, -1], ("a", "b"))],
+        ),
         "cells.npz": Release(
             np.array([[np.nan, 0.5], [0, 12]]),
             cells,
