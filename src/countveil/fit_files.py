@@ -44,7 +44,7 @@ LEAST_RATE = 1e-30  # and shape, of a prior: new rows begin at shape / rate, whi
 
 _COPIES = 2
 """How often a fit's draws are held by its readers: as they are, and as summaries of them are made."""
-_LONGEST_SEED, _LONGEST_FACT = 40, 200
+_LONGEST_SEED, _LONGEST_FACT, _LONGEST_LINE = 40, 200, 2000
 
 
 class FitFileError(ValueError):
@@ -178,6 +178,11 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         known = found.get(name, 1)
         if not isinstance(known, int | np.integer) or not 1 <= known < 2**53:
             _refuse(f"must state its {name} as a whole number from 1 on, got {known!r:.40}")
+    used = found.get("totals_used", "")
+    if not isinstance(used, str) or len(used) > _LONGEST_LINE or not used.isprintable():
+        _refuse(
+            f"must state its totals_used as a line of at most {_LONGEST_LINE} characters, got {used!r:.40}"
+        )
     source = found.get("source", "")
     if not isinstance(source, str) or len(source) > _LONGEST_FACT or not source.isprintable():
         _refuse(f"must state its source as a line of at most {_LONGEST_FACT} characters, got {source!r:.40}")

@@ -247,3 +247,29 @@ def test_a_level_of_rho(here):
     assert rule + "--epsilon and --rho" in fails(*made, "--rho", "1", "--epsilon", "1", "--force")
     assert rule + "--epsilon" in fails(*made, "--epsilon", "1", "--force")
     assert "or --rho alone" in " ".join(run(*made, "--force", status=2).stderr.replace("│", " ").split())
+
+
+def test_random_rounding_says_that_it_is_no_differential_privacy(here):
+    rounding = ("privatize", "counts.csv", "-o", "r.npz", "--mechanism", "random-rounding", "--base", "3")
+    found = run(*rounding)
+    assert "random rounding is no differential privacy" in found.stderr
+    assert "This is no differential privacy" in found.stdout
+    assert "Wrote r.npz: 20 x 8 reports, randomly rounded." in found.stdout
+    release = cv.Release.load("r.npz")
+    assert release.mechanism == cv.mechanisms.RandomRounding(3)
+    assert release.column_labels == tuple(WORDS)
+    assert (abs(release.reports - COUNTS) < 3).all()
+    assert "is no differential privacy" in " ".join(
+        run("privatize", "--help").stdout.replace("│", " ").split()
+    )
+    for options, rule in (
+        (("--epsilon", "1", "--directed"), "without --epsilon and --directed or --undirected"),
+        (("--signed",), "without --truncated or --signed"),
+    ):
+        assert rule in fails(*rounding, "--force", *options)
+    assert "--mechanism must be random-rounding" in fails(
+        *rounding[:4], "--force", "--mechanism", "laplace", "--base", "3"
+    )
+    assert "got none" in fails(*rounding[:4], "--force", "--base", "3")
+    assert "--base must be a whole number from 2 on, got none" in fails(*rounding[:6], "--force")
+    assert "base" in fails(*rounding[:7], "1", "--force")

@@ -36,8 +36,36 @@ def test_a_fit_of_a_release_has_the_same_bits_as_one_of_reports(axis, tmp_path):
     fits = [cv.TopicModel(2, **short).fit(each) for each in (release, data)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     tables = fits[0].predict_counts(5, np.random.default_rng(1), found).to_numpy()
-    over = tuple(axis + 1 for axis in release.totals.over)
+    over = tuple(axis + 1 for axis in release.totals[0].over)
     np.testing.assert_array_equal(tables.sum(axis=over), [COUNTS.sum(axis)] * 5)
+
+
+NOISE, ROUNDING, HIDING = m.DiscreteGaussian(2), m.RandomRounding(5), m.Suppression(10)
+GROUPS = np.repeat([[0], [0], [1], [2]], 3, axis=1)
+IN_GROUPS = pd.Series([COUNTS[g == GROUPS].sum() for g in range(3)], ["one", "two", "three"]).astype(float)
+SEVERAL = [
+    (1, cv.simulate_reports(COUNTS.sum(1), NOISE, RNG), NOISE),
+    (0, [*cv.simulate_reports(COUNTS.sum(0)[:2], ROUNDING, RNG), np.nan], ROUNDING),
+    (GROUPS, IN_GROUPS.where(IN_GROUPS.index != "two"), "exact"),
+    ((0, 1), COUNTS.sum()),
+]
+
+
+def test_several_families_of_a_release_are_read_as_those_of_reports(tmp_path):
+    release = cv.import_reports(FRAME, m.Suppression(10), "s", totals=SEVERAL)
+    release.save(tmp_path / "r.npz")
+    found = observations_of(cv.Release.load(tmp_path / "r.npz"))
+    data = cv.Reports(FRAME, m.Suppression(10), totals=SEVERAL)
+    assert_same(found, data)
+    for one, other in zip(found.totals.families, data.totals.families, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(found.totals.kernel, data.totals.kernel, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found.totals.said == data.totals.said
+    assert "2 totals reported by RandomRounding(5), sums over axis 0; 2 exact totals, sums over groups" in (
+        found.totals.said
+    )
+    assert release.totals[2].labels == ("one", "two", "three")
 
 
 def test_geometric_noise_beside_totals_is_read_with_them():
@@ -53,7 +81,7 @@ def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_
     with pytest.raises(ValueError, match="total 0 must be between"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals)
     release = cv.Release(
-        PUBLISHED, m.Suppression(10), False, source="s", totals=((1,), (10**6, None, None, None))
+        PUBLISHED, m.Suppression(10), False, source="s", totals=[((1,), (10**6, None, None, None))]
     )
     release.save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match="total 0 must be between"):
@@ -69,9 +97,13 @@ def test_releases_with_totals_are_not_joined_for_their_own_totals_would_be_lost(
 @pytest.mark.parametrize(
     ("totals", "kind", "rule"),
     [
-        ((1, [1]), TypeError, "list of one"),
-        ([(1, [1]), (0, [1])], TypeError, "list of one"),
-        ([(np.zeros((4, 3), int), [1])], ValueError, "over axes, got groups"),
+        ((1, [1]), TypeError, "list of \\(axis"),
+        ([(1, [1], m.Rounding(3), 2)], TypeError, "length 4"),
+        ([(1, [1, 2, 3, 4], "rounded")], TypeError, "exact"),
+        ([(1, [1, 3, 3, 3], m.Rounding(3))], ValueError, "multiples of 3"),
+        ([(np.zeros((4, 2), int), [1])], ValueError, "groups of totals must have the shape"),
+        ([(np.full((4, 3), np.inf), [1])], ValueError, "groups of totals must be whole numbers, got others"),
+        ([], ValueError, "one family or more"),
         ([(2, [1])], ValueError, "one of the 2 axes"),
         ([((0, 0), 1)], ValueError, "one of the 2 axes"),
         ([("rows", [1])], ValueError, "one of the 2 axes"),
@@ -86,7 +118,7 @@ def test_totals_that_are_none_are_refused(totals, kind, rule):
 
 def test_labelled_totals_go_by_their_labels():
     series = pd.Series(COUNTS.sum(1), ROWS)
-    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals.values == tuple(
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals[0].values == tuple(
         COUNTS.sum(1).tolist()
     )
     with pytest.raises(ValueError, match="row labels of reports"):
@@ -101,25 +133,54 @@ def test_labelled_totals_go_by_their_labels():
     ],
 )
 def test_margins_of_a_wide_table_leave_it(row, column, of, over, wanted):
-    table, margin = without_margins(WIDE, row, column, of)
+    table, (margin,) = without_margins(WIDE, row, column, of)
     np.testing.assert_array_equal(table.values, COUNTS)
     assert (table.row_labels, table.column_labels) == (ROWS, COLUMNS)
-    assert margin[0] == over
+    assert (margin[0], margin[2]) == (over, "exact")
     np.testing.assert_array_equal(margin[1], wanted)
 
 
 def test_one_margin_needs_no_word():
-    table, margin = without_margins(WIDE, None, "sum", None)
+    table, (margin,) = without_margins(WIDE, None, "sum", None)
     assert margin[0] == (1,)
     assert table.values.shape == (5, 3)
-    assert without_margins(WIDE, "all", None, None)[1][0] == (0,)
-    assert without_margins(WIDE, None, None, None) == (WIDE, None)
+    assert without_margins(WIDE, "all", None, None)[1][0][0] == (0,)
+    assert without_margins(WIDE, None, None, None) == (WIDE, [])
+
+
+def test_both_margins_come_with_the_total_of_the_table_where_it_says_more():
+    families = without_margins(WIDE, "all", "sum", "both")[1]
+    assert [family[0] for family in families] == [(1,), (0,)]
+    families = without_margins(WIDE, "all", "sum", "both", ROUNDING)[1]
+    assert [family[0] for family in families] == [(1,), (0,), (0, 1)]
+    assert {family[2] for family in families} == {ROUNDING}
+    assert families[2][1] == COUNTS.sum()
+    values = WIDE.values.copy()
+    values[0, 3] = np.nan  # a total of a row that is not known; all columns have theirs
+    assert len(without_margins(WIDE._replace(values=values), "all", "sum", "both")[1]) == 2
+    values[2, 0] = np.nan
+    assert len(without_margins(WIDE._replace(values=values), "all", "sum", "both")[1]) == 3
+    values = WIDE.values.copy()
+    values[2, 3] += 1
+    with pytest.raises(ValueError, match="totals of rows must add up to that of the table"):
+        without_margins(WIDE._replace(values=values), "all", "sum", "both")
+
+
+def test_a_total_that_was_never_reported_is_in_no_group_where_nan_is_a_hidden_one():
+    values = np.ma.masked_array(WIDE.values.copy(), np.zeros(WIDE.values.shape, bool))
+    values[0, 3], values[1, 3] = np.ma.masked, np.nan
+    table, (family,) = without_margins(WIDE._replace(values=values), "all", "sum", "rows", m.Suppression(10))
+    assert not np.ma.isMaskedArray(table.values)
+    group, found, mechanism = family
+    np.testing.assert_array_equal(group[:, 0], [-1, 0, 1, 2])
+    np.testing.assert_array_equal(found, [np.nan, *COUNTS.sum(1)[2:]])
+    assert mechanism == m.Suppression(10)
 
 
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        (("all", "sum", None), "a fit meets one of them"),
+        (("all", "sum", None), "says whose totals are kept"),
         (("all", None, "rows"), "must come with --total-column"),
         ((None, "sum", "columns"), "must come with --total-row"),
         (("none", None, None), "--total-row must be the name of one in the table, got 'none', which 0 have"),
@@ -137,11 +198,12 @@ def long(rows, columns=("x", "n")):
 
 def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
     labels = (ROWS, COLUMNS, ["u", "v"])
-    over, values = margin_of_frame(long([("z", 5), ("x", 3)]), ["r", "x", "t"], labels, "n")
+    shape = (4, 3, 2)
+    over, values, _ = margin_of_frame(long([("z", 5), ("x", 3)]), ["r", "x", "t"], labels, "n", shape)
     assert over == (0, 2)
     np.testing.assert_array_equal(values, [3, np.nan, 5])
     frame = long([("v", "b", 7)], ("t", "r", "n"))
-    over, values = margin_of_frame(frame, ["r", "x", "t"], labels, "n")
+    over, values, _ = margin_of_frame(frame, ["r", "x", "t"], labels, "n", shape)
     assert over == (1,)
     assert values.shape == (4, 2)
     assert values[1, 1] == np.nansum(values) == 7
@@ -155,38 +217,41 @@ def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
         (long([("x", "y", 5)], ("x", "else", "n")), "got 'else': leave out"),
         (long([("x", 5)], ("x", "m")), "got 'm'"),
         (long([("x",)], ("x",)), "must have one column 'n'"),
-        (long([(5,)], ("n",)), "not all, got \\[\\]"),
-        (long([("a", "x", 5)], ("r", "x", "n")), "not all, got"),
+        (long([(5,), (6,)], ("n",)), "one row without any, got \\[\\] and 2 rows"),
+        (long([("a", "x", 5)], ("r", "x", "n")), "not all, or one row"),
     ],
 )
 def test_totals_that_match_no_cells_are_refused_by_name(frame, rule):
     with pytest.raises(ValueError, match=rule):
-        margin_of_frame(frame, ["r", "x"], (ROWS, COLUMNS), "n")
+        margin_of_frame(frame, ["r", "x"], (ROWS, COLUMNS), "n", (4, 3))
 
 
 def test_files_of_totals(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("county,all\n b ,12\nc,Suppressed\n")
-    found = read_margin(path, None, "totals", ["Suppressed"], "rows")
+    found = read_margin(path, "totals", ["Suppressed"], of="rows")
     assert list(found.columns) == ["rows", "totals"]
-    over, values = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals")
+    over, values, _ = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals", (4, 3))
     np.testing.assert_array_equal(values, [np.nan, 12, np.nan, np.nan])
     assert over == (1,)
     with pytest.raises(ValueError, match="one column 'n'"):
-        read_margin(path, ["county", "age"], "n", [], None)
+        read_margin(path, "n", [])
+    assert len(read_margin(path, "totals", [], ["Suppressed"], "rows")) == 1
+    with pytest.raises(ValueError, match="must hold a total or more"):
+        read_margin(path, "totals", [], ["Suppressed", "12"], "rows")
     path.write_text("county,x,y\na,1,2\n")
     with pytest.raises(ValueError, match="two columns, labels and totals, got 3"):
-        read_margin(path, None, "totals", [], "rows")
+        read_margin(path, "totals", [], of="rows")
 
 
 def test_import_long_takes_totals_of_some_axes():
     cells = FRAME.rename_axis("r").reset_index().melt("r", var_name="x", value_name="n")
     totals = long(list(zip(COLUMNS, COUNTS.sum(0), strict=True)))
     release = cv.import_long(cells, ["r", "x"], "n", m.Suppression(10), "s", totals=totals)
-    assert release.totals == ((0,), tuple(COUNTS.sum(0).tolist()))
+    assert release.totals[0][:2] == ((0,), tuple(COUNTS.sum(0).tolist()))
 
 
 def test_totals_of_a_label_that_several_rows_have_are_refused():
     frame = pd.DataFrame({"rows": ["a"], "n": [15.0]})
     with pytest.raises(ValueError, match="'rows' must have the label of every total once, got 'a' twice"):
-        margin_of_frame(frame, ("rows", "columns"), (["a", "a", "b"], ["x", "y"]), "n")
+        margin_of_frame(frame, ("rows", "columns"), (["a", "a", "b"], ["x", "y"]), "n", (3, 2))

@@ -62,7 +62,18 @@ def imported() -> dict[str, bytes]:
     made = {
         "hidden.npz": Release(np.array([[np.nan, 12], [0.5, -3]]), other, False, source="Others, 2020"),
         "margins.npz": Release(
-            np.array([[np.nan, 12], [0, np.nan]]), other[0], False, source="Others", totals=((1,), (15, None))
+            np.array([[np.nan, 12], [0, np.nan]]),
+            other[0],
+            False,
+            source="Others",
+            totals=[((1,), (15, None))],
+        ),
+        "families.npz": Release(
+            np.array([[np.nan, 12], [0, np.nan]]),
+            other[0],
+            False,
+            source="Others",
+            totals=[((1,), (15, 3), RandomRounding(3)), (None, (12, None), None, [1, 0, 0, -1], ("a", "b"))],
         ),
         "cells.npz": Release(
             np.array([[np.nan, 0.5], [0, 12]]),

@@ -234,10 +234,11 @@ def at(**values):
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
         (put(format_version=4), "must say something by cell to have format_version 4, got nothing"),
-        (put(format_version=5), "a format_version from 1 to 4, got 5"),
-        (put(format_version=0), "a format_version from 1 to 4, got 0"),
-        (put(format_version=True), "a format_version from 1 to 4, got True"),
-        (put(format_version="3"), "a format_version from 1 to 4, got '3'"),
+        (put(format_version=5), "must state a family of totals or more, got none"),
+        (put(format_version=6), "a format_version from 1 to 5, got 6"),
+        (put(format_version=0), "a format_version from 1 to 5, got 0"),
+        (put(format_version=True), "a format_version from 1 to 5, got True"),
+        (put(format_version="3"), "a format_version from 1 to 5, got '3'"),
         (put(format_version=2), "the keys"),
         (put(mechanisms={}), "mechanisms of type list, got dict"),
         (

@@ -9,20 +9,27 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy
 from countveil.privacy import mechanisms as m
-from countveil.privacy._totals import KnownTotals
+from countveil.privacy._totals import ReleasedTotals
 
 HIDDEN = np.array([[math.nan, 12.0, 0.0], [11.0, math.nan, math.nan]])
 
 
 def made(totals=((1,), (15, None)), source="Others", **options):
-    return Release(HIDDEN, m.Suppression(10), False, source=source, totals=totals, **options)
+    return Release(
+        HIDDEN,
+        m.Suppression(10),
+        False,
+        source=source,
+        totals=None if totals is None else [totals],
+        **options,
+    )
 
 
 @pytest.mark.parametrize("totals", [((1,), (15, None)), ((0,), (12, None, 2**53 - 1)), ((0, 1), (40,))])
 def test_totals_are_kept_in_the_file_with_numpy_and_without(totals, tmp_path, monkeypatch):
     made(totals).save(tmp_path / "r.npz")
     found = Release.load(tmp_path / "r.npz")
-    assert found.totals == KnownTotals(*totals)
+    assert found.totals == (ReleasedTotals(*totals),)
     monkeypatch.setattr(_npy, "optional", lambda name: None)
     again = Release.load(tmp_path / "r.npz")
     assert again.totals == found.totals
@@ -31,12 +38,9 @@ def test_totals_are_kept_in_the_file_with_numpy_and_without(totals, tmp_path, mo
 
 
 def test_a_release_says_how_many_totals_it_has():
-    assert "One exact total was published beside them, a sum over axis 1 (1 more are not known)." in (
-        made().describe()
-    )
-    assert (
-        "3 exact totals were published beside them, sums over axis 0." in made(((0,), (1, 2, 3))).describe()
-    )
+    said = "Totals were published beside them: 1 exact total, sum over axis 1 (1 more are not known)."
+    assert said in made().describe()
+    assert "3 exact totals, sums over axis 0." in made(((0,), (1, 2, 3))).describe()
     assert "total" not in made(None).describe()
 
 
@@ -62,13 +66,13 @@ def test_totals_that_do_not_fit_are_refused(totals, rule):
 
 def test_exact_totals_break_the_promise_of_reports_of_ones_own():
     with pytest.raises(ReleaseError, match="exact ones break the promise of noise"):
-        Release([[2, 3]], PrivacyLevel(1, 1), False, totals=((1,), (5,)))
+        Release([[2, 3]], PrivacyLevel(1, 1), False, totals=[((1,), (5,))])
 
 
 def test_a_network_has_no_totals():
     with pytest.raises(ReleaseError, match="of no network"):
         Release(
-            [[0, 3], [0, 0]], m.Rounding(3), False, directed=True, source="s", totals=((1,), (3, 0))
+            [[0, 3], [0, 0]], m.Rounding(3), False, directed=True, source="s", totals=[((1,), (3, 0))]
         )  # fmt: skip
 
 
@@ -115,4 +119,156 @@ def test_a_byte_of_the_totals_that_was_changed_breaks_the_seal(tmp_path):
     content[place + 10 + 128] ^= 1
     path.write_bytes(content)
     with pytest.raises(ReleaseError):
+        Release.load(path)
+
+
+FAMILIES = [
+    ((1,), (15, None)),
+    ((0,), (-3, 14, None), m.DiscreteGaussian(2)),
+    ((0,), (0.5, 14.0, -2.0), m.Gaussian(2)),
+    (None, (20, None), m.Suppression(10), [0, 0, 1, 1, -1, -1], ("north", "south")),
+    (None, (30, 9), m.Rounding(3), [1, 0, -1, 1, 0, -1], None),
+    ((0, 1), (40,)),
+]
+
+
+def of_families(families=FAMILIES, **options):
+    return Release(HIDDEN, m.Suppression(10), False, source="Others", totals=families, **options)
+
+
+def plain(totals):
+    """Families with groups as tuples, for comparisons."""
+    return tuple(
+        each._replace(groups=None if each.groups is None else tuple(map(int, each.groups))) for each in totals
+    )
+
+
+def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_path, monkeypatch):
+    made_here = of_families()
+    made_here.save(tmp_path / "r.npz")
+    assert json.loads(zipfile.ZipFile(tmp_path / "r.npz").read("meta.json"))["format_version"] == 5
+    found = Release.load(tmp_path / "r.npz")
+    wanted = tuple(ReleasedTotals(*family) for family in FAMILIES)
+    wanted = tuple(
+        each._replace(groups=None if each.groups is None else tuple(each.groups)) for each in wanted
+    )
+    assert plain(found.totals) == plain(made_here.totals) == wanted
+    assert found.describe() == made_here.describe()
+    monkeypatch.setattr(_npy, "optional", lambda name: None)
+    again = Release.load(tmp_path / "r.npz")
+    assert again.totals == wanted
+    again.save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
+
+
+def test_one_exact_family_over_axes_is_in_a_file_that_older_readers_take(tmp_path):
+    made().save(tmp_path / "r.npz")
+    stated = json.loads(zipfile.ZipFile(tmp_path / "r.npz").read("meta.json"))
+    assert (stated["format_version"], stated["totals"]) == (3, [1])
+
+
+def test_a_file_may_hold_families_and_masked_cells(tmp_path):
+    mask = np.array([[False, False, True], [False] * 3])
+    of_families(mask=mask).save(tmp_path / "r.npz")
+    found = Release.load(tmp_path / "r.npz")
+    assert len(found.totals) == len(FAMILIES)
+    np.testing.assert_array_equal(found.mask, mask)
+
+
+def test_a_release_says_what_each_family_is_of():
+    said = of_families().describe()
+    assert (
+        "1 exact total, sum over axis 1 (1 more are not known); 2 totals reported by DiscreteGaussian" in said
+    )
+    assert (
+        "1 total reported by Suppression(10, shows_zero=True), sum over groups of cells (1 more are hidden)"
+        in said
+    )
+    assert "does not protect exact totals" in said
+    assert "exact" not in of_families(FAMILIES[1:2]).describe()
+
+
+@pytest.mark.parametrize(
+    ("family", "rule"),
+    [
+        ((None, (1,)), "over axes or over groups, got both or neither"),
+        (((1,), (1, 2), None, [0] * 6), "over axes or over groups, got both or neither"),
+        (((1,), (1, 2), "rounded"), "must be exact or have a mechanism, got str"),
+        (((1,), (1.5, 2), m.Rounding(3)), "whole numbers with rounding"),
+        (((1,), (math.inf, 2), m.Gaussian(3)), "numbers below 2\\^53"),
+        (((1,), (None, None), m.Rounding(3)), "known, at least one"),
+        (((1,), (1, 2), None, None, ("a", "b")), "no labels but those of the axes"),
+        ((None, (1, 2), None, [0, 1]), "6 whole numbers, one for each cell"),
+        ((None, (1, 2), None, [0, 1, 2, 0, 0, 0]), "from -1 to 1"),
+        ((None, (1, 2), None, [-2, 1, 1, 0, 0, 0]), "from -1 to 1"),
+        ((None, (1, 2), None, [-1] * 6), "must have a cell"),
+        ((None, (1, 2), None, [0.0, 1, 0, 1, 0, 1]), "6 whole numbers"),
+        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a",)), "must be 2 strings"),
+        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "a")), "one twice"),
+        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "b\0")), "Unicode text without NUL"),
+        (((1,), (1, 2), None, None, None, 5), "list of families"),
+    ],
+)
+def test_families_that_do_not_fit_are_refused(family, rule):
+    with pytest.raises(ReleaseError, match=rule):
+        of_families([family])
+
+
+def one(change):
+    """A change of the file's first family."""
+
+    def changed_meta(stated):
+        stated["families"][0] |= change
+        return stated
+
+    return changed_meta
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (one({"over": [0]}), "as many totals as cells that are left"),
+        (one({"over": None}), "over axes or groups, of some size"),
+        (one({"size": True}), "of some size"),
+        (one({"groups": 1}), "of some size"),
+        (one({"labels": "a"}), "labels of groups as a list"),
+        (one({"mechanism": {"name": "rounding"}}), "known mechanisms of totals"),
+        (one({"more": 1}), "must describe every family"),
+        (lambda stated: stated | {"families": []}, "a family of totals or more"),
+        (lambda stated: stated | {"families": [5] * 6}, "must describe every family"),
+        (lambda stated: stated | {"families": stated["families"][:5]}, "must hold"),
+        (lambda stated: stated | {"families": stated["families"][:1]}, "as version 3 does"),
+        (lambda stated: stated | {"totals": [1]}, "must describe itself with the keys"),
+        (lambda stated: stated | {"format_version": 4}, "must describe itself with the keys"),
+    ],
+)
+def test_descriptions_of_families_that_were_changed_are_refused_in_words(change, rule, tmp_path):
+    path = tmp_path / "r.npz"
+    of_families().save(path)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    known = change(json.loads(content["meta.json"]))
+    content["meta.json"] = json.dumps(known, sort_keys=True, separators=(",", ":")).encode()
+    _archive.write(path, content)
+    with pytest.raises(ReleaseError, match=rule):
+        Release.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "rule"),
+    [
+        ("total_of_cell_3", _npy.encode([0, 0, 2, 1, -1, -1], (6,)), "from -1 to 1"),
+        ("totals_1", _npy.encode_real([0.5, 14.0, math.nan], (3,)), "whole numbers with discrete Gaussian"),
+        ("totals_0", _npy.encode_real([15.0, 2.0], (2,)), "whole numbers from 0"),
+        ("totals_0", _npy.encode([15, -4], (2,)), "whole numbers from 0"),
+        ("totals_4", _npy.encode([30], (1,)), "another size"),
+    ],
+)
+def test_arrays_of_families_that_were_changed_are_refused_in_words(name, member, rule, tmp_path):
+    path = tmp_path / "r.npz"
+    of_families().save(path)
+    with zipfile.ZipFile(path) as archive:
+        content = {each: archive.read(each) for each in archive.namelist()}
+    _archive.write(path, content | {f"{name}.npy": member})
+    with pytest.raises(ReleaseError, match=rule):
         Release.load(path)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.report.checklist import checklist_of
 from countveil.report.loading import observed
 from countveil.report.page import render
 from tests.report.conftest import QUICK, release_of
@@ -65,3 +66,17 @@ def test_a_release_of_rho_is_that_of_its_fit():
     assert "simulated" in render(fit, release)
     with pytest.raises(ValueError, match="naive must be of a fit with two-sided geometric noise"):
         render(fit, release, naive=True)
+
+
+def test_a_page_and_a_checklist_take_observations_which_state_no_level():
+    data = cv.PrivatizedCounts(COUNTS, 0.4)
+    fit = cv.TopicModel(2, **QUICK).fit(data)
+    page = render(fit, data)
+    assert "The fit keeps the strength of the noise, not the level" in page
+    assert "release was not given" not in page
+    assert "The fit keeps the strength of the noise alone." in str(checklist_of(fit, data))
+    with pytest.raises(ValueError, match="the release that was fitted, got PrivatizedCounts"):
+        render(fit, data, naive=True)
+    for make in (render, checklist_of):
+        with pytest.raises(TypeError, match="data must carry its noise level"):
+            make(fit, COUNTS)

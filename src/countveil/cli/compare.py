@@ -154,7 +154,7 @@ def without_totals(data: Any) -> Any:
 
     if getattr(data, "totals", None) is None:
         return data
-    say("Compared without its exact totals, which would tell of the cells that are left out.")
+    say("Compared without its totals, which would tell of the cells that are left out.")
     return Reports.from_release(data, totals=False)
 
 

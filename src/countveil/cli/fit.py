@@ -31,6 +31,7 @@ from countveil.cli.outputs import check_free
 from countveil.cli.results import Result, fit_tables, with_result
 from countveil.cli.say import say
 from countveil.cli.seeds import Seeding, say_left_out
+from countveil.cli.totals_used import print_totals_used
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 
@@ -354,6 +355,7 @@ def print_totals(model: "FactorizationEstimator") -> None:
     totals = model.totals()
     if totals is not None:
         say(f"Sum of the true counts: {totals}.")
+    print_totals_used(model)
 
 
 def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from countveil.cli import mechanism_options as m
+from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free
@@ -55,8 +56,9 @@ def import_table(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --long, instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the "
-            "value of a column for which it holds, or ends of a range, such as 'date from' and 'date to'.",
+            help="Instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the value of a "
+            "column for which it holds, or ends of a range, such as 'date from' and 'date to'. Without --long, that "
+            "column is called rows or columns, and has their labels.",
         ),
     ] = None,
     no_header: Annotated[
@@ -84,24 +86,11 @@ def import_table(
             "where they were never reported."
         ),
     ] = None,
-    totals: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Exact totals: a table with labels and totals of --totals-of; with --long, columns of some axes and "
-            "--value. Fits meet them.",
-        ),
-    ] = None,
-    total_row: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The row of a wide table that holds exact totals.")
-    ] = None,
-    total_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of a wide table that holds exact totals.")
-    ] = None,
-    totals_of: Annotated[
-        str | None,
-        typer.Option(help="Whose totals are used: rows or columns. A release keeps one of them."),
-    ] = None,
+    totals: t.Totals = None,
+    total_row: t.TotalRow = None,
+    total_column: t.TotalColumn = None,
+    totals_of: t.TotalsOf = None,
+    totals_mechanism: t.TotalsMechanism = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
@@ -116,7 +105,8 @@ def import_table(
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
     """
-    check_free(output, force, table, probabilities, mechanisms)
+    stated_totals = t.StatedTotals.of(totals, total_row, total_column, totals_of, totals_mechanism)
+    check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
     given: dict[str, Any] = {
         "alpha": alpha,
         "sigma": sigma,
@@ -133,8 +123,6 @@ def import_table(
         raise ValueError(
             "--mechanisms must come without --mechanism and its parameters: they are in the file"
         )
-    if mechanisms is not None and long is None:
-        raise ValueError("--mechanisms must come with --long: mechanisms go by the value of a column")
     stated: Any = None if mechanisms is not None else m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
@@ -143,35 +131,31 @@ def import_table(
     if background is not None and long is None:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
     left_out = read_background(background)
-    check_totals_options(long, totals, total_row, total_column, totals_of)
+    stated_totals.check(long is not None)
     from countveil.cli.mechanism_tables import MechanismTable
     from countveil.data.importing import import_long, import_reports
-    from countveil.data.margins import SIDES, margin_of_frame, read_margin, without_margins
     from countveil.data.protected_files import read_long, read_protected
 
     words, gone = absent or [], missing or []
+    by = None if mechanisms is None else MechanismTable(mechanisms)
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
-        by = None if mechanisms is None else MechanismTable(mechanisms)
-        cells, mask = read_long(table, axes, value, words, gone, None if by is None else by.by)
+        sums, groups = stated_totals.beside_long(value, words, gone)
+        further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
+        cells, mask = read_long(table, axes, value, words, gone, further)
         stated = stated if by is None else by.of(cells[by.by].tolist())
-        sums = None if totals is None else read_margin(totals, axes, value, words, None)
         release = import_long(
             cells, axes, value, stated, source, by=None if by is None else by.by, mask=mask,
-            background=left_out, totals=sums, simulated=simulated,
+            background=left_out, totals=sums or None, groups=groups, simulated=simulated,
         )  # fmt: skip
     else:
         with doubts_said():
             found = read_protected(
                 table, header=not no_header, row_labels=row_labels, absent=words, missing=gone
             )
-        found, margin = without_margins(found, total_row, total_column, totals_of)
-        if totals is not None:
-            sums = read_margin(totals, None, "totals", words, totals_of)
-            margin = margin_of_frame(sums, SIDES, (found.row_labels, found.column_labels), "totals")
-        release = import_reports(
-            found, stated, source, totals=None if margin is None else [margin], simulated=simulated
-        )
+        found, families = stated_totals.beside_wide(found, words, gone)
+        stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
+        release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
     release.save(output)
     say(release.describe())
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
@@ -185,22 +169,3 @@ def read_background(text: str | None) -> "float | Literal['missing'] | None":
         return float(text)
     except ValueError as error:
         raise ValueError(f"--background must be a number or missing, got {text!r:.60}") from error
-
-
-def check_totals_options(
-    long: str | None, totals: Path | None, row: str | None, column: str | None, of: str | None
-) -> None:
-    """Refuses options of totals that do not go together; raises ValueError."""
-    inside = row is not None or column is not None
-    if of not in (None, "rows", "columns"):
-        raise ValueError(f"--totals-of must be rows or columns, got {of!r}")
-    if long is not None and (inside or of is not None):
-        raise ValueError(
-            "--long must come without --total-row, --total-column and --totals-of: name a file of --totals"
-        )
-    if totals is not None and inside:
-        raise ValueError("--totals must come without --total-row and --total-column: totals are in one place")
-    if totals is not None and long is None and of is None:
-        raise ValueError("--totals must come with --totals-of rows or --totals-of columns, or with --long")
-    if of is not None and totals is None and not inside:
-        raise ValueError("--totals-of must come with --totals, --total-row or --total-column")

@@ -1,6 +1,7 @@
 """The mechanism that options of a command state."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -88,6 +89,34 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     if kind == "suppression":
         values["shows_zero"] = not hides_zero
     return KINDS[kind][0](**values)
+
+
+def mechanism_in_text(option: str, text: str) -> Mechanism | None:
+    """A mechanism in one text, as options state it: "random-rounding --base 3"; None for "exact".
+
+    Raises:
+        ValueError: another text, with the option's name, and as ``stated_mechanism``.
+    """
+    try:
+        words = [part for word in shlex.split(text) for part in word.split("=", 1)]
+    except ValueError as error:
+        raise ValueError(f"{option} must be exact or a mechanism, got {text!r:.60}") from error
+    if words == ["exact"]:
+        return None
+    hides_zero, names = "--hides-zero" in words, {name for _, own in KINDS.values() for name in own}
+    kind, *stated = [word for word in words if word != "--hides-zero"] or [""]
+    options, values = stated[::2], stated[1::2]
+    odd = next((name for name in options if name.removeprefix("--") not in names or name[:2] != "--"), None)
+    if odd is not None or len(options) > len(values) or len(set(options)) < len(options):
+        raise ValueError(
+            f'{option} must be exact, or a mechanism as options state it, such as "random-rounding --base 3", got '
+            f"{text!r:.60}"
+        )
+    given = {name[2:]: value for name, value in zip(options, values, strict=True)}
+    try:
+        return stated_mechanism(kind, hides_zero, given)
+    except ValueError as error:
+        raise ValueError(f"{option} {text!r:.60}: {error}") from error
 
 
 def read_probabilities(path: Path) -> tuple[tuple[Any, ...], ...]:

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from countveil.cli.mechanism_options import KINDS, stated_mechanism
+from countveil.data.margins import SIDES
 from countveil.data.protected_files import NUMBER, TEXT, read_frame
 from countveil.privacy.mechanisms import Mechanism
 
@@ -73,6 +76,23 @@ class MechanismTable:
                 )
             found[value] = own[0]
         return found
+
+    def of_sides(self, rows: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
+        """The mechanisms of a wide table: (D, 1) where they go by "rows", (1, V) where they go by "columns".
+
+        Raises:
+            ValueError: another column, a side without labels, and as ``of``.
+        """
+        if self.by not in SIDES:
+            raise ValueError(
+                f"{self.path} must have mechanisms by rows or by columns beside a wide table, got {self.by!r:.60}"
+            )
+        labels = rows if self.by == SIDES[0] else columns
+        if labels is None:
+            raise ValueError(f"the table must have labels of {self.by}, which {self.path} names, got none")
+        known, found = self.of(labels), np.empty(len(labels), dtype=object)
+        found[:] = [known[label] for label in labels]
+        return found[:, None] if self.by == SIDES[0] else found[None, :]
 
     def _check_order(self, texts: Sequence[str]) -> None:
         """Refuse texts whose digits have other places in some than in others, or that begin with a day or a month."""

@@ -1,5 +1,7 @@
 """``countveil privatize``: a release from a matrix of true counts."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,7 @@ from countveil.cli.outputs import check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import read_table
-from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files
+from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy.any_level import Level
 from countveil.privacy.counting import format_of
@@ -41,6 +43,19 @@ def privatize_counts(
             help="In place of both: zero-concentrated privacy loss for one unit in one cell, a positive decimal. The "
             "noise is discrete Gaussian, with sigma^2 = 1/(2 rho), and reports keep their sign."
         ),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            metavar="random-rounding",
+            help="In place of a level: round counts up or down to multiples of --base at random, right on average. "
+            "This is no differential privacy: a report shows in which range its count lies, and nothing bounds what "
+            "can be concluded in addition, from totals for instance. Take it where a rule asks for it; for a promise, "
+            "state a level.",
+        ),
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="Of --mechanism random-rounding: a whole number from 2 on, such as 3.")
     ] = None,
     vocabulary: Annotated[
         Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
@@ -90,6 +105,8 @@ def privatize_counts(
     or none of its cells is a number; --row-labels names another one, such as a column of numeric ids. All other
     cells are non-negative whole numbers. Row labels and column names are published as they are.
 
+    With `--mechanism random-rounding --base 3` counts are rounded instead, which is no differential privacy.
+
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
     if directed is not None and rows_per_file is not None:
@@ -98,7 +115,17 @@ def privatize_counts(
         )
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
-    level = level_of(epsilon, precision, rho)
+    rounding = rounding_of(mechanism, base)
+    if rounding is not None:
+        unmeant: dict[str, Any] = {
+            "--epsilon": epsilon,
+            "--precision": precision,
+            "--rho": rho,
+            "--truncated or --signed": truncated,
+        }
+        unmeant |= {"--rows-per-file": rows_per_file, "--directed or --undirected": directed}
+        refuse_beside_rounding(unmeant)
+    level: Any = level_of(epsilon, precision, rho) if rounding is None else None
     check_format(counts)
     table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
     values = table.values
@@ -108,7 +135,10 @@ def privatize_counts(
         "row_labels": None if no_row_labels else table.row_labels,
         "column_labels": table.column_labels,
     }
-    if rows_per_file is None:
+    if rounding is not None:
+        release, files = round_randomly(table.values, rounding, **labels), ""
+        release.save(output)
+    elif rows_per_file is None:
         release, files = privatize(table.values, level, truncated, directed=directed, **labels), ""
         release.save(output)
     else:
@@ -118,9 +148,31 @@ def privatize_counts(
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
     describe(release, level, tuple(labels.values()))
     size = f"{table.values.shape[0]} x {release.shape[1]}"
-    kind = "truncated at zero" if release.truncated else "signed"
+    kind = "truncated at zero" if release.truncated else "signed" if rounding is None else "randomly rounded"
     kind += {None: "", True: ", of a directed network", False: ", of an undirected network"}[directed]
     say(f"Wrote {output}: {size} reports{files}, {kind}.")
+
+
+def rounding_of(mechanism: str | None, base: str | None) -> int | None:
+    """The base of random rounding, if that was asked for; raises ValueError for another mechanism or base."""
+    if mechanism is None and base is None:
+        return None
+    if mechanism != "random-rounding":
+        raise ValueError(
+            f"--mechanism must be random-rounding, with --base, or left out for a level, got {mechanism or 'none'}"
+        )
+    if base is None or not re.fullmatch("[0-9]{1,10}", base, re.ASCII):
+        raise ValueError(
+            f"--base must be a whole number from 2 on, got {'none' if base is None else ascii(base)[:20]}"
+        )
+    return int(base)
+
+
+def refuse_beside_rounding(given: Mapping[str, Any]) -> None:
+    """Raises ValueError for options that random rounding does not have, by name."""
+    there = [name for name, value in given.items() if value is not None]
+    if there:
+        raise ValueError(f"--mechanism random-rounding must come without {' and '.join(there)}")
 
 
 def level_of(epsilon: str | None, precision: str | None, rho: str | None) -> Level:
@@ -149,15 +201,19 @@ def check_format(counts: Path) -> None:
         raise ValueError(f"{counts} must hold a matrix of counts, got another format. {BOTH[key]}")
 
 
-def describe(release: Release, level: Level, labels: Labels) -> None:
-    """Print what is promised and which labels are published as they are; warn of a level that hides little.
+def describe(release: Release, level: Level | None, labels: Labels) -> None:
+    """Print what is promised and which labels are published as they are; warn of a level that hides little, or of none.
 
     ``release`` may be one file of several, ``labels`` are those of all.
     """
-    if hidden := level.hides():
+    if level is None:
+        say("warning: random rounding is no differential privacy; no level is kept", err=True)
+        say(release.known_mechanisms[0].describe())
+    elif hidden := level.hides():
         smaller = "epsilon/N" if isinstance(level, PrivacyLevel) else "rho"
         say(f"warning: {level.in_numbers()} hides {hidden}; a smaller {smaller} hides more", err=True)
-    say(level.describe())
+    if level is not None:
+        say(level.describe())
     say(describe_columns(release.shape[1], release.column_labels))
     if published := describe_labels(labels):
         say(published)

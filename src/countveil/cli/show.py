@@ -43,10 +43,6 @@ def show(
         print_word(found, word)
         return {"word": found.find_word(word)}
     say(f"{type(found).__name__}: {found.data_in_words()}, method {found.posterior.attrs['method']}.")
-    if "known_totals" in found.posterior.attrs:
-        say(f"{found.posterior.attrs['known_totals']:,} exact totals, all met.")
-    if "noisy_totals" in found.posterior.attrs:
-        say(f"{found.posterior.attrs['noisy_totals']:,} noisy totals.")
     print_parts(found, members)
     if documents:
         print_documents(found, documents)

@@ -10,12 +10,14 @@ import scipy.sparse as sp
 
 from countveil.data.beside import axes_of, in_order
 from countveil.data.frames import texts_of
-from countveil.data.margins import known_totals, margin_of_frame
+from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
+from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import refuse_repeated
 from countveil.data.reports import Reports
 from countveil.data.stated import Stated, cells_of, of_values, stated_of
 from countveil.data.tables import cells_of_frame, with_places
+from countveil.data.totals import families_given
 from countveil.noise.laws import law_of
 from countveil.noise.reading import numbers_of, read_reports
 from countveil.privacy import Release
@@ -62,8 +64,9 @@ def import_reports(
             Its value is not read.
         row_labels, column_labels: of two axes, instead of the values' own.
         labels: a list or None for each of more axes.
-        totals: a list of one (axis or axes, values): exact sums of the counts that were published too, as for
-            ``Reports``, without groups. NaN is one that is not known. Fits by ``gibbs`` meet them.
+        totals: sums of the counts that were published too, as for ``Reports``: a list of (axis or groups, values) where
+            they are exact, or of (axis or groups, values, mechanism). Groups have the labels of values that are a
+            Series. Fits by ``gibbs`` use all of them.
         simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
     Raises:
@@ -103,7 +106,8 @@ def import_long(
     by: str | None = None,
     mask: Any = None,
     background: float | Literal["missing"] | None = None,
-    totals: pd.DataFrame | None = None,
+    totals: Any = None,
+    groups: Sequence[pd.DataFrame] = (),
     simulated: bool = False,
 ) -> Release:
     """The same from a long table, with a row for each cell.
@@ -123,8 +127,11 @@ def import_long(
         mask: a boolean for each row, True where the cell was never reported.
         background: the report of cells without a row, such as 0 where the publisher left out reports of 0; or
             "missing" where they were never reported.
-        totals: DataFrame with columns for some of the axes and ``value``, exact sums over all other axes. A total
-            without a row, or NaN, is not known.
+        totals: DataFrame with columns for some of the axes and ``value``, exact sums over all other axes; or a list of
+            (DataFrame, "exact" or a mechanism). Columns may be groups as well: other columns of ``frame`` that go by
+            one of the axes, such as the state of a county, or those of ``groups``. A total without a row is not known;
+            nor is NaN, unless the mechanism hides some.
+        groups: DataFrames with columns for some of the axes and one more, the group of the cells that these name.
         simulated: as for ``import_reports``.
 
     Raises:
@@ -176,10 +183,39 @@ def import_long(
         gone[:] = False
     if mask is not None:
         gone[where] = checked_rows(mask, len(frame))[cells.values]
-    known = None if totals is None else [margin_of_frame(totals, list(axes), labels, value)]
+    known = (
+        None if totals is None else families_of(frame, list(axes), labels, value, cells.shape, totals, groups)
+    )
     return import_reports(
         found, stated, source, mask=gone, labels=cells.labels, totals=known, simulated=simulated
     )
+
+
+def families_of(
+    frame: pd.DataFrame,
+    axes: list[str],
+    labels: Sequence[Sequence[str] | None],
+    value: str,
+    shape: tuple[int, ...],
+    totals: Any,
+    groups: Sequence[pd.DataFrame],
+) -> list[Family]:
+    """Tables of totals beside a long one as ``import_reports`` takes them; raises as ``family_of_frame``."""
+    listed = [(totals,)] if isinstance(totals, pd.DataFrame) else totals
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, list | tuple) for each in listed):
+        raise TypeError(
+            f"totals must be a DataFrame, or a list of (DataFrame, mechanism), got {type(totals).__name__}"
+        )
+    groupings = dict(grouping_of_frame(each, axes, labels) for each in groups)
+    found = []
+    for _, table, mechanism in families_given([(None, *each) for each in listed]):
+        if not isinstance(table, pd.DataFrame):
+            raise TypeError(f"totals must be DataFrames beside a long table, got {type(table).__name__}")
+        for name in map(str, table.columns):
+            if name not in (*axes, value) and name not in groupings:
+                groupings[name] = grouping_of_column(frame, name, axes, labels)
+        found.append(family_of_frame(table, axes, labels, value, shape, mechanism, groupings))
+    return found
 
 
 def checked_rows(mask: Any, n_rows: int) -> np.ndarray:

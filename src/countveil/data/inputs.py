@@ -32,14 +32,21 @@ def mask_of_release(release: Release, mask: Any) -> Any:
     return own if given is None else own | given
 
 
-def totals_of_release(release: Release) -> list[tuple[tuple[int, ...], Any]] | None:
-    """Its totals as ``Reports`` takes them, NaN where one is not known."""
+def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
+    """Its totals as ``Reports`` takes them, NaN where one is hidden or not known."""
     if release.totals is None:
         return None
-    over, values = release.totals
-    left = [length for axis, length in enumerate(release.shape) if axis not in over]
-    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    return [(over, numbers.reshape(left))]
+    found = []
+    for each in release.totals:
+        numbers = np.array([np.nan if value is None else value for value in each.values], dtype=np.float64)
+        where: Any = each.over
+        if where is None:
+            where = np.reshape(each.groups, release.shape)
+        else:
+            left = [length for axis, length in enumerate(release.shape) if axis not in where]
+            numbers = numbers.reshape(left)
+        found.append((where, numbers, "exact" if each.mechanism is None else each.mechanism))
+    return found
 
 
 def release_labels(release: Release) -> dict[str, Any]:

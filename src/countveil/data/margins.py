@@ -10,70 +10,78 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.beside import Axis, in_order
+from countveil.data.beside import Axis
+from countveil.data.frames import texts_of
 from countveil.data.io import CountTable
-from countveil.data.protected_files import numbers, read_frame
-from countveil.data.totals import checked_values
-from countveil.privacy._totals import KnownTotals
+from countveil.data.protected_files import never_reported, numbers, read_frame
+from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
+from countveil.noise.reading import numbers_of, read_reports
+from countveil.privacy._totals import ReleasedTotals
+from countveil.privacy.mechanisms import Mechanism
 
-Margin = tuple[tuple[int, ...], NDArray[np.float64]]
-"""The axes that are summed over, and the totals, of the shape that is left; NaN where one is not known."""
+Family = tuple[Any, Any, Any]
+"""(axes or groups, values, "exact" or a mechanism), as ``import_reports`` takes it."""
 SIDES = ("rows", "columns")
 
 
-def known_totals(totals: Any, shape: Sequence[int], axes: Sequence[Axis] = ()) -> KnownTotals | None:
-    """The totals of a list of one (axis or axes, values) as a release holds them.
+def known_totals(
+    totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()
+) -> list[ReleasedTotals] | None:
+    """The totals of a list as ``Reports`` takes it, as a release holds them; groups have the labels of a Series.
 
     Raises:
-        TypeError: no list of one pair.
-        ValueError: groups in the place of axes, axes that are none, values of another shape, negative or fractional.
+        TypeError, ValueError: as ``read_totals``.
     """
     if totals is None:
         return None
-    if (
-        not isinstance(totals, list | tuple)
-        or len(totals) != 1
-        or not isinstance(totals[0], list | tuple)
-        or len(totals[0]) != 2
-    ):
-        raise TypeError("totals must be a list of one (axis or axes, values), got something else")
-    where, values = totals[0]
-    if np.ndim(where) != 0 and not isinstance(where, tuple):
-        raise ValueError("totals of a release must be over axes, got groups: give these to Reports")
-    try:
-        summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
-    except (np.exceptions.AxisError, TypeError, ValueError) as error:
-        raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
-    over = tuple(sorted(int(axis) for axis in summed))
-    left = [axis for axis in range(len(shape)) if axis not in over]
-    if axes and left and all(axis < len(axes) for axis in left):
-        values = in_order("totals", values, [axes[axis] for axis in left])
-    found, kept = checked_values(values), tuple(shape[axis] for axis in left)
-    if found.shape != kept:
-        raise ValueError(f"values of totals must have the shape {kept}, got {found.shape}")
-    return KnownTotals(over, tuple(None if np.isnan(value) else int(value) for value in found.flat))
+    found = []
+    for where, values, mechanism in families_given(totals):
+        group, numbers = grouped(where, values, shape, axes, numbers_of if mechanism else checked_values)
+        if mechanism is not None:
+            read_reports(numbers, mechanism, np.isnan(numbers))
+        real = bool(getattr(mechanism, "real", False))
+        kept = tuple(None if np.isnan(v) else float(v) if real else int(v) for v in numbers)
+        if is_groups(where):
+            found.append(ReleasedTotals(None, kept, mechanism, group.ravel(), labels_of_groups(values)))
+        else:
+            found.append(ReleasedTotals(axes_summed(where, len(shape)), kept, mechanism))
+    return found
+
+
+def labels_of_groups(values: Any) -> tuple[str, ...] | None:
+    """The index of a Series that has text in it, as labels."""
+    if not isinstance(values, pd.Series) or pd.api.types.is_integer_dtype(values.index.dtype):
+        return None
+    return tuple(texts_of(values.index))
 
 
 def without_margins(
-    table: CountTable, row: str | None, column: str | None, of: str | None
-) -> tuple[CountTable, Margin | None]:
-    """A wide table without its row and column of totals, and those of ``of``: "rows", "columns", or the one there is.
+    table: CountTable, row: str | None, column: str | None, of: str | None, mechanism: Mechanism | None = None
+) -> tuple[CountTable, list[Family]]:
+    """A wide table without its row and column of totals, and those of ``of``: "rows", "columns" or "both".
+
+    Where there is a row or a column only, ``of`` may be None. Both come with the total of the table, unless exact ones
+    give it.
 
     Raises:
-        ValueError: no such row or column, or several; both, and nothing that says which of them to keep.
+        ValueError: no such row or column, or several; both, and nothing that says which of them to keep; exact totals
+            of rows that do not add up to that of the table.
     """
     if row is None and column is None:
-        return table, None
+        return table, []
     if row is not None and column is not None and of is None:
         raise ValueError(
-            "--total-row and --total-column must come with --totals-of rows or --totals-of columns: a fit meets one of "
-            "them, and the other is left out"
+            "--total-row and --total-column must come with --totals-of rows, columns or both, which says whose totals "
+            "are kept"
         )
     of = of or ("columns" if column is None else "rows")
-    if (of == "rows" and column is None) or (of == "columns" and row is None):
-        raise ValueError(f"--totals-of {of} must come with --total-{'column' if of == 'rows' else 'row'}")
+    wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of, [])
+    there = [name for name, given in (("row", row), ("column", column)) if given is not None]
+    if not wanted or not set(wanted) <= set(there):
+        named = " and ".join(f"--total-{name}" for name in wanted or ("row", "column"))
+        raise ValueError(f"--totals-of {of} must come with {named}")
     values: Any = table.values
-    values = values.astype(float) if np.ma.isMaskedArray(values) else np.asarray(values, dtype=float)
+    values = np.ma.masked_array(np.ma.getdata(values).astype(float), np.ma.getmaskarray(values))
     rows, columns = table.row_labels, table.column_labels
     keep_rows, keep_columns = np.ones(values.shape[0], bool), np.ones(values.shape[1], bool)
     if row is not None:
@@ -82,17 +90,62 @@ def without_margins(
         keep_columns[place_of(column, columns, "--total-column")] = False
     if not keep_rows.any() or not keep_columns.any():
         raise ValueError("the table must have rows and columns beside its totals, got none")
-    margin: Margin = (
-        ((1,), np.ma.filled(values[keep_rows][:, ~keep_columns].ravel(), np.nan))
-        if of == "rows"
-        else ((0,), np.ma.filled(values[~keep_rows][:, keep_columns].ravel(), np.nan))
-    )
+    shape, margins = (int(keep_rows.sum()), int(keep_columns.sum())), []
+    if of in ("rows", "both"):
+        margins.append(((1,), values[keep_rows][:, ~keep_columns].ravel()))
+    if of in ("columns", "both"):
+        margins.append(((0,), values[~keep_rows][:, keep_columns].ravel()))
+    if of == "both":
+        margins += whole_beside(margins, values[~keep_rows][:, ~keep_columns].reshape(()), mechanism)
+    families = [
+        family_over(over, np.ma.filled(found, np.nan), ~np.ma.getmaskarray(found), shape, mechanism)
+        for over, found in margins
+    ]
+    inside = values[keep_rows][:, keep_columns]
     left = CountTable(
-        values[keep_rows][:, keep_columns],
+        inside if np.ma.is_masked(inside) else inside.data,
         None if rows is None else [name for name, kept in zip(rows, keep_rows, strict=True) if kept],
         None if columns is None else [name for name, kept in zip(columns, keep_columns, strict=True) if kept],
     )
-    return left, margin
+    return left, families
+
+
+def whole_beside(margins: Sequence[Any], whole: Any, mechanism: Mechanism | None) -> list[Any]:
+    """The total of a table beside those of its rows and columns, where it says something in addition to them.
+
+    Raises:
+        ValueError: exact totals of rows or columns that do not add up to it.
+    """
+    absent = getattr(mechanism, "absent", False)
+    if np.ma.getmaskarray(whole).any() or (np.isnan(whole.data).any() and not absent):
+        return []
+    if mechanism is None:
+        for over, values in margins:
+            found = np.ma.filled(values, np.nan).sum()
+            if not np.isnan(found):
+                if found != float(whole):
+                    side = SIDES[0] if over == (1,) else SIDES[1]
+                    raise ValueError(
+                        f"totals of {side} must add up to that of the table, got {found:.0f} and {float(whole):.0f}"
+                    )
+                return []
+    return [((0, 1), whole)]
+
+
+def family_over(
+    over: tuple[int, ...],
+    values: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    shape: tuple[int, ...],
+    mechanism: Mechanism | None,
+) -> Family:
+    """Totals over axes as ``import_reports`` takes them, of which some are not known, by groups where NaN is hidden."""
+    stated = "exact" if mechanism is None else mechanism
+    if known.all() or not getattr(mechanism, "absent", False):
+        return over, np.where(known, values, np.nan), stated
+    numbers = np.where(known, np.cumsum(known).reshape(known.shape) - 1, -1)
+    numbers = numbers.reshape([1 if axis in over else length for axis, length in enumerate(shape)])
+    return np.broadcast_to(numbers, shape), values[known], stated
 
 
 def place_of(name: str, labels: Sequence[str] | None, option: str) -> int:
@@ -106,76 +159,107 @@ def place_of(name: str, labels: Sequence[str] | None, option: str) -> int:
 
 
 def margin_of_frame(
-    frame: pd.DataFrame, axes: Sequence[str], labels: Sequence[Sequence[str] | None], value: str
-) -> Margin:
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    labels: Sequence[Sequence[str] | None],
+    value: str,
+    shape: tuple[int, ...],
+    mechanism: Mechanism | None = None,
+) -> Family:
     """The totals of a long table: a column for each axis that is left, and one of sums over all others.
 
-    Rows are matched by labels. Where there is no row, or NaN, a total is not known.
+    Rows are matched by labels; without an axis there is one, the total of the table. Where there is no row, a total is
+    not known; so it is where there is NaN, unless the mechanism hides some.
 
     Raises:
-        ValueError: a column that is no axis, all axes or none of them, a label that the axis does not have, a total
-            that has two rows.
+        ValueError: a column that is no axis, all axes, a label that the axis does not have, a total that has two rows.
     """
-    left = [name for name in axes if name in frame.columns]
-    odd = [str(name) for name in frame.columns if name not in (*axes, value)]
+    left = keys_of(frame, axes, value)
+    if len(left) == len(axes) or (not left and len(frame) != 1):
+        raise ValueError(
+            f"totals must have some of the columns {list(axes)}, not all, or one row without any, got {left} and "
+            f"{len(frame)} rows"
+        )
+    left = [name for name in axes if name in left]
+    numbered = [axes.index(name) for name in left]
+    places = [
+        places_of(frame[name], labels[axis] or (), name) for name, axis in zip(left, numbered, strict=True)
+    ]
+    kept = tuple(shape[axis] for axis in numbered)
+    flat = np.ravel_multi_index(tuple(places), kept) if left else np.zeros(1, np.int64)
+    check_once(flat, frame, left)
+    found, known = np.full(prod(kept), np.nan), np.zeros(prod(kept), bool)
+    found[flat], known[flat] = frame[value].to_numpy(dtype=np.float64, na_value=np.nan), True
+    over = tuple(a for a, name in enumerate(axes) if name not in left)
+    return family_over(over, found.reshape(kept), known.reshape(kept), shape, mechanism)
+
+
+def keys_of(frame: pd.DataFrame, known: Sequence[str], value: str) -> list[str]:
+    """The columns of a table of totals that say which total a row has; raises ValueError for others than known ones."""
+    odd = [str(name) for name in frame.columns if name not in (*known, value)]
     if odd:
         raise ValueError(
-            f"columns of totals must be among {list(axes)}, and {value!r}, got {odd[0]!r}: leave out what is no axis"
+            f"columns of totals must be among {list(known)}, and {value!r}, got {odd[0]!r}: leave out what is no axis"
         )
     if list(frame.columns).count(value) != 1 or len(set(frame.columns)) < len(frame.columns):
         raise ValueError(
             f"totals must have one column {value!r}, and each axis once, got {list(frame.columns)}"
         )
-    if not left or len(left) == len(axes):
-        raise ValueError(f"totals must have some of the columns {list(axes)}, not all, got {left}")
-    names = [labels[axes.index(axis)] or () for axis in left]
-    places = []
-    for axis, own in zip(left, names, strict=True):
-        known = {str(label): place for place, label in enumerate(own)}
-        given = [str(label) for label in frame[axis]]
-        unknown = next((label for label in given if label not in known), None)
-        if unknown is not None:
-            raise ValueError(
-                f"totals must be of the table's {axis!r}, got {unknown!r}, which it does not have"
-            )
-        times = Counter(str(label) for label in own)
-        shared = next((label for label in given if times[label] > 1), None)
-        if shared is not None:
-            raise ValueError(
-                f"the table's {axis!r} must have the label of every total once, got {shared!r} twice or more"
-            )
-        places.append([known[label] for label in given])
-    shape = tuple(len(own) for own in names)
-    flat = np.ravel_multi_index(tuple(np.array(each, dtype=np.int64) for each in places), shape)
-    if len(np.unique(flat)) < len(flat):
-        twice = int(np.flatnonzero(pd.Series(flat).duplicated())[0])
-        said = ", ".join(str(frame[axis].iloc[twice]) for axis in left)
+    return [str(name) for name in frame.columns if name != value]
+
+
+def places_of(given: pd.Series, own: Sequence[str], axis: str) -> NDArray[np.int64]:
+    """The place of every label among an axis' own; raises ValueError for one that is not there, or there twice."""
+    known, times = {str(label): place for place, label in enumerate(own)}, Counter(map(str, own))
+    names = [str(label) for label in given]
+    unknown = next((label for label in names if label not in known), None)
+    if unknown is not None:
+        raise ValueError(f"totals must be of the table's {axis!r}, got {unknown!r}, which it does not have")
+    shared = next((label for label in names if times[label] > 1), None)
+    if shared is not None:
+        raise ValueError(
+            f"the table's {axis!r} must have the label of every total once, got {shared!r} twice or more"
+        )
+    return np.array([known[label] for label in names], dtype=np.int64)
+
+
+def check_once(flat: NDArray[np.int64], frame: pd.DataFrame, keys: Sequence[str]) -> None:
+    """Refuse a total that has two rows; raises ValueError that names it."""
+    twice = np.flatnonzero(pd.Series(flat).duplicated())
+    if twice.size:
+        said = ", ".join(str(frame[key].iloc[twice[0]]) for key in keys)
         raise ValueError(f"totals must have one row each, got several of {said}")
-    found = np.full(prod(shape), np.nan)
-    found[flat] = frame[value].to_numpy(dtype=np.float64, na_value=np.nan)
-    return tuple(a for a, name in enumerate(axes) if name not in left), found.reshape(shape)
 
 
 def read_margin(
-    path: Path, axes: Sequence[str] | None, value: str | None, absent: Sequence[str], of: str | None
+    path: Path,
+    value: str,
+    absent: Sequence[str],
+    missing: Sequence[str] = (),
+    of: str | None = None,
 ) -> pd.DataFrame:
-    """A file of totals: with axes, its columns are some of them and ``value``; without, labels and totals of a side.
+    """A file of totals, a column called ``value`` and others with labels; with ``of``, labels and totals of that.
+
+    Rows with a word of ``missing`` are left out: these totals are not known.
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
     """
     frame = read_frame(path, True)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    if axes is None:
+    if of is not None:
         if frame.shape[1] != 2:
             raise ValueError(f"{path} must have two columns, labels and totals, got {frame.shape[1]}")
         frame.columns = pd.Index([of, value])
     elif list(frame.columns).count(value) != 1:
         raise ValueError(f"{path} must have one column {value!r}, got columns {list(frame.columns)}")
     found = {
-        name: numbers(path, frame[name], str(name), absent)
+        name: numbers(path, frame[name], str(name), (*absent, *missing))
         if name == value
         else frame[name].astype(str).str.strip()
         for name in frame.columns
     }
-    return pd.DataFrame(found)
+    left = pd.DataFrame(found)[~never_reported(frame[value], missing)].reset_index(drop=True)
+    if left.empty:
+        raise ValueError(f"{path} must hold a total or more, got none that is not missing")
+    return left

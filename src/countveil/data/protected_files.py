@@ -72,7 +72,7 @@ def read_long(
     value: str,
     absent: Sequence[str] = (),
     missing: Sequence[str] = (),
-    also: str | None = None,
+    also: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Read a table with a row for each cell: (the columns of its axes, and ``also``, as text, and its reports as
     numbers; which rows have a word of ``missing``, of cells that were never reported).
@@ -86,7 +86,7 @@ def read_long(
     check_words(absent, missing)
     frame = read_frame(path, True)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    wanted = [*axes, *([] if also is None or also in axes else [also])]
+    wanted = list(dict.fromkeys([*axes, *also]))
     for name in (*wanted, value):
         if list(frame.columns).count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {list(frame.columns)}")

@@ -92,6 +92,10 @@ def of_values(
         ValueError: no such column, or a value for which no mechanism is stated.
     """
     known = {str(value): each for value, each in mechanism.items()}
+    if len(known) < len(mechanism):
+        texts = [str(value) for value in mechanism]
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise ValueError(f"mechanism must have every value of {by!r} once, as text, got {twice!r:.60} twice")
     for each in known.values():
         if not isinstance(each, Mechanism):
             raise TypeError(f"mechanism must be of countveil.mechanisms, got {type(each).__name__}")

@@ -13,10 +13,13 @@ from countveil.kernels.report_kernels import CONCAVE, GUESS, LEAST, MOST, PEAK, 
 from countveil.noise.any_mechanism import Said, all_said, kernels_of, said_by
 from countveil.noise.laws import law_of
 from countveil.noise.reading import numbers_of, read_reports
+from countveil.privacy._totals import family_in_words
 from countveil.privacy.mechanisms import Mechanism
 
 NONE = -1
 """The number of the total of a cell that is in none."""
+LONGEST_SAID = 2000
+"""Characters of the line on totals that files of fits state."""
 
 
 class Totals(NamedTuple):
@@ -25,6 +28,7 @@ class Totals(NamedTuple):
     group: NDArray[np.int32]  # of every cell, the number of its total, or NONE; of the shape of the cells
     value: NDArray[np.int64]  # (G,)
     beside: "Beside | None" = None
+    said: str = ""  # every family in words; empty where some of the rows were taken
 
     def arranged(self, shape: Sequence[int], rows: tuple[int, ...], columns: tuple[int, ...]) -> "Totals":
         """The same for cells of this shape whose axes are put into rows and columns."""
@@ -44,13 +48,13 @@ class Totals(NamedTuple):
             gone = lost_totals(group, rows, int(group.max(initial=NONE)) + 1)
             return np.where(gone[group[rows]], NONE, group[rows]).astype(np.int32)
 
-        return self._of_each(value, kept)
+        return self._of_each(value, kept)._replace(said="")
 
     def _of_each(self, value: NDArray[np.int64], change: Callable[..., NDArray[np.int32]]) -> "Totals":
         beside = self.beside
         if beside is not None:
             beside = beside._replace(groups=tuple(change(group) for group in beside.groups))
-        return Totals(change(self.group), value, beside)
+        return Totals(change(self.group), value, beside, self.said)
 
     @property
     def families(self) -> list[NDArray[np.int32]]:
@@ -72,14 +76,21 @@ class Totals(NamedTuple):
         return f"{self.size} totals" + (f", noisy ones by {', '.join(noisy)}" if noisy else "")
 
     @property
-    def facts(self) -> dict[str, int]:
-        """How many totals files of fits state: of which one value is possible, and others; names of none are absent."""
+    def facts(self) -> dict[str, Any]:
+        """What files of fits state: how many totals of which one value is possible, how many others, and which.
+
+        Names of none are absent.
+        """
         said = self.kernel.whole_cj[1:]
         there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.families)])).astype(
             np.int64
         )
         exact = int((said[there, LEAST] == said[there, MOST]).sum())
-        found = {"known_totals": exact, "noisy_totals": there.size - exact}
+        found = {
+            "known_totals": exact,
+            "noisy_totals": there.size - exact,
+            "totals_used": self.said[:LONGEST_SAID],
+        }
         return {name: number for name, number in found.items() if number}
 
     @property
@@ -131,26 +142,55 @@ def read_totals(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) 
         TypeError: no list of such tuples, or something that is no mechanism.
         ValueError: a mechanism whose kernel is not log-concave, and as ``groups_and_values`` and ``reported_totals``.
     """
+    exact, noisy, said = [], [], []
+    for where, values, mechanism in families_given(totals):
+        if mechanism is None:
+            exact.append(groups_and_values(where, values, shape, axes))
+            group = exact[-1].group
+        else:
+            noisy.append(reported_totals(where, values, mechanism, shape, axes))
+            group = noisy[-1].group
+        known = np.count_nonzero(np.bincount(group.ravel() + 1)[1:])
+        over = None if is_groups(where) else axes_summed(where, len(shape))
+        said.append(family_in_words(int(known), over, mechanism))
+    first = exact[0] if exact else Totals(np.full(shape, NONE, dtype=np.int32), np.empty(0, np.int64))
+    first = first._replace(said="; ".join(said))
+    if not noisy and len(exact) < 2:
+        return first
+    return first._replace(beside=beside_of(noisy, exact[1:]))
+
+
+def families_given(totals: Any) -> list[tuple[Any, Any, Mechanism | None]]:
+    """(axis or groups, values, mechanism) of every family, where None stands for exact totals; raises as below."""
     if not isinstance(totals, list | tuple) or not all(isinstance(each, list | tuple) for each in totals):
         raise TypeError(f"totals must be a list of (axis or groups, values), got {type(totals).__name__}")
     if not totals:
         raise ValueError("totals must be of one family or more, got none")
-    exact, noisy = [], []
+    found: list[tuple[Any, Any, Mechanism | None]] = []
     for family in totals:
         if len(family) not in (2, 3):
             raise TypeError(
                 f"totals must be pairs of axis or groups and values, got one of length {len(family)}"
             )
-        if len(family) == 2 or (isinstance(family[2], str) and family[2] == "exact"):
-            exact.append(groups_and_values(family[0], family[1], shape, axes))
-        elif isinstance(family[2], Mechanism):
-            noisy.append(reported_totals(family[0], family[1], family[2], shape, axes))
-        else:
-            raise TypeError(f'totals must be "exact" or have a mechanism, got {type(family[2]).__name__}')
-    first = exact[0] if exact else Totals(np.full(shape, NONE, dtype=np.int32), np.empty(0, np.int64))
-    if not noisy and len(exact) < 2:
-        return first
-    return first._replace(beside=beside_of(noisy, exact[1:]))
+        mechanism = family[2] if len(family) == 3 else "exact"
+        if not isinstance(mechanism, Mechanism) and not (isinstance(mechanism, str) and mechanism == "exact"):
+            raise TypeError(f'totals must be "exact" or have a mechanism, got {type(mechanism).__name__}')
+        found.append((family[0], family[1], mechanism if isinstance(mechanism, Mechanism) else None))
+    return found
+
+
+def is_groups(where: Any) -> bool:
+    """Whether totals are over groups of cells, and not over an axis or a tuple of axes."""
+    return np.ndim(where) > 0 and not isinstance(where, tuple)
+
+
+def axes_summed(where: Any, n_axes: int) -> tuple[int, ...]:
+    """The axes that are summed over, rising; raises ValueError for one that is none, or twice."""
+    try:
+        summed = np.lib.array_utils.normalize_axis_tuple(where, n_axes)
+    except (np.exceptions.AxisError, TypeError, ValueError) as error:
+        raise ValueError(f"axis of totals must be one of the {n_axes} axes, got {where!r}") from error
+    return tuple(sorted(int(axis) for axis in summed))
 
 
 class Reported(NamedTuple):
@@ -237,11 +277,8 @@ def grouped(
     where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis], read: Callable[[Any], NDArray[Any]]
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """(the number of each cell's total, the values of all totals in a row); ``read`` checks the values."""
-    if np.ndim(where) == 0 or isinstance(where, tuple):
-        try:
-            summed = np.lib.array_utils.normalize_axis_tuple(where, len(shape))
-        except (np.exceptions.AxisError, TypeError, ValueError) as error:  # none, no number, or one twice
-            raise ValueError(f"axis of totals must be one of the {len(shape)} axes, got {where!r}") from error
+    if not is_groups(where):
+        summed = axes_summed(where, len(shape))
         left = [axis for axis in range(len(shape)) if axis not in summed]
         if axes and all(axis < len(axes) for axis in left):
             values = in_order("totals", values, [axes[axis] for axis in left]) if left else values
@@ -297,8 +334,10 @@ def checked_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     found = np.asarray(groups)
     if found.shape != shape:
         raise ValueError(f"groups of totals must have the shape {shape}, got {found.shape}")
-    if found.dtype.kind not in "iu" and not (found.dtype.kind == "f" and (found == np.floor(found)).all()):
-        raise ValueError(f"groups of totals must be whole numbers, got type {found.dtype}")
+    whole = found.dtype.kind == "f" and (np.isfinite(found) & (found == np.floor(found))).all()
+    if found.dtype.kind not in "iu" and not whole:
+        said = "others" if found.dtype.kind == "f" else f"type {found.dtype}"
+        raise ValueError(f"groups of totals must be whole numbers, got {said}")
     return found.astype(np.int64)
 
 

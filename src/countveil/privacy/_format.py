@@ -23,6 +23,8 @@ FORMAT_VERSION = 3
 """``_older`` reads versions 1 and 2."""
 CELLS_VERSION = 4
 """Of files that say something cell by cell, a mask or mechanisms: alone, so that older readers read all others."""
+TOTALS_VERSION = 5
+"""Of files with totals other than exact ones of one family over axes, alone for the same reason."""
 
 META = "meta.json"
 _MAX_META = 1 << 28
@@ -41,6 +43,14 @@ _KEYS = {
 }
 _OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list, "covariates": list}
 _BY_CELL = {"mechanism_shape": list, "masked": int}
+_FAMILIES = {"families": list}
+_OPTIONAL_OF: dict[int, dict[str, type]] = {
+    FORMAT_VERSION: _OPTIONAL,
+    CELLS_VERSION: _OPTIONAL | _BY_CELL,
+    TOTALS_VERSION: {name: kind for name, kind in _OPTIONAL.items() if name != "totals"}
+    | _BY_CELL
+    | _FAMILIES,
+}
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
 
@@ -69,6 +79,7 @@ def description(
     source: str | None = None,
     waves: Sequence[str] | None = None,
     totals: Sequence[int] | None = None,
+    families: Sequence[dict[str, Any]] | None = None,
     covariates: RowCovariates | None = None,
     by_cell: tuple[int, ...] | None = None,
     masked: int | None = None,
@@ -76,17 +87,18 @@ def description(
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
     ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
-    ``totals``, the axes that these are summed over, ``covariates``, ``by_cell``, the shape of mechanisms by cell, and
-    ``masked``, the number of masked cells, are left out where they are None.
+    ``totals``, the axes that exact ones are summed over, or ``families`` of others, ``covariates``, ``by_cell``, the
+    shape of mechanisms by cell, and ``masked``, the number of masked cells, are left out where they are None.
     """
     stated: dict[str, Any] = {"directed": directed, "source": source, "masked": masked}
     stated["mechanism_shape"] = None if by_cell is None else list(by_cell)
     stated["covariates"] = None if covariates is None else _covariates.encoded(covariates)
-    for name, values in (("waves", waves), ("totals", totals)):
+    for name, values in (("waves", waves), ("totals", totals), ("families", families)):
         stated[name] = None if values is None else list(values)
+    version = FORMAT_VERSION if by_cell is None and masked is None else CELLS_VERSION
     return {name: value for name, value in stated.items() if value is not None} | {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if by_cell is None and masked is None else CELLS_VERSION,
+        "format_version": version if families is None else TOTALS_VERSION,
         "mechanisms": [each.to_json() for each in known],
         "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
@@ -107,6 +119,8 @@ def members(release: "Release") -> dict[str, bytes]:
     rows: tuple[Mechanism, ...] = stated if isinstance(stated, tuple) else release.known_mechanisms
     known = {each: place for place, each in enumerate(dict.fromkeys(rows))}
     masked = None if release.mask is None else _cells.encoded_mask(release.mask, len(release.shape))
+    totals = release.totals or ()
+    plain = _totals.is_plain(totals)
     meta = description(
         release.shape,
         tuple(known),
@@ -118,12 +132,13 @@ def members(release: "Release") -> dict[str, bytes]:
         directed=release.directed,
         source=release.source,
         waves=None if release.waves is None else release.waves.names,
-        totals=None if release.totals is None else release.totals.over,
+        totals=totals[0].over if plain else None,
+        families=_totals.described(totals) if totals and not plain else None,
         covariates=release.covariates,
         by_cell=cells.shape if cells else None,
         masked=None if masked is None else len(masked),
     )
-    content = {META: canonical(meta)}
+    content, summed = {META: canonical(meta)}, _totals.arrays(totals)
     for name, shape in array_shapes(meta).items():
         if name == "mechanism_of_row":
             values: Any = [known[each] for each in rows]
@@ -134,12 +149,19 @@ def members(release: "Release") -> dict[str, bytes]:
         elif name == "masked_cells":
             values = masked
         elif name == "totals":
-            values = _totals.encoded(release.totals) if release.totals is not None else ()
+            values = _totals.encoded(totals[0])
+        elif name in summed:
+            values = summed[name]
         else:
             values = getattr(release.reports, name) if sparse else _flat(release.reports, len(release.shape))
-        real = name == "reports" and _holds_real(values)
+        real = _may_be_real(name) and _holds_real(values)
         content[f"{name}.npy"] = _npy.encode_real(values, shape) if real else _npy.encode(values, shape)
     return content
+
+
+def _may_be_real(name: str) -> bool:
+    """Whether an array may hold real numbers: reports of counts or of totals."""
+    return name == "reports" or name.startswith("totals_")
 
 
 def _holds_real(values: Any) -> bool:
@@ -172,9 +194,7 @@ def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         arrays["masked_cells"] = (meta["masked"],)
     if "waves" in meta:
         arrays["wave_of_row"] = (shape[0],)
-    if "totals" in meta:
-        arrays["totals"] = (prod(_totals.shape_of(meta["totals"], shape)),)
-    return arrays
+    return arrays | _totals.array_shapes(meta, shape)
 
 
 def read(reader: Reader) -> dict[str, Any]:
@@ -192,7 +212,7 @@ def read(reader: Reader) -> dict[str, Any]:
         "waves": Waves(tuple(meta["waves"]), tuple(int(each) for each in values["wave_of_row"]))
         if "waves" in meta
         else None,
-        "totals": _totals.decoded(meta["totals"], values["totals"]) if "totals" in meta else None,
+        "totals": _released_totals(reader, meta, values),
         "covariates": _row_covariates(reader, meta),
         "mask": _mask(reader, meta, values),
     }
@@ -210,6 +230,13 @@ def _stated(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any
 def _mask(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
     try:
         return _cells.decoded_mask(values["masked_cells"], tuple(meta["shape"])) if "masked" in meta else None
+    except ReleaseError as error:
+        raise reader.fault(str(error)) from error
+
+
+def _released_totals(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
+    try:
+        return _totals.decoded(meta, values)
     except ReleaseError as error:
         raise reader.fault(str(error)) from error
 
@@ -236,7 +263,7 @@ def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
         if reader.size(f"{member}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
             raise reader.fault(f"must hold {member} of shape {shape}, got another size")
         content = reader.read(f"{member}.npy")
-        if name == "reports" and "source" in meta and _npy.is_real(content, shape):
+        if _may_be_real(name) and "source" in meta and _npy.is_real(content, shape):
             values[name] = _npy.decode_real(content, shape)
             continue
         try:
@@ -261,12 +288,13 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     version = meta["format_version"]
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
-    if type(version) is not int or version not in (*_older.VERSIONS, FORMAT_VERSION, CELLS_VERSION):
-        raise reader.fault(f"must have a format_version from 1 to {CELLS_VERSION}, got {ascii(version)[:40]}")
+    if type(version) is not int or version not in (*_older.VERSIONS, *_OPTIONAL_OF):
+        raise reader.fault(
+            f"must have a format_version from 1 to {TOTALS_VERSION}, got {ascii(version)[:40]}"
+        )
     keys = _older.KEYS
     if version not in _older.VERSIONS:
-        optional = _OPTIONAL if version == FORMAT_VERSION else _OPTIONAL | _BY_CELL
-        keys = _KEYS | {name: kind for name, kind in optional.items() if name in meta}
+        keys = _KEYS | {name: kind for name, kind in _OPTIONAL_OF[version].items() if name in meta}
     if set(meta) != set(keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
     for key, kind in keys.items():
@@ -292,13 +320,12 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     several = meta["mechanism_per_row"] or "mechanism_shape" in meta
     if not known or (not several and len(known) != 1):
         raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
-    if meta["format_version"] == CELLS_VERSION:
+    if meta["format_version"] in (CELLS_VERSION, TOTALS_VERSION):
         _check_by_cell(meta, fault)
-    if "totals" in meta:
-        try:
-            _totals.shape_of(meta["totals"], tuple(shape))
-        except ReleaseError as error:
-            raise fault(str(error)) from error
+    try:
+        _totals.check_described(meta, tuple(shape), meta["format_version"] == TOTALS_VERSION)
+    except ReleaseError as error:
+        raise fault(str(error)) from error
     if len(meta["labels"]) != len(shape):
         raise fault(f"must have labels or null for each of {len(shape)} axes, got {len(meta['labels'])}")
 
@@ -306,7 +333,7 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
 def _check_by_cell(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> None:
     """What a file says cell by cell, as far as no array is needed."""
     over, masked, shape = meta.get("mechanism_shape"), meta.get("masked"), meta["shape"]
-    if over is None and masked is None:
+    if over is None and masked is None and meta["format_version"] == CELLS_VERSION:
         raise fault(f"must say something by cell to have format_version {CELLS_VERSION}, got nothing")
     if over is not None:
         fits = len(over) == len(shape) and all(type(n) is int for n in over)

@@ -1,25 +1,40 @@
-"""Exact totals that somebody else published beside reports: which there may be, and how a release says so.
+"""Totals that somebody else published beside reports, in families: which there may be, and how a release says so.
 
-Whether counts with these reports can have these totals is checked where the mechanism's law is known, when they are
+Whether counts with these reports can have these totals is checked where the mechanisms' laws are known, when they are
 imported and again whenever they are read for a fit.
 """
 
+import math
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from countveil.privacy import _npy
+from countveil.privacy._reports import WRITABLE, unwritable
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.mechanisms import Mechanism, from_json
 
 UNKNOWN = -1
-"""In files, in the place of a total that is not known."""
+"""In files, in the place of an exact total that is not known; and the group of a cell that is in none."""
 LARGEST = 2**53
-"""Above every total."""
+"""Above every total, and every report of one."""
+_KEYS = {"over", "groups", "labels", "mechanism", "size"}
 
 
-class KnownTotals(NamedTuple):
-    """Exact sums of counts over some of the axes, in the order of the cells of the axes that are left."""
+class ReleasedTotals(NamedTuple):
+    """A family of sums of counts, or of reports of such sums: over some of the axes, or over groups of cells.
 
-    over: tuple[int, ...]  # axes, rising
-    values: tuple[int | None, ...]  # None where one is not known
+    Values are in the order of the cells of the axes that are left, or of the numbers of groups. None is a total that
+    was hidden, where the mechanism hides some, and an unknown one elsewhere.
+    """
+
+    over: tuple[int, ...] | None  # axes, rising; None where there are groups
+    values: tuple[int | float | None, ...]
+    mechanism: Mechanism | None = None  # None where totals are exact
+    groups: Any = (
+        None  # of every cell in row-major order, the number of its total or -1: a read-only array or a tuple
+    )
+    labels: tuple[str, ...] | None = None  # of groups
 
 
 def shape_of(over: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -36,8 +51,8 @@ def shape_of(over: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def checked(
     totals: Any, shape: tuple[int, ...], source: str | None, network_or_waves: bool
-) -> KnownTotals | None:
-    """The totals as tuples; raises ReleaseError where they do not fit the reports, or would break a promise."""
+) -> tuple[ReleasedTotals, ...] | None:
+    """The families as tuples; raises ReleaseError where they do not fit the reports, or would break a promise."""
     if totals is None:
         return None
     if source is None:
@@ -47,39 +62,224 @@ def checked(
         )
     if network_or_waves:
         raise ReleaseError("totals must be of no network and of no study in waves, got some")
-    over, values = tuple(totals[0]), tuple(totals[1])
-    size = prod(shape_of(over, shape))
+    try:
+        families = tuple(ReleasedTotals(*family) for family in totals)
+    except TypeError as error:
+        raise ReleaseError(
+            "totals must be a list of families, with axes and values each, got others"
+        ) from error
+    if not families:
+        raise ReleaseError("totals must be of one family or more, got none")
+    return tuple(_checked_family(family, shape) for family in families)
+
+
+def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedTotals:
+    """A family whose parts fit each other and the reports; raises ReleaseError for others."""
+    over, values, mechanism, groups, labels = family
+    if (over is None) == (groups is None):
+        raise ReleaseError("totals must be over axes or over groups, got both or neither")
+    values = tuple(values)
+    size = len(values) if over is None else prod(shape_of(over, shape))
     if len(values) != size:
         raise ReleaseError(f"totals must be {size}, one for each cell that is left, got {len(values)}")
+    if mechanism is None:
+        _check_exact(values)
+    elif isinstance(mechanism, Mechanism):
+        values = _checked_reports(values, mechanism)
+    else:
+        raise ReleaseError(f"totals must be exact or have a mechanism, got {type(mechanism).__name__}")
+    if over is not None and labels is not None:
+        raise ReleaseError("totals over axes must have no labels but those of the axes, got some")
+    if labels is not None:
+        labels = _checked_labels(labels, size)
+    placed = None if groups is None else _checked_groups(groups, prod(shape), size)
+    return ReleasedTotals(None if over is None else tuple(over), values, mechanism, placed, labels)
+
+
+def _check_exact(values: tuple[Any, ...]) -> None:
     known = [value for value in values if value is not None]
     if not all(type(value) is int and 0 <= value < LARGEST for value in known):
         raise ReleaseError("totals must be whole numbers from 0 to 2^53 - 1, or None, got others")
     if not known:
         raise ReleaseError("totals must be known, at least one of them, got none")
-    return KnownTotals(over, values)
 
 
-def encoded(totals: KnownTotals) -> list[int]:
-    """The values as a file holds them."""
-    return [UNKNOWN if value is None else value for value in totals.values]
+def _checked_reports(values: tuple[Any, ...], mechanism: Mechanism) -> tuple[int | float | None, ...]:
+    """Reports of totals: floats where the mechanism makes real numbers, and whole numbers elsewhere."""
+    known = [value for value in values if value is not None]
+    real = bool(getattr(mechanism, "real", False))
+    if not all(type(v) in (int, float) and math.isfinite(v) and abs(v) < LARGEST for v in known):
+        raise ReleaseError("reports of totals must be numbers below 2^53 in size, or None, got others")
+    if not real and not all(v == int(v) for v in known):
+        raise ReleaseError(f"reports of totals must be whole numbers with {mechanism.name}, got a fraction")
+    if not known and not getattr(mechanism, "absent", False):
+        raise ReleaseError("totals must be known, at least one of them, got none")
+    return tuple(None if v is None else float(v) if real else int(v) for v in values)
 
 
-def decoded(over: Any, values: Any) -> KnownTotals:
-    """The totals of a file."""
-    found = (int(value) for value in values)
-    return KnownTotals(tuple(over), tuple(None if value == UNKNOWN else value for value in found))
+def _checked_labels(labels: Any, size: int) -> tuple[str, ...]:
+    found = tuple(labels)
+    if len(found) != size or not all(type(name) is str for name in found):
+        raise ReleaseError(f"labels of groups must be {size} strings, got others")
+    if len(set(found)) < size:
+        raise ReleaseError("labels of groups must differ from each other, got one twice")
+    if unwritable(found) is not None:
+        raise ReleaseError(f"labels of groups must be {WRITABLE}, got something else")
+    return found
 
 
-def in_words(totals: KnownTotals | None) -> str:
+def _checked_groups(groups: Any, n_cells: int, size: int) -> Any:
+    """The number of each cell's total as an array that cannot be changed; a tuple without NumPy."""
+    numpy = _npy.optional("numpy")
+    if numpy is None:
+        listed = tuple(groups)
+        whole, low, high = (
+            all(type(n) is int for n in listed), min(listed, default=-1), max(listed, default=-1)
+        )  # fmt: skip
+    else:
+        listed = numpy.asarray(groups).reshape(-1)
+        whole = listed.dtype.kind in "iu"
+        low, high = (int(listed.min()), int(listed.max())) if whole and listed.size else (-1, -1)
+    if len(listed) != n_cells or not whole:
+        raise ReleaseError(f"groups of totals must be {n_cells} whole numbers, one for each cell, got others")
+    if low < UNKNOWN or high >= size:
+        raise ReleaseError(f"groups of totals must be from -1 to {size - 1}, got others")
+    if high < 0:
+        raise ReleaseError("groups of totals must have a cell, got none in any")
+    if numpy is not None:
+        listed = _npy.narrowed(listed).copy()
+        listed.flags.writeable = False
+    return listed
+
+
+def is_plain(totals: Sequence[ReleasedTotals]) -> bool:
+    """Whether these are exact totals of one family over axes, which files of every version 3 and 4 state."""
+    return len(totals) == 1 and totals[0].over is not None and totals[0].mechanism is None
+
+
+def described(totals: Sequence[ReleasedTotals]) -> list[dict[str, Any]]:
+    """What meta.json says of every family."""
+    return [
+        {
+            "over": None if each.over is None else list(each.over),
+            "groups": each.groups is not None,
+            "labels": None if each.labels is None else list(each.labels),
+            "mechanism": None if each.mechanism is None else each.mechanism.to_json(),
+            "size": len(each.values),
+        }
+        for each in totals
+    ]
+
+
+def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families: bool) -> None:
+    """Refuses what no file says of its totals, as far as no array is needed; raises ReleaseError."""
+    if "totals" in meta:
+        shape_of(meta["totals"], shape)
+    families = meta.get("families")
+    if not in_families:
+        return
+    if not families:
+        raise ReleaseError("must state a family of totals or more, got none")
+    for each in families:
+        if not isinstance(each, dict) or set(each) != _KEYS:
+            raise ReleaseError(f"must describe every family of totals with {sorted(_KEYS)}, got others")
+        over, size, groups, labels = each["over"], each["size"], each["groups"], each["labels"]
+        if type(groups) is not bool or groups != (over is None) or type(size) is not int or size < 1:
+            raise ReleaseError("must have families of totals over axes or groups, of some size, got others")
+        if over is not None and (type(over) is not list or prod(shape_of(over, shape)) != size):
+            raise ReleaseError("must have as many totals as cells that are left, got others")
+        if labels is not None and type(labels) is not list:
+            raise ReleaseError("must have labels of groups as a list, got others")
+    if len(families) == 1 and families[0]["over"] is not None and families[0]["mechanism"] is None:
+        raise ReleaseError("must state exact totals of one family over axes as version 3 does, got others")
+
+
+def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """The arrays of totals in a file."""
+    found: dict[str, tuple[int, ...]] = {}
+    if "totals" in meta:
+        found["totals"] = (prod(shape_of(meta["totals"], shape)),)
+    for number, each in enumerate(meta.get("families", ())):
+        found[f"totals_{number}"] = (each["size"],)
+        if each["groups"]:
+            found[f"total_of_cell_{number}"] = (prod(shape),)
+    return found
+
+
+def arrays(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
+    """What the arrays of ``array_shapes`` hold."""
+    found: dict[str, Any] = {}
+    for number, each in enumerate(totals):
+        found[f"totals_{number}"] = encoded(each)
+        if each.groups is not None:
+            found[f"total_of_cell_{number}"] = each.groups
+    return found
+
+
+def encoded(totals: ReleasedTotals) -> list[int] | list[float]:
+    """The values as a file holds them: exact ones with ``UNKNOWN``, reports as real numbers where some are absent."""
+    if totals.mechanism is None:
+        return [UNKNOWN if value is None else int(value) for value in totals.values]
+    if getattr(totals.mechanism, "real", False) or None in totals.values:
+        return [math.nan if value is None else float(value) for value in totals.values]
+    return [int(value) for value in totals.values if value is not None]
+
+
+def decoded(meta: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[ReleasedTotals, ...] | None:
+    """The totals of a file, None without any; raises ReleaseError for a mechanism that is none."""
+    if "totals" in meta:
+        return (ReleasedTotals(tuple(meta["totals"]), _exact_of(values["totals"])),)
+    return tuple(_family_of(n, each, values) for n, each in enumerate(meta.get("families", ()))) or None
+
+
+def _family_of(number: int, stated: Mapping[str, Any], values: Mapping[str, Any]) -> ReleasedTotals:
+    try:
+        mechanism = None if stated["mechanism"] is None else from_json(stated["mechanism"])
+    except ValueError as error:
+        raise ReleaseError(f"must state known mechanisms of totals: {error}") from error
+    own = values[f"totals_{number}"]
+    return ReleasedTotals(
+        None if stated["over"] is None else tuple(stated["over"]),
+        _exact_of(own) if mechanism is None else _reports_of(own),
+        mechanism,
+        values.get(f"total_of_cell_{number}"),
+        None if stated["labels"] is None else tuple(stated["labels"]),
+    )
+
+
+def _exact_of(values: Any) -> tuple[int | None, ...]:
+    return tuple(None if value == UNKNOWN else value for value in map(_plain, values))
+
+
+def _reports_of(values: Any) -> tuple[int | float | None, ...]:
+    return tuple(None if value != value else value for value in map(_plain, values))
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def family_in_words(n: int, over: Sequence[int] | None, mechanism: Mechanism | None) -> str:
+    """How many totals a family has, what was done to them, and what they are sums over."""
+    what = "exact total" if mechanism is None else "total"
+    done = "" if mechanism is None else f" reported by {mechanism!r}"
+    where = "groups of cells" if over is None else f"axis {' and '.join(map(str, over))}"
+    return f"{n:,} {what}{'' if n == 1 else 's'}{done}, sum{'' if n == 1 else 's'} over {where}"
+
+
+def in_words(totals: Sequence[ReleasedTotals] | None) -> str:
     """How many totals there are, and of what; empty where there are none."""
     if totals is None:
         return ""
-    known = sum(value is not None for value in totals.values)
-    axes = " and ".join(map(str, totals.over))
-    said = (
-        f"{known} exact totals were published beside them, sums over axis {axes}"
-        if known > 1
-        else f"One exact total was published beside them, a sum over axis {axes}"
-    )
-    unknown = len(totals.values) - known
-    return f"{said}{f' ({unknown} more are not known)' if unknown else ''}. The mechanism does not protect totals. "
+    said = []
+    for each in totals:
+        known = sum(value is not None for value in each.values)
+        text = family_in_words(known, each.over, each.mechanism)
+        missing = len(each.values) - known
+        hidden = each.mechanism is not None and getattr(each.mechanism, "absent", False)
+        more = "hidden" if hidden else "not known"
+        said.append(f"{text}{f' ({missing:,} more are {more})' if missing else ''}")
+    exact = any(each.mechanism is None for each in totals)
+    warned = " The mechanism of the counts does not protect exact totals." if exact else ""
+    return f"Totals were published beside them: {'; '.join(said)}.{warned} "

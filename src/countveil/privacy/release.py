@@ -13,7 +13,7 @@ from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
-from countveil.privacy._totals import KnownTotals
+from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
@@ -54,9 +54,9 @@ class Release:
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
     ``countveil.mechanisms``, and whoever imported them vouches for it. Where they are real numbers, or some counts have
     no report (NaN), ``reports`` is float64. Mechanisms may differ by cell, as a ``ByCell``, and ``mask`` is None or
-    booleans, True where a cell was never reported, whose report is 0. ``totals`` is None except where exact sums of the
-    counts were imported too: a ``KnownTotals`` of the axes that are summed over and the sums, None where one is not
-    known.
+    booleans, True where a cell was never reported, whose report is 0. ``totals`` is None except where sums of the
+    counts were imported too: a tuple of families, each a ``ReleasedTotals`` of the axes that are summed over, or of
+    groups of cells, with the sums and the mechanism that they were reported by, None where they are exact.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -71,7 +71,7 @@ class Release:
     directed: bool | None
     source: str | None
     waves: Waves | None
-    totals: KnownTotals | None
+    totals: tuple[ReleasedTotals, ...] | None
     covariates: RowCovariates | None
     mask: Any
 
@@ -86,7 +86,7 @@ class Release:
         directed: bool | None = None,
         source: str | None = None,
         waves: Waves | None = None,
-        totals: KnownTotals | None = None,
+        totals: Iterable[Any] | None = None,
         covariates: RowCovariates | None = None,
         mask: Any = None,
     ) -> None:

@@ -21,7 +21,7 @@ from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
-from countveil.report.loading import observed
+from countveil.report.loading import observed, stating
 from countveil.report.page import diagnostic_rows, noise_table, parameters
 from countveil.report.priors import priors_of
 from countveil.report.promise import promise_of
@@ -101,7 +101,7 @@ class Checklist(NamedTuple):
 
 
 def checklist_of(
-    fit: FactorizationEstimator, release: Release | None = None, files: Files | None = None
+    fit: FactorizationEstimator, release: Release | Observations | None = None, files: Files | None = None
 ) -> Checklist:
     """What a paper should say of a fit, as far as the fit knows it, and the commands that answer the rest.
 
@@ -110,14 +110,16 @@ def checklist_of(
     Args:
         fit: any fitted model.
         release: what it was fitted to; with it the list has the stated level and posterior predictive checks.
+            Observations, such as ``PrivatizedCounts``, state no level.
         files: what the commands call the two files.
 
     Raises:
+        TypeError: a release that is neither a ``Release`` nor observations.
         ValueError: a release that is not the fit's.
         NotFittedError: before ``fit``.
     """
     data = None if release is None else observed(fit, release)
-    files = files or Files()
+    release, files = stating(release), files or Files()
     sections: dict[str, Callable[[], list[tuple[str, bool, str, str]]]] = {
         "Data": lambda: data_items(fit, data, release, files),
         "Privacy": lambda: privacy_items(fit, release, files),

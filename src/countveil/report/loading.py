@@ -30,7 +30,12 @@ def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
     return model.load(path)
 
 
-def observed(fit: FactorizationEstimator, release: Release) -> Observations:
+def stating(release: Release | Observations | None) -> Release | None:
+    """The release, which states what was promised; None of observations, which state the noise alone."""
+    return release if isinstance(release, Release) else None
+
+
+def observed(fit: FactorizationEstimator, release: Release | Observations) -> Observations:
     """The release as the fit sees it, in the matrix form of its model.
 
     Raises:

@@ -25,7 +25,7 @@ from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
-from countveil.report.loading import observed
+from countveil.report.loading import observed, stating
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
@@ -38,7 +38,7 @@ LONGEST_VALUE = 400  # characters of a parameter that a page shows
 def write_report(
     fit: FactorizationEstimator,
     path: str | os.PathLike[str],
-    release: Release | None = None,
+    release: Release | Observations | None = None,
     *,
     members: int = 8,
     title: str | None = None,
@@ -50,7 +50,8 @@ def write_report(
         fit: any fitted model.
         path: the file.
         release: what it was fitted to; with it the page says how much of the reports noise alone explains, and
-            whether releases simulated from the fit look like it.
+            whether releases simulated from the fit look like it. Observations, such as ``PrivatizedCounts``, state no
+            level, so that the page says what it says without a release of what was promised.
         members: how many words (actors, entries) to list of each topic (community, component).
         title: heading of the page.
         naive: compare the fit with one that takes the release's reports for true counts. It is fitted for the page,
@@ -58,8 +59,9 @@ def write_report(
 
     Raises:
         ModuleNotFoundError: Jinja2 or matplotlib is missing.
-        ValueError: a release that is not the fit's, members below one; naive without a release, or for a fit that is
-            not of private counts.
+        TypeError: a release that is neither a ``Release`` nor observations.
+        ValueError: a release that is not the fit's, members below one; naive without a ``Release``, or for a fit that
+            is not of private counts.
         NotFittedError: before ``fit``.
     """
     page = render(fit, release, members=members, title=title, naive=naive)
@@ -69,7 +71,7 @@ def write_report(
 
 def render(
     fit: FactorizationEstimator,
-    release: Release | None = None,
+    release: Release | Observations | None = None,
     *,
     members: int = 8,
     title: str | None = None,
@@ -77,8 +79,10 @@ def render(
 ) -> str:
     """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
     check_integer("members", members, 1)
-    if naive and release is None:
-        raise ValueError("naive must come with the release that was fitted, got none")
+    stated = stating(release)
+    if naive and stated is None:
+        got = "none" if release is None else type(release).__name__
+        raise ValueError(f"naive must come with the release that was fitted, got {got}")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -96,13 +100,13 @@ def render(
         raise ValueError(
             "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
         )
-    if naive and release is not None:
-        context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
+    if naive and stated is not None:
+        context["naive"] = compare(fit, naive_fit(fit, stated), observed(fit, stated), members)
     return plain(template.render(context), lines=True) + "\n"
 
 
 def gathered(
-    fit: FactorizationEstimator, release: Release | None, members: int, title: str | None
+    fit: FactorizationEstimator, release: Release | Observations | None, members: int, title: str | None
 ) -> dict[str, Any]:
     """All that the template shows."""
     data = None if release is None else observed(fit, release)
@@ -113,7 +117,7 @@ def gathered(
     context: dict[str, Any] = {
         "title": title or title_of(found),
         "style": style,
-        "promise": promise_of(fit, release),
+        "promise": promise_of(fit, stating(release)),
         "shape": fit.data_in_words(),
         "noise_table": [*source_table(fit), *noise_table(fit)],
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",
@@ -201,7 +205,8 @@ def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     found = [("reports imported from", str(facts["source"]))] if "source" in facts else []
     met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
     noisy = [("noisy totals", f"{facts['noisy_totals']:,}")] if "noisy_totals" in facts else []
-    return found + met + noisy
+    used = [("totals used", str(facts["totals_used"]))] if "totals_used" in facts else []
+    return found + met + noisy + used
 
 
 def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:

@@ -1,0 +1,189 @@
+"""The options of ``countveil import`` that state totals, and the families of totals that they stand for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from countveil.cli.mechanism_options import mechanism_in_text
+from countveil.privacy.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from countveil.data.io import CountTable
+
+Totals = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Totals that were published, too: a table with labels and totals of --totals-of; with --long, columns of "
+        "some axes, or of groups, and --value. Fits by gibbs use them. Repeatable.",
+    ),
+]
+TotalRow = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="The row of a wide table that holds totals.")
+]
+TotalColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column of a wide table that holds totals.")
+]
+TotalsOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WHAT",
+        help="What totals are of: rows, columns, both, table (one sum of all), or a file of groups, with columns of "
+        "labels and of the group of each. One for all --totals, or one for each, in their order. With --long: files "
+        "of groups, in any order.",
+    ),
+]
+TotalsMechanism = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MECHANISM",
+        help="What was done to totals: exact [default], or a mechanism with its options in one text, such as "
+        "'random-rounding --base 3'. One for all totals, or one for each --totals, in their order.",
+    ),
+]
+WORDS = ("rows", "columns", "both", "table")
+VALUE = "totals"
+
+
+class StatedTotals(NamedTuple):
+    """What the options say, as they were given."""
+
+    files: tuple[Path, ...]
+    row: str | None
+    column: str | None
+    what: tuple[str, ...]
+    mechanisms: tuple[Mechanism | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        files: list[Path] | None,
+        row: str | None,
+        column: str | None,
+        what: list[str] | None,
+        mechanisms: list[str] | None,
+    ) -> "StatedTotals":
+        """The options with their mechanisms read; raises ValueError for a text that states none."""
+        read = tuple(mechanism_in_text("--totals-mechanism", text) for text in mechanisms or ())
+        return cls(tuple(files or ()), row, column, tuple(what or ()), read)
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files that are read."""
+        return [*self.files, *(Path(each) for each in self.what if each not in WORDS)]
+
+    def check(self, is_long: bool) -> None:
+        """Refuse options that do not go together; raises ValueError."""
+        inside, files, what = self.row is not None or self.column is not None, self.files, self.what
+        odd = next((each for each in what if each not in WORDS and not Path(each).is_file()), None)
+        if odd is not None:
+            raise ValueError(f"--totals-of must be {', '.join(WORDS)}, or a file of groups, got {odd!r}")
+        if is_long and (inside or set(what) & set(WORDS)):
+            raise ValueError(
+                f"--long must come without --total-row, --total-column and --totals-of {', '.join(WORDS)}: name a file "
+                "of --totals with columns of some axes, or of groups"
+            )
+        if files and inside:
+            raise ValueError(
+                "--totals must come without --total-row and --total-column: totals are in one place"
+            )
+        if files and not is_long and not what:
+            raise ValueError(
+                f"--totals must come with --totals-of {', '.join(WORDS)} or a file of groups, or with --long"
+            )
+        if (what or self.mechanisms) and not files and not inside:
+            option = "--totals-of" if what else "--totals-mechanism"
+            raise ValueError(f"{option} must come with --totals, --total-row or --total-column")
+        n = max(1, len(files))
+        for option, given in (("--totals-of", what), ("--totals-mechanism", self.mechanisms)):
+            if len(given) not in (0, 1, n) and not (is_long and given is what):
+                raise ValueError(
+                    f"{option} must be given once, or {n} times, as --totals is, got {len(given)}"
+                )
+
+    def beside_long(
+        self, value: str, absent: Sequence[str], missing: Sequence[str]
+    ) -> tuple[list[tuple["pd.DataFrame", Any]], list["pd.DataFrame"]]:
+        """(tables of totals, and what was done to each; tables of groups) beside a table with a row for each cell."""
+        from countveil.data.margins import read_margin
+
+        sums = [
+            (read_margin(path, value, absent, missing), "exact" if mechanism is None else mechanism)
+            for path, mechanism in zip(self.files, self._for_each(self.mechanisms, None), strict=True)
+        ]
+        return sums, [read_groups(Path(each)) for each in self.what]
+
+    def beside_wide(
+        self, table: "CountTable", absent: Sequence[str], missing: Sequence[str]
+    ) -> tuple["CountTable", list[Any]]:
+        """(the table without totals, their families) of a table with a row for each record."""
+        from countveil.data.margins import without_margins
+
+        if not self.files:
+            mechanism = self.mechanisms[0] if self.mechanisms else None
+            what = self.what[0] if self.what else None
+            return without_margins(table, self.row, self.column, what, mechanism)
+        labels, shape = (
+            (table.row_labels, table.column_labels),
+            (table.values.shape[0], table.values.shape[1]),
+        )
+        found = []
+        for path, what, mechanism in zip(
+            self.files, self._for_each(self.what, ""), self._for_each(self.mechanisms, None), strict=True
+        ):
+            found += families_in_file(path, what, mechanism, labels, shape, absent, missing)
+        return table, found
+
+    def _for_each(self, given: tuple[Any, ...], default: Any) -> tuple[Any, ...]:
+        """What belongs to each file: one for all, one for each, or the default."""
+        return given if len(given) == len(self.files) else (given or (default,)) * len(self.files)
+
+
+def families_in_file(
+    path: Path,
+    what: str,
+    mechanism: Mechanism | None,
+    labels: tuple[Any, Any],
+    shape: tuple[int, int],
+    absent: Sequence[str],
+    missing: Sequence[str],
+) -> list[Any]:
+    """The families of a file of totals beside a wide table: two of both, one of anything else."""
+    from countveil.data.groupings import by_side, family_of_frame, grouping_of_frame, sided
+    from countveil.data.margins import SIDES, read_margin
+
+    groupings = {}
+    key = what
+    if what not in WORDS:
+        key, groups = grouping_of_frame(sided(read_groups(Path(what)), labels), SIDES, labels)
+        groupings[key] = groups
+    frames = [read_margin(path, VALUE, absent, missing, key)]
+    if what == "both":
+        frames = by_side(frames[0], labels, VALUE)
+    elif what == "table":
+        frames = [frames[0][[VALUE]]]
+    return [family_of_frame(frame, SIDES, labels, VALUE, shape, mechanism, groupings) for frame in frames]
+
+
+def columns_named(
+    sums: Sequence[tuple["pd.DataFrame", Any]], groups: Sequence["pd.DataFrame"], known: Sequence[str]
+) -> list[str]:
+    """The columns of tables of totals that are no axis and no group of a file: the table itself must have them."""
+    named = [str(name) for frame, _ in sums for name in frame.columns]
+    here = {*known, *(str(name) for frame in groups for name in frame.columns)}
+    return [name for name in dict.fromkeys(named) if name not in here]
+
+
+def read_groups(path: Path) -> "pd.DataFrame":
+    """A file of groups as text."""
+    import pandas as pd
+
+    from countveil.data.protected_files import read_frame
+
+    frame = read_frame(path, True)
+    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+    return frame.apply(lambda column: column.astype(str).str.strip())
