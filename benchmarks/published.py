@@ -3,16 +3,16 @@
 python benchmarks/published.py FOLDER [--components 50] [--sweeps 150] [--chains 2] [--levels 2] [--masks 1 2]
     [--corpus NAME ...] [--seed 1]
 
-FOLDER holds time/pgds/sotu.npz and time/pgds/icews200123.npz: words of the State of the Union addresses by year, and
-events of pairs of countries in steps of three days, both cut to 1,000 things, with two masks each. A mask hides six
-steps in the middle and the last one or two. Fits see the rest; the last steps are not given to them at all.
+FOLDER holds time/pgds/sotu.npz and time/pgds/icews200123.npz: words of the State of the Union addresses by year,
+and events of pairs of countries in steps of three days, both cut to 1,000 things, with two masks each. A mask hides
+six steps in the middle and the last one or two. Fits see the rest; the last steps are not given to them at all.
 
 Printed are the paper's mean relative error, the mean over cells of |count - mean| / (1 + count), its mean absolute
 error, and the log score per count (the log of the predictive probability of the counts, by their sum), for the last
-steps (forecast) and for those in the middle. Means are of the posterior. The rules have no model: the mean of each thing over
-all steps that were seen; the last value; and for the middle, the mean of the steps before and after. Their log scores
-are negative binomial, with the dispersion and the constant that are best for the held-back counts. Seconds are of the
-processor.
+steps (forecast) and for those in the middle. Means are of the posterior. The rules have no model: the mean of each
+thing over all steps that were seen; the last value; and for the middle, the mean of the steps before and after.
+Their log scores are negative binomial, with the dispersion and the constant that are best for the held-back counts.
+Seconds are of the processor.
 """
 
 import argparse
