@@ -98,3 +98,12 @@ def test_a_release_in_waves_has_people_waves_and_items(months):
     assert "come to at most" in said
     assert "Expected counts by wave, with 90% intervals" in said
     assert "shape must be left to a release in waves" in fails(*asked, "--shape", "5,2", "--force")
+
+
+def test_from_a_release_to_a_page_with_a_forecast(months):
+    run("fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK)
+    run("report", "fit.nc", "-o", "page.html", "--forecast", "2")
+    page = (months / "page.html").read_text(encoding="utf-8")
+    assert "Where activity goes" in page
+    assert "A forecast of 2 steps" in page
+    assert "2002-11" in page

@@ -61,3 +61,14 @@ def test_what_is_unknown_is_refused_by_name(fit, tensor_fit):
         plotting.forecast(fit, ahead, 7)
     with pytest.raises(ValueError, match="reports must be 12 to 14 numbers, one per step"):
         plotting.forecast(fit, ahead, reports=COUNTS[0])
+
+
+def test_only_the_last_steps_are_drawn_if_asked(fit):
+    ahead, reports = fit.forecast(2), COUNTS.sum((0, 2))
+    lines = plotting.forecast(fit, ahead, 1, along="place", reports=reports, last=5).get_lines()
+    whole = plotting.forecast(fit, ahead, 1, along="place", reports=reports).get_lines()
+    for short, long, start in zip(lines, whole, (7, 0, 7), strict=True):
+        np.testing.assert_allclose(short.get_ydata(), long.get_ydata()[start:])
+    assert lines[1].get_xdata().tolist() == [5, 6]
+    with pytest.raises(ValueError, match="last must be 1 or more, got 0"):
+        plotting.forecast(fit, ahead, last=0)

@@ -16,7 +16,7 @@ from countveil.report import render
 from tests import dates
 from tests.effects import the_fit
 from tests.page import browser as b
-from tests.report.conftest import LONG
+from tests.report.conftest import LONG, QUICK
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -25,7 +25,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
     "--window-size=1500,1000", "--hide-scrollbars",
 ]  # fmt: skip
-KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates"]
+KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates", "dynamic"]
 FRAME = """<!DOCTYPE html><title>nothing</title>
 <iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{page}"></iframe>
 <script>
@@ -61,7 +61,10 @@ def pages(fits):
     data = cv.PrivatizedCounts(counts, 0.3, column_labels=[f"{LONG}{v}" for v in range(60)])
     many = cv.TopicModel(100, draws=2, tune=2, chains=2, seed=1, threads=1).fit(data)
     found = {name: render(*each, naive=True) for name, each in fits.items()}
-    return found | {"many": render(many), "effects": render(the_fit()), "dates": render(dates.the_fit())}
+    steps = [np.arange(20), [f"{LONG}{v}" for v in range(60)]]
+    dynamic = cv.DynamicModel(4, **QUICK).fit(cv.PrivatizedCounts(counts, 0.3, labels=steps))
+    found |= {"many": render(many), "effects": render(the_fit()), "dates": render(dates.the_fit())}
+    return found | {"dynamic": render(dynamic, forecast=dynamic.forecast(2, draws=10))}
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,9 @@ def report(
             "takes as long; needs --release.",
         ),
     ] = False,
+    forecast: Annotated[
+        int, typer.Option(min=0, help="Of a fit over time: show a forecast of this many time steps.")
+    ] = 0,
     force: Force = False,
 ) -> None:
     """Write a page about a fit: what was promised, the data, topics or communities, checks, and whether to trust it.
@@ -54,7 +57,12 @@ def report(
     from countveil.report import load_fit, write_report
 
     found = load_fit(fit)
+    if forecast and not hasattr(found, "forecast"):
+        raise ValueError(
+            f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"
+        )
+    ahead = found.forecast(forecast) if forecast else None
     data = None if release is None else Release.load(release)
-    write_report(found, output, data, members=members, title=title, naive=naive)
+    write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
     say(found.diagnostics().verdict)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -11,6 +11,7 @@ from countveil.plotting.forecasts import forecast
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.over_time import prevalence_over
 from countveil.plotting.posterior import trace, true_counts
+from countveil.plotting.transitions import transitions
 
 __all__ = [
     "activity",
@@ -27,5 +28,6 @@ __all__ = [
     "privacy_utility",
     "topics",
     "trace",
+    "transitions",
     "true_counts",
 ]

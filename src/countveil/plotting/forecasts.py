@@ -21,6 +21,7 @@ def forecast(
     *,
     along: str | None = None,
     reports: Sequence[float] | np.ndarray | None = None,
+    last: int | None = None,
     ax: Any = None,
 ) -> Any:
     """Expected counts of one thing until now, and a fan of those to come; returns the axes.
@@ -35,14 +36,18 @@ def forecast(
         label: of the thing along ``along``; by default the one with the largest forecast.
         along: an axis that is not time; by default the last such. Others are summed over.
         reports: sums of what was reported of this thing in each step of the data, and perhaps of those to come: dots.
+        last: how many steps of the data to draw, the last ones; by default all.
         ax: axes to draw on; new ones by default.
 
     Raises:
         TypeError: a fit without a time axis.
-        ValueError: an unknown axis or label; reports for fewer steps than the data have, or more than there are.
+        ValueError: an unknown axis or label; reports for fewer steps than the data have, or more than there are; last
+            below one.
     """
     if not hasattr(fit, "activity"):
         raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
+    if last is not None and last < 1:
+        raise ValueError(f"last must be 1 or more, got {last}")
     time = fit.time_axis
     others = [dim for dim in ahead.counts.dims if dim not in ("draw", time)]
     along = others[-1] if along is None else along
@@ -55,7 +60,9 @@ def forecast(
         else place_of(label, known, along)
     )
     past, to_come = table[table[along] == known[place]], counts.isel({along: place}).transpose("draw", time)
-    n, m = len(past), to_come.sizes[time]
+    m, seen = to_come.sizes[time], len(past)
+    past = past if last is None else past.tail(last)
+    n = len(past)
     ax = style.axes_for(ax, 6.4, 3.4)
     ax.plot(np.arange(n), past["rate"], color=style.BLUE, linewidth=1.6, label="expected counts")
     x = np.arange(n, n + m)
@@ -69,9 +76,9 @@ def forecast(
             ends = np.quantile(values, [0.5 - probability / 2, 0.5 + probability / 2], axis=0)
             ax.fill_between(x, *ends, color=style.VERMILION, alpha=shade, linewidth=0)
     if reports is not None:
-        dots = checked(reports, n, n + m)
+        dots = checked(reports, seen, seen + m)[seen - n :]
         ax.plot(np.arange(len(dots)), dots, ".", color=style.BLACK, markersize=4, label="reports")
-    name_steps(ax, [*fit.axes[time].tolist(), *ahead.counts[time].to_numpy().tolist()])
+    name_steps(ax, [*fit.axes[time].tolist()[-n:], *ahead.counts[time].to_numpy().tolist()])
     ax.set_title(style.plain(f"{along} {known[place]}"), fontsize=9)
     ax.set_ylabel(f"counts{said_of_intervals(fit, BANDS[0])}", wrap=True)
     ax.legend(frameon=False, fontsize=8)

@@ -13,6 +13,7 @@ from countveil import __version__
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
+from countveil.estimators.forecasts import Forecast
 from countveil.estimators.totals import totals_of
 from countveil.estimators.weighting import weights_in_words
 from countveil.extras import install
@@ -25,6 +26,7 @@ from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
+from countveil.report.dynamics import dynamics_of
 from countveil.report.loading import observed, stating
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
@@ -43,6 +45,7 @@ def write_report(
     members: int = 8,
     title: str | None = None,
     naive: bool = False,
+    forecast: Forecast | None = None,
 ) -> None:
     """Write one page about a fit to an HTML file that needs no network and no script; atomically.
 
@@ -56,15 +59,16 @@ def write_report(
         title: heading of the page.
         naive: compare the fit with one that takes the release's reports for true counts. It is fitted for the page,
             and takes about as long as the fit did.
+        forecast: of a fit over time, what ``fit.forecast`` returned: the page shows it as fans.
 
     Raises:
         ModuleNotFoundError: Jinja2 or matplotlib is missing.
         TypeError: a release that is neither a ``Release`` nor observations.
-        ValueError: a release that is not the fit's, members below one; naive without a ``Release``, or for a fit that
-            is not of private counts.
+        ValueError: a release or a forecast that is not the fit's, members below one; naive without a ``Release``, or
+            for a fit that is not of private counts.
         NotFittedError: before ``fit``.
     """
-    page = render(fit, release, members=members, title=title, naive=naive)
+    page = render(fit, release, members=members, title=title, naive=naive, forecast=forecast)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
@@ -76,6 +80,7 @@ def render(
     members: int = 8,
     title: str | None = None,
     naive: bool = False,
+    forecast: Forecast | None = None,
 ) -> str:
     """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
     check_integer("members", members, 1)
@@ -95,7 +100,7 @@ def render(
     )  # fmt: skip
     environment.filters.update(percent=percent, number=number)
     template = environment.get_template("report.html")
-    context = gathered(fit, release, members, title)
+    context = gathered(fit, release, members, title, forecast)
     if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
         raise ValueError(
             "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
@@ -106,7 +111,11 @@ def render(
 
 
 def gathered(
-    fit: FactorizationEstimator, release: Release | Observations | None, members: int, title: str | None
+    fit: FactorizationEstimator,
+    release: Release | Observations | None,
+    members: int,
+    title: str | None,
+    forecast: Forecast | None = None,
 ) -> dict[str, Any]:
     """All that the template shows."""
     data = None if release is None else observed(fit, release)
@@ -137,6 +146,7 @@ def gathered(
         "bursts": bursts_of(fit),
         "effects": effect_rows(fit),
         "over_time": over_time_picture(fit),
+        "dynamics": dynamics_of(fit, forecast),
         "facts": facts_table(fit),
         "parameters": parameters(fit),
         "release_given": release is not None,

@@ -1,0 +1,128 @@
+"""Components over time as the page shows them: their activity, where it goes, and forecasts."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from countveil.estimators import DynamicModel
+from countveil.estimators.base import FactorizationEstimator
+from countveil.estimators.forecasts import Forecast
+from countveil.estimators.naming import titled
+from countveil.inference.matching import STABLE
+from countveil.plotting import activity, forecast, transitions
+from countveil.report.pictures import Picture, picture
+from countveil.report.sections import percent
+
+SHOWN = 5  # components whose activity is drawn
+FANS = 4  # things whose forecast is drawn
+BEFORE = 24  # steps of the data that a fan has at least
+LEAST = 0.02  # share of activity that is worth a word
+
+
+class Dynamics(NamedTuple):
+    """A picture of the activity, one of the transitions, rows of (component, what stays, where the rest goes), fans."""
+
+    activity: Picture | None
+    graph: Picture | None
+    rows: list[tuple[str, str, str]]
+    steps: int  # of the forecast
+    along: str  # the axis of the fans' things
+    fans: list[Picture]
+
+
+def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics | None:
+    """What the page says of a fit over time; None of another.
+
+    Raises:
+        ValueError: a forecast of another fit.
+    """
+    if not isinstance(fit, DynamicModel):
+        if ahead is not None:
+            raise ValueError(
+                f"forecast must be None for a {type(fit).__name__}, which has no time steps, got one"
+            )
+        return None
+    known = fit.support(axis=fit.time_axis)
+    stable = known[known["support"] > STABLE].sort_values("prevalence", ascending=False, kind="stable")
+    numbers = [int(k) for k in stable["component"]]
+    return Dynamics(
+        activity_picture(fit, numbers[:SHOWN]) if numbers else None,
+        graph_picture(fit) if numbers else None,
+        rows_of(fit, numbers),
+        *fans_of(fit, ahead),
+    )
+
+
+def activity_picture(fit: DynamicModel, numbers: list[int]) -> Picture:
+    """Expected counts of the largest components by step."""
+    first, *_, last = fit.axes[fit.time_axis].tolist()
+    said = ", ".join(f"component {k}" for k in numbers)
+    alt = f"Expected counts in each {fit.time_axis} step from {first} to {last}, one curve each for {said}."
+    return picture(lambda ax: activity(fit, numbers, ax=ax), alt, 6.6, 3.2)
+
+
+def graph_picture(fit: DynamicModel) -> Picture:
+    """Where activity goes."""
+    alt = (
+        "Components as circles, with arrows to those that their activity goes to in the next step. The table has the "
+        "same numbers in words."
+    )
+    return picture(lambda ax: transitions(fit, least=LEAST, ax=ax), alt, 7.0, 5.4)
+
+
+def rows_of(fit: DynamicModel, numbers: list[int]) -> list[tuple[str, str, str]]:
+    """(component, what stays, where the rest goes) of these components, shares with their intervals."""
+    table, names = fit.transitions(), fit.names_of(fit.time_axis)
+    table = table[table["component"].isin(numbers)]
+    found = []
+    for k in numbers:
+        own = table[table["previous_component"] == k].sort_values("share", ascending=False, kind="stable")
+        stays, goes = own[own["component"] == k], own[(own["component"] != k) & (own["share"] >= LEAST)]
+        said = "; ".join(f"{row.component}: {share_of(row)}" for row in goes.itertuples())
+        kept = share_of(next(stays.itertuples())) if len(stays) else "–"
+        found.append(
+            (titled("Component", k, names.get(k, "")), kept, said or f"nowhere, above {percent(LEAST)}")
+        )
+    return found
+
+
+def share_of(row: Any) -> str:
+    """A share with its interval, if it has one."""
+    ends = f" ({percent(row.lower)} to {percent(row.upper)})" if hasattr(row, "lower") else ""
+    return f"{percent(row.share)}{ends}"
+
+
+def fans_of(fit: DynamicModel, ahead: Forecast | None) -> tuple[int, str, list[Picture]]:
+    """(steps, axis, pictures) of the things with the largest forecasts along the last axis that is not time."""
+    others = [axis for axis in fit.axes if axis != fit.time_axis]
+    if ahead is None:
+        return 0, others[-1], []
+    along, steps = others[-1], ahead.counts.sizes.get(fit.time_axis, 0)
+    check_own(fit, ahead, others)
+    sums = ahead.rates.sum([dim for dim in ahead.rates.dims if dim != along]).to_numpy()
+    largest = np.argsort(-sums, kind="stable")[:FANS]
+    return steps, along, [fan_picture(fit, ahead, fit.axes[along].tolist()[i], along) for i in largest]
+
+
+def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> Picture:
+    """Counts of one thing until now, and those that may come."""
+    sums = ahead.counts.sum([dim for dim in ahead.counts.dims if dim not in ("draw", along, fit.time_axis)])
+    draws = (
+        sums.isel({along: fit.axes[along].tolist().index(label)}).transpose("draw", fit.time_axis).to_numpy()
+    )
+    middle, names = np.median(draws, axis=0), ahead.counts[fit.time_axis].to_numpy()
+    said = ", ".join(f"{name}: {value:,.0f}" for name, value in zip(names, middle, strict=True))
+    alt = f"{along} {label}: expected counts of the steps before, and a fan of those to come, whose medians are {said}."
+    last = max(BEFORE, 3 * len(names))
+    return picture(lambda ax: forecast(fit, ahead, label, along=along, last=last, ax=ax), alt, 3.6, 2.7)
+
+
+def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
+    """Refuse a forecast that is not of this fit."""
+    dims = {str(dim) for dim in ahead.counts.dims}
+    same = dims == {"draw", *fit.axes} and all(
+        pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(fit.axes[axis])) for axis in others
+    )
+    if not same:
+        raise ValueError(f"forecast must be of the fit, with the labels of {others}, got another")
