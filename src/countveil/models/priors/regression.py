@@ -11,7 +11,11 @@ from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
 from countveil.models.priors.protocol import Grid, Scale
 from countveil.models.priors.row_evidence import Columns, Seen, Slope, Told
 
-KEPT = 0.0, 0.8, 0.98  # how much of the coefficients each proposal keeps: the next is taken where a bolder one is not
+KEPT = (
+    0.0,
+    0.8,
+    0.98,
+)  # how much of the coefficients each proposal keeps: the next is taken where a bolder one is not
 NARROW = 0.5  # of slices for shapes: steps out where few rows tell of them, cuts where many do
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
