@@ -14,9 +14,9 @@ from countveil.models.priors.row_evidence import Columns, Seen, Slope, Told
 KEPT = (
     0.0,
     0.8,
-    0.98,
-)  # how much of the coefficients each proposal keeps: the next is taken where a bolder one is not
-NARROW = 0.5  # of slices for shapes: steps out where few rows tell of them, cuts where many do
+)  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
+SLICED = 0.25  # of the sweeps draw shapes on slices, which alone leave a start far away, but cost as much as the rest
+NARROW = 0.5  # of these slices: they step out where few rows tell of a shape, and are cut where many do
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
 
@@ -121,7 +121,7 @@ class RegressionPrior(NamedTuple):
         return self.drawn(hypers, self.told(scale, count, exposure), rng)
 
     def drawn(self, hypers: np.ndarray, known: Told | Seen, rng: np.random.Generator) -> np.ndarray:
-        """Shapes and sizes on slices, then both with their coefficients by Newton proposals."""
+        """Shapes, now and then, and sizes on slices; then both with their coefficients by Newton proposals."""
         means, shapes = 2, 2 + self.design.shape[1]
         found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
         own = np.vstack([np.log(hypers[0]), hypers[shapes:, 0]])
@@ -140,8 +140,9 @@ class RegressionPrior(NamedTuple):
         """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
         at = known.of_shapes(log_mean)
         if self.shape is None:
-            mass = self.mass_of_shapes(self.design @ own[1:], at)
-            own = np.vstack([draw_on_slices(mass, own[0], BOUNDS, rng, NARROW), own[1:]])
+            if rng.random() < SLICED:
+                mass = self.mass_of_shapes(self.design @ own[1:], at)
+                own = np.vstack([draw_on_slices(mass, own[0], BOUNDS, rng, NARROW), own[1:]])
             limits = limits_of(len(own), BOUNDS)
             return proposed(lambda new: self.place_of_shapes(new, at, known), own, limits, rng)
 
