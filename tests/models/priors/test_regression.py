@@ -200,6 +200,20 @@ def check_against(wanted, found, prior):
     assert (np.diff(found[:, 2:], axis=0) != 0.0).mean() > 0.8  # proposals are taken
 
 
+def test_shapes_of_many_rows_leave_their_start_soon():
+    rng, n = np.random.default_rng(9), 4000
+    design = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
+    shape = np.array([1.6, 0.3]) * np.exp(design * [-0.4, 0.5])
+    count = rng.poisson(rng.gamma(shape, 30.0 / shape)).astype(float)
+    prior, factor = RegressionPrior(10.0, None, design), theta()
+    hypers = prior.start(factor)
+    for _ in range(40):
+        hypers = prior.draw_hypers_given_counts(factor, hypers, 1.0, count, np.ones((n, 2)), rng)
+    shapes, _, _, tilts = hypers[:, 0]
+    np.testing.assert_allclose(shapes, [1.6, 0.3], rtol=0.15)
+    np.testing.assert_allclose(tilts, [-0.4, 0.5], atol=0.15)
+
+
 def values():
     """(7, 2) entries, of which two are too small for a number."""
     found = np.random.default_rng(8).gamma(0.5, np.exp(0.8 * DESIGN[:, :1]), (7, 2))

@@ -15,6 +15,8 @@ KEPT = (
     0.0,
     0.8,
 )  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
+SLICED = 0.25  # of the sweeps draw shapes on slices, which alone leave a start far away, but cost as much as the rest
+NARROW = 0.5  # of these slices: they step out where few rows tell of a shape, and are cut where many do
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
 
@@ -119,7 +121,7 @@ class RegressionPrior(NamedTuple):
         return self.drawn(hypers, self.told(scale, count, exposure), rng)
 
     def drawn(self, hypers: np.ndarray, known: Told | Seen, rng: np.random.Generator) -> np.ndarray:
-        """Shapes and their coefficients by Newton proposals, sizes on slices, and both with those of means likewise."""
+        """Shapes, now and then, and sizes on slices; then both with their coefficients by Newton proposals."""
         means, shapes = 2, 2 + self.design.shape[1]
         found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
         own = np.vstack([np.log(hypers[0]), hypers[shapes:, 0]])
@@ -138,6 +140,9 @@ class RegressionPrior(NamedTuple):
         """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
         at = known.of_shapes(log_mean)
         if self.shape is None:
+            if rng.random() < SLICED:
+                mass = self.mass_of_shapes(self.design @ own[1:], at)
+                own = np.vstack([draw_on_slices(mass, own[0], BOUNDS, rng, NARROW), own[1:]])
             limits = limits_of(len(own), BOUNDS)
             return proposed(lambda new: self.place_of_shapes(new, at, known), own, limits, rng)
 
@@ -167,6 +172,12 @@ class RegressionPrior(NamedTuple):
         """Log-densities of log sizes (K,) given all else, up to a constant; ``slopes`` are without them."""
         of_data = known.of_sizes(slopes, log_shape)
         return lambda size: of_data(size) - size - self.mean * np.exp(-size)
+
+    def mass_of_shapes(
+        self, tilt: np.ndarray, at: Callable[[np.ndarray], Slope]
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Log-densities of log shapes (K,) given their coefficients, of which ``tilt`` (D, K) comes."""
+        return lambda log_a: at(tilted(log_a, tilt)).mass - 0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
 
     def place(self, found: np.ndarray, log_shape: np.ndarray, known: Told | Seen) -> Place:
         """What proposals ask of log sizes and coefficients; Newton's curvature has the prior's mean one of the size."""
