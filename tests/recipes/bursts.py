@@ -58,6 +58,9 @@ class Bursts:
     def start(self, shape):
         return (np.array([0.5]),)
 
+    def before_moves(self, parameters):
+        return parameters
+
     def tally_size(self, shape):
         return 2
 

@@ -53,6 +53,9 @@ class Pairs:
     def start(self, shape):
         return ()
 
+    def before_moves(self, parameters):
+        return parameters
+
     def tally_size(self, shape):
         return 0
 
