@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse as sp
 
 import countveil as cv
 from tests.commands import fails, run
@@ -38,6 +40,7 @@ def here(tmp_path, monkeypatch):
     write("by_state.csv", state=["south", "north"], deaths=BY_STATE[::-1])
     rounded = cv.simulate_reports(COUNTS.sum(0), m.RandomRounding(5), np.random.default_rng(1))
     write("by_age.csv", age=COLUMNS[::-1], deaths=rounded[::-1].astype(int))
+    write("named.csv", county=ROWS, totals=STATES)
     write("by_county.csv", county=ROWS[1:], deaths=[words(n) for n in COUNTS.sum(1)[1:]])
     return tmp_path
 
@@ -143,11 +146,47 @@ def test_both_margins_of_a_wide_table_are_kept(here):
             ("--totals", "by_age.csv", "--totals-of", "columns", "--totals-mechanism", "rounding base 3"),
             "a mechanism as options state it, such as",
         ),
+        (
+            ("--total-row", "county 1", "--totals-of", "states.csv"),
+            "--totals-of must be rows, columns or both beside --total-row and --total-column, got 'states.csv'",
+        ),
+        (("--totals", "by_age.csv", "--totals-of", "named.csv"), "something else than 'totals'"),
     ],
 )
 def test_what_is_wrong_with_totals_is_said_in_one_line_and_nothing_is_written(here, options, rule):
     assert rule in fails(*WIDE, *options)
     assert not (here / "r.npz").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [("--total-row", "all"), ("--totals", "by_age.csv", "--totals-of", "columns")]
+)
+@pytest.mark.parametrize(("shape", "rule"), [((3,), "two axes, rows and columns, got 1"),
+                                             ((2, 2, 2), "two axes, rows and columns, got 3")])  # fmt: skip
+def test_arrays_without_rows_and_columns_have_no_totals(here, options, shape, rule):
+    np.save("cells.npy", np.full(shape, 12))
+    assert rule in fails("import", "cells.npy", "-o", "r.npz", *HIDDEN, *options)
+
+
+def test_a_sparse_matrix_has_no_row_that_is_called_as_the_totals(here):
+    scipy.io.mmwrite("cells.mtx", sp.csr_array(np.diag([12, 30])))
+    assert "--total-row must be the name of one" in fails("import", "cells.mtx", "-o", "r.npz", *HIDDEN,
+                                                          "--total-row", "all")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("groups", "rule"),
+    [
+        (("states.csv", "states.csv"), "of one table each, got two that call them 'state'"),
+        (
+            ("states.csv", "named.csv"),
+            "called as a column of totals that says which total a row has, got 'totals'",
+        ),
+    ],
+)
+def test_files_of_groups_that_no_totals_are_of_are_refused(here, groups, rule):
+    given = ("--totals", "by_state.csv", *(word for path in groups for word in ("--totals-of", path)))
+    assert rule in fails(*LONG, *given)
 
 
 def test_totals_that_contradict_each_other_are_refused_when_imported_and_again_from_a_file(here):

@@ -199,6 +199,12 @@ def test_draws_that_do_not_fit_in_memory_are_refused(fit, monkeypatch):
         fit.forecast(2)
 
 
+def test_steps_that_no_memory_holds_are_refused_before_they_are_named(fit, monkeypatch):
+    monkeypatch.setattr(forecasts, "continued", lambda known, steps: pytest.fail("made names"))
+    with pytest.raises(MemoryError, match="take fewer draws= or steps"):
+        fit.forecast(10**18, draws=1)
+
+
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
 def test_counts_that_came_have_the_probability_of_the_draws(reports, likelihood):
     fit = cv.DynamicModel(2, **BRIEF | {"likelihood": likelihood}).fit(cv.PrivatizedCounts(reports, 0.3))

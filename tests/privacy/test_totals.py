@@ -230,6 +230,7 @@ def one(change):
         (one({"over": [0]}), "as many totals as cells that are left"),
         (one({"over": None}), "over axes or groups, of some size"),
         (one({"size": True}), "of some size"),
+        (one({"size": 10**30}), "of some size"),
         (one({"groups": 1}), "of some size"),
         (one({"labels": "a"}), "labels of groups as a list"),
         (one({"mechanism": {"name": "rounding"}}), "known mechanisms of totals"),

@@ -74,6 +74,15 @@ def test_who_vouches_for_the_noise_is_said():
     assert "Level as it was stated" not in {item.name for item in found.items}
 
 
+def test_a_release_that_keeps_no_level_is_not_said_to_have_stated_one():
+    rounded = cv.round_randomly(COUNTS, 3)
+    found = items(cv.TopicModel(2, **QUICK).fit(rounded), rounded)
+    assert (
+        found["Level as it was stated"].said == "There is none: RandomRounding(3) states no level of privacy."
+    )
+    assert "no differential privacy" in found["Statement"].said
+
+
 def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told():
     mask = np.zeros(COUNTS.shape, dtype=bool)
     mask[0, :3] = True

@@ -41,6 +41,18 @@ def test_of_several_levels_the_least_protective_is_told():
     assert without.distances == found.distances
 
 
+@pytest.mark.parametrize("mechanism", [cv.mechanisms.TwoSidedGeometric(0.3), cv.mechanisms.RandomRounding(3)])
+def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alone(mechanism):
+    reports = cv.simulate_reports(COUNTS, mechanism, np.random.default_rng(2))
+    for totals, said in (
+        (None, "reports alone"),
+        ([(1, COUNTS.sum(1))], "totals that were published beside"),
+    ):
+        found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)), None)
+        assert said in found.paragraphs[0]
+        assert ("alone" in found.paragraphs[0]) == (totals is None)
+
+
 @pytest.mark.parametrize(
     ("data", "kind", "headline"),
     [

@@ -123,6 +123,10 @@ class StatedTotals(NamedTuple):
         """(the table without totals, their families) of a table with a row for each record."""
         from countveil.data.margins import without_margins
 
+        if (self.files or self.row is not None or self.column is not None) and table.values.ndim != 2:
+            raise ValueError(
+                f"totals must be beside a table with two axes, rows and columns, got {table.values.ndim}"
+            )
         if not self.files:
             mechanism = self.mechanisms[0] if self.mechanisms else None
             what = self.what[0] if self.what else None
@@ -160,6 +164,8 @@ def families_in_file(
     key = what
     if what not in WORDS:
         key, groups = grouping_of_frame(sided(read_groups(Path(what)), labels), SIDES, labels)
+        if key == VALUE:
+            raise ValueError(f"{what} must call its groups something else than {VALUE!r}, got {key!r}")
         groupings[key] = groups
     frames = [read_margin(path, VALUE, absent, missing, key)]
     if what == "both":

@@ -206,9 +206,11 @@ def families_of(
         raise TypeError(
             f"totals must be a DataFrame, or a list of (DataFrame, mechanism), got {type(totals).__name__}"
         )
-    groupings = dict(grouping_of_frame(each, axes, labels) for each in groups)
-    found = []
-    for _, table, mechanism in families_given([(None, *each) for each in listed]):
+    named = [grouping_of_frame(each, axes, labels) for each in groups]
+    groupings, found = dict(named), []
+    given = families_given([(None, *each) for each in listed])
+    check_named([name for name, _ in named], [table for _, table, _ in given], value)
+    for _, table, mechanism in given:
         if not isinstance(table, pd.DataFrame):
             raise TypeError(f"totals must be DataFrames beside a long table, got {type(table).__name__}")
         for name in map(str, table.columns):
@@ -216,6 +218,18 @@ def families_of(
                 groupings[name] = grouping_of_column(frame, name, axes, labels)
         found.append(family_of_frame(table, axes, labels, value, shape, mechanism, groupings))
     return found
+
+
+def check_named(names: Sequence[str], tables: Sequence[Any], value: str) -> None:
+    """Refuse groups of a table that no totals are of, or of two tables; raises ValueError that names them."""
+    used = {str(column) for table in tables for column in getattr(table, "columns", ())} - {value}
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ValueError(f"groups must be of one table each, got two that call them {name!r:.60}")
+        if name not in used:
+            raise ValueError(
+                f"groups must be called as a column of totals that says which total a row has, got {name!r:.60}"
+            )
 
 
 def checked_rows(mask: Any, n_rows: int) -> np.ndarray:

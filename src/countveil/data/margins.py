@@ -75,19 +75,24 @@ def without_margins(
             "are kept"
         )
     of = of or ("columns" if column is None else "rows")
-    wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of, [])
+    wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of)
+    if wanted is None:
+        raise ValueError(
+            f"--totals-of must be rows, columns or both beside --total-row and --total-column, got {of!r}"
+        )
     there = [name for name, given in (("row", row), ("column", column)) if given is not None]
-    if not wanted or not set(wanted) <= set(there):
-        named = " and ".join(f"--total-{name}" for name in wanted or ("row", "column"))
-        raise ValueError(f"--totals-of {of} must come with {named}")
+    if not set(wanted) <= set(there):
+        raise ValueError(
+            f"--totals-of {of} must come with {' and '.join(f'--total-{name}' for name in wanted)}"
+        )
     values: Any = table.values
-    values = np.ma.masked_array(np.ma.getdata(values).astype(float), np.ma.getmaskarray(values))
     rows, columns = table.row_labels, table.column_labels
     keep_rows, keep_columns = np.ones(values.shape[0], bool), np.ones(values.shape[1], bool)
     if row is not None:
         keep_rows[place_of(row, rows, "--total-row")] = False
     if column is not None:
         keep_columns[place_of(column, columns, "--total-column")] = False
+    values = np.ma.masked_array(np.ma.getdata(values).astype(float), np.ma.getmaskarray(values))
     if not keep_rows.any() or not keep_columns.any():
         raise ValueError("the table must have rows and columns beside its totals, got none")
     shape, margins = (int(keep_rows.sum()), int(keep_columns.sum())), []

@@ -1,5 +1,6 @@
 """Forecasts of a dynamic model: its chain run on, counts drawn from it, and what they say of each cell."""
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,12 +93,12 @@ def simulated(
     time = model.factors[f].axes[0]
     check_parameters(model, time)
     names = {layout.dims[a]: tree["posterior"][layout.dims[a]].to_numpy() for a in model.spec.output}
+    kept = posteriors.evenly(posteriors.n_draws(tree), most)
+    shape = tuple(steps if name == layout.dims[time] else len(own) for name, own in names.items())
+    check_room(len(kept) * prod(shape))
     names[layout.dims[time]] = posteriors.labels_or_numbers(
         continued(list(names[layout.dims[time]]), steps), steps
     )
-    kept = posteriors.evenly(posteriors.n_draws(tree), most)
-    shape = tuple(len(each) for each in names.values())
-    check_room(len(kept) * int(np.prod(shape)))
     chosen, chains = set(kept.tolist()), chain_draws(tree)
     rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
     draws = zip(

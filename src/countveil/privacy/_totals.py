@@ -184,7 +184,12 @@ def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families
         if not isinstance(each, dict) or set(each) != _KEYS:
             raise ReleaseError(f"must describe every family of totals with {sorted(_KEYS)}, got others")
         over, size, groups, labels = each["over"], each["size"], each["groups"], each["labels"]
-        if type(groups) is not bool or groups != (over is None) or type(size) is not int or size < 1:
+        if (
+            type(groups) is not bool
+            or groups != (over is None)
+            or type(size) is not int
+            or not 0 < size < LARGEST
+        ):
             raise ReleaseError("must have families of totals over axes or groups, of some size, got others")
         if over is not None and (type(over) is not list or prod(shape_of(over, shape)) != size):
             raise ReleaseError("must have as many totals as cells that are left, got others")

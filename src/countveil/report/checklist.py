@@ -16,7 +16,7 @@ from countveil.estimators.weighting import weights_in_words
 from countveil.inference.diagnostics import State
 from countveil.inference.kept import masked_kept
 from countveil.noise import AnyMechanismNoise
-from countveil.privacy import Release
+from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
@@ -197,7 +197,12 @@ def privacy_items(fit: FactorizationEstimator, release: Release | None, files: F
     if found.kind != "private" or "source" in fit.posterior.attrs:
         return rows
     stated = release is not None
+    without = (
+        [each for each in release.known_mechanisms if PrivacyLevel.kept_by(each) is None] if release else []
+    )
     said = "The statement above has it." if stated else "The fit keeps the strength of the noise alone."
+    if without:
+        said = f"There is none: {' and '.join(map(repr, without))} states no level of privacy."
     return [*rows, ("Level as it was stated", stated, said, "" if stated else again(files))]
 
 

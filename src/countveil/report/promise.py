@@ -52,6 +52,8 @@ PRIVATE = (
 FROM_REPORTS = (
     "This page was made from the reports alone, and nothing on it can reveal more about anybody than they do."
 )
+BESIDE = "reports alone,", "reports and from totals that were published beside them,"
+"""What fits that used totals say in place of a piece of the two."""
 IMPORTED = (
     "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
 )
@@ -85,6 +87,9 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     if "source" in facts:
         imported = IMPORTED.format(source=facts["source"])
         found = found._replace(headline=imported, paragraphs=[FROM_REPORTS, *found.paragraphs[1:]])
+    if "known_totals" in facts or "noisy_totals" in facts:
+        first = found.paragraphs[0].replace(*BESIDE)
+        found = found._replace(paragraphs=[first, *found.paragraphs[1:]])
     if facts["simulated_noise"]:
         paragraphs = [SIMULATED, *found.paragraphs[1:]]
         return Promise("simulated", "Simulated noise: nobody is protected.", paragraphs, found.distances)
