@@ -58,9 +58,6 @@ class Bursts:
     def start(self, shape):
         return (np.array([0.5]),)
 
-    def before_moves(self, parameters):
-        return parameters
-
     def tally_size(self, shape):
         return 2
 

@@ -53,9 +53,6 @@ class Pairs:
     def start(self, shape):
         return ()
 
-    def before_moves(self, parameters):
-        return parameters
-
     def tally_size(self, shape):
         return 0
 

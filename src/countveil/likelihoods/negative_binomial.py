@@ -31,7 +31,6 @@ from countveil.likelihoods.slices import draw_on_slices
 NONE = np.empty(0)
 DISPERSIONS = {"global": "all", "column": "column", "row": "row"}
 START = 0.5
-BEFORE_MOVES = 0.05
 LOGITS = -20.0, 20.0  # of p: beyond, 1 - p has lost half of its digits
 LOG_CONCENTRATIONS = -5.0, 12.0
 CONCENTRATION = 2.0, 0.2  # gamma prior (shape, rate) of the learned beta prior's concentration
@@ -163,12 +162,6 @@ class NegativeBinomial:
         sizes = {"all": 1, "row": shape[0], "column": shape[1]}
         values = {"p": START, "p_mean": START, "p_concentration": CONCENTRATION[0] / CONCENTRATION[1]}
         return tuple(np.full(sizes[axis], values[name]) for name, axis in self.parameter_axes.items())
-
-    def before_moves(self, parameters: Parameters) -> Parameters:
-        """Every p nearly Poisson: topics then form before bursts explain words that go together."""
-        return tuple(
-            np.full_like(values, BEFORE_MOVES) if i == 0 else values for i, values in enumerate(parameters)
-        )
 
     def tally_size(self, shape: tuple[int, int]) -> int:
         """Counts and bursts for each p."""

@@ -61,10 +61,6 @@ class Poisson:
         """No parameters."""
         return ()
 
-    def before_moves(self, parameters: Parameters) -> Parameters:
-        """No parameters."""
-        return parameters
-
     def tally_size(self, shape: tuple[int, int]) -> int:
         """Nothing to tally."""
         return 0

@@ -90,10 +90,6 @@ class Likelihood(Protocol):
         """Initial parameters for data of this shape; empty for many likelihoods."""
         ...
 
-    def before_moves(self, parameters: Parameters) -> Parameters:
-        """The initial parameters that chains hold while they split and merge components (see ``inference.moves``)."""
-        ...
-
     def tally_size(self, shape: tuple[int, int]) -> int:
         """How many numbers a sweep over data of this shape tallies for ``update``; 0 if there are no parameters."""
         ...

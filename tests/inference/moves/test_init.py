@@ -11,7 +11,6 @@ from countveil.inference.moves import SWEEPS, Moving, movable
 from countveil.inference.starts import alternating, automatic, least_squares
 from countveil.inference.streams import Streams
 from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.negative_binomial import BEFORE_MOVES
 from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.factorizations import CASES, model_of
 from tests.joint import (
@@ -160,28 +159,12 @@ def test_moves_find_a_topic_of_bursty_counts(dispersion, by_tokens, monkeypatch)
     p = np.random.default_rng(3).uniform(0.05, 0.5, size)
     observations, model, factors, topics = poor(p=p)
     model = model._replace(likelihood=NegativeBinomial(dispersion))
-    parameters = np.full(p.size, 0.5), np.array([0.5]), np.array([10.0])  # at fewer bursts sweeps may do it
-    begun = gibbs.State(factors, model.initial_hypers(), 0, parameters)
+    begun = gibbs.State(factors, model.initial_hypers(), 0, model.initial_parameters())
     assert missing(begun, topics) == 2
     assert missing(sweeps(gibbs, begun, observations, model, 60), topics) == 2
-    begun = begun._replace(parameters=model.likelihood.before_moves(parameters))
     moved = sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS)
     assert missing(moved, topics) == 0
     assert [x.shape for x in moved.parameters] == [x.shape for x in begun.parameters]
-
-
-@pytest.mark.parametrize("dispersion", ["global", "column"])
-def test_parameters_are_held_until_the_last_move_is_over(dispersion):
-    observations, model, factors, _ = poor(p=0.5)
-    model = model._replace(likelihood=NegativeBinomial(dispersion))
-    moving = Moving(gibbs, 1)
-    assert moving.init(observations, model, STREAMS, SERIAL).parameters[0].max() == BEFORE_MOVES
-    begun = gibbs.State(factors, model.initial_hypers(), 0, model.initial_parameters())
-    moved = sweeps(moving, begun, observations, model, SWEEPS)
-    for held, first in zip(moved.parameters, begun.parameters, strict=True):
-        np.testing.assert_array_equal(held, first)
-    freed = sweeps(moving, moved, observations, model, 1)
-    assert all((a != b).all() for a, b in zip(freed.parameters, begun.parameters, strict=True))
 
 
 def test_moves_keep_topics_that_are_there():

@@ -9,9 +9,6 @@ away, so a move needs no acceptance, and the draws that are kept are of the same
 Where sweeps go by tokens and very many reports are stored, moves only merge: a split visits these reports many times,
 and the sweeps never do.
 
-The likelihood's own parameters are held as they begin until the last move is over, those of bursty counts nearly
-Poisson: topics then form before bursts explain words that go together.
-
 Splits and mergers leave no topic where it was. Moves therefore sweep without seeds, and topics are brought to their
 seeds after the last merging.
 """
@@ -99,10 +96,7 @@ class Moving:
         record = tuning.record()
         if record is not None:
             record.note(components=model.n_components)
-        state = self.algorithm.init(observations, model, streams, engine, start)
-        if self.moves and state.parameters:
-            state = state._replace(parameters=model.likelihood.before_moves(state.parameters))
-        return state
+        return self.algorithm.init(observations, model, streams, engine, start)
 
     def step(
         self, state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
@@ -115,9 +109,7 @@ class Moving:
         if wide.n_components == model.n_components:
             state = widened(state, observations, model, streams, engine)
             wide = model.as_wide_as(state.factors)
-        held = state.parameters
         state, info = self.algorithm.step(state, observations, wide, streams, engine)
-        state = state._replace(parameters=held)
         if state.sweep % SWEEPS == 0:
             last = state.sweep == self.moves * SWEEPS
             target = model if last else model.with_components(n_left(model, wide))
