@@ -120,8 +120,8 @@ def test_words_for_cells_that_were_never_reported(tmp_path):
     with pytest.raises(ValueError, match="got 'n/a' in both"):
         read_protected(path, absent=["n/a"], missing=[" n/a"])
     (tmp_path / "l.csv").write_text("c,day,n\nx,1,n/a\nx,2,\ny,1,4\n")
-    frame, missing = read_long(tmp_path / "l.csv", ["c", "day"], "n", [], ["n/a"], "day")
+    frame, missing = read_long(tmp_path / "l.csv", ["c", "day"], "n", [], ["n/a"], ["day"])
     assert list(frame.columns) == ["c", "day", "n"]
     assert missing.tolist() == [True, False, False]
-    _, missing = read_long(tmp_path / "l.csv", ["c"], "n", [], ["n/a", ""], "day")
+    _, missing = read_long(tmp_path / "l.csv", ["c"], "n", [], ["n/a", ""], ["day"])
     assert missing.tolist() == [True, True, False]

@@ -86,7 +86,7 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 )
 def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
     moderate_shapes(monkeypatch)
-    p = rank_p_values(ranks("private", model, 36, 100, algorithm, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", model, 30, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 

@@ -46,7 +46,7 @@ def ranks(likelihood, read, runs, seed=1):
 
 @pytest.mark.parametrize("dispersion", ["global", "column"])
 def test_true_values_rank_uniformly_among_posterior_draws(dispersion):
-    p = rank_p_values(ranks(NegativeBinomial(dispersion), private(ROWS[:, None]), 48), DRAWS)
+    p = rank_p_values(ranks(NegativeBinomial(dispersion), private(ROWS[:, None]), 32), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 

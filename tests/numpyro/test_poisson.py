@@ -305,9 +305,8 @@ def compare(rows, columns, alpha, draws):
     return (found - exact) / np.hypot(error, exact_error)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.9])
-def test_nuts_and_collapsed_gibbs_have_the_same_posterior(alpha):
-    z = compare(12, 10, alpha, 600)
+def test_nuts_and_collapsed_gibbs_have_the_same_posterior():
+    z = compare(12, 10, 0.9, 600)
     assert np.abs(z).max() < 4.5
     assert (z**2).mean() < 2.0
 
