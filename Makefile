@@ -7,7 +7,10 @@ STAMPS := $(VENV)/.stamps
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 2 $(VENV)/lib || true
 
-.PHONY: demo test lint types tests both docs clean
+# mypy keeps one processor busy, so that it runs beside the tests.
+MAKEFLAGS += --jobs=2
+
+.PHONY: demo test lint types tests docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -35,11 +38,6 @@ test: lint types tests  ## everything that must hold
 
 tests: $(STAMPS)/test
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
-
-both: | $(BIN)/python  ## what the tests and the documentation need, by one installation
-	$(INSTALL) '.[docs,test]'
-	$(COMPILE)
-	mkdir -p $(STAMPS) && touch $(STAMPS)/test $(STAMPS)/docs
 
 lint: $(STAMPS)/test
 	$(BIN)/ruff check .
