@@ -9,6 +9,7 @@ from countveil.privacy.exact import exact, from_text, rounded_up, short
 from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
 
 MOST_NUMBERS = 1_000_000
+NONE = Fraction(0)  # most of a large table
 SMALLEST = Fraction(1, 10**300)  # probabilities that are not 0 are floats with all their digits
 TOLERANCE = Fraction(1, 10**9)
 
@@ -74,14 +75,13 @@ class Table(Elsewhere):
 def _row(y: int, row: Any) -> tuple[Fraction, ...]:
     if not isinstance(row, Iterable) or isinstance(row, str | Mapping):
         raise TypeError(f"probabilities must be rows of numbers, got {type(row).__name__} in row {y}")
-    numbers = tuple(exact("probabilities", p) for p in row)
-    if any(p < 0 for p in numbers):
-        raise ValueError(f"probabilities must not be negative, got {short(min(numbers))} in row {y}")
-    if any(0 < p < SMALLEST for p in numbers):
-        least = min(p for p in numbers if p)
+    numbers = tuple(NONE if isinstance(p, float) and p == 0 else exact("probabilities", p) for p in row)
+    others = [p for p in numbers if p is not NONE]
+    if any(p < 0 for p in others):
+        raise ValueError(f"probabilities must not be negative, got {short(min(others))} in row {y}")
+    if any(0 < p < SMALLEST for p in others):
+        least = min(p for p in others if p)
         raise ValueError(f"probabilities must be 0 or at least 1e-300, got {short(least)} in row {y}")
-    if abs(sum(numbers, Fraction(0)) - 1) > TOLERANCE:
-        raise ValueError(
-            f"probabilities must sum to 1 in every row, got {float(sum(numbers)):.6g} in row {y}"
-        )
+    if abs(sum(others, NONE) - 1) > TOLERANCE:
+        raise ValueError(f"probabilities must sum to 1 in every row, got {float(sum(others)):.6g} in row {y}")
     return numbers
