@@ -39,6 +39,6 @@ def entry_excesses(law, entries, excess_e):
     level_d, level_e = entries.level_d, entries.level_e
     for d in range(exposure_d.size):
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_at(level_d, level_e, d, e)
-            base = baseline(law, exposure_d[d], entries.weight_lv, entries.place_d, d, entries.columns[e])
-            excess_e[e] = excess_exposure(law, d, entries.columns[e], reports[e], level, base)
+            level, v = level_at(level_d, level_e, d, e), np.int64(entries.columns[e])
+            base = baseline(law, exposure_d[d], entries.weight_lv, entries.place_d, d, v)
+            excess_e[e] = excess_exposure(law, d, v, np.int64(reports[e]), level, base)

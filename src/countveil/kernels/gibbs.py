@@ -42,7 +42,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     theta_total_2k = (sum_d exposure_d theta_dk, sum_d theta_dk); the likelihood's tally. Returns count_dk.
     """
     count_vk, exposure_vk, theta_total_2k, tally = sums
-    shape_dk, rate_dk = np.ascontiguousarray(shape_dk), np.ascontiguousarray(rate_dk)
+    shape_dk, rate_dk = (np.require(each, requirements=["C", "W"]) for each in (shape_dk, rate_dk))
     count_dk, exposure_dk = np.zeros(theta_dk.shape), np.zeros(theta_dk.shape)
     add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
     turned, together = (NONE, NONE), 0

@@ -218,6 +218,7 @@ def tabled(noise, report, a):
 @provides(windows.draw_cell, ReportKernels)
 def draw_cell(noise, likelihood, report, rate, rng):
     """By the report's kernel alone, if it has one piece."""
+    report = np.int64(report)  # loops below are compiled for one kind of reports
     least, a = noise.whole_cj[report, LEAST], noise.whole_cj[report, FIRST]
     if least == noise.whole_cj[report, MOST]:
         return least
@@ -231,6 +232,7 @@ def draw_cell(noise, likelihood, report, rate, rng):
 @provides(windows.moments_of_cell, ReportKernels)
 def moments_of_cell(noise, likelihood, report, rate):
     """By the report's kernel alone, if it has one piece."""
+    report = np.int64(report)
     a = noise.whole_cj[report, FIRST]
     if noise.whole_cj[report, LAST] - a != 1:
         return windows.moments(windows.WindowLaw(noise, likelihood), report, rate)

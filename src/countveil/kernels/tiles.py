@@ -128,9 +128,9 @@ def fill_excess(law, entries, next_d, first, last, cells):
         end = indptr[d + 1]
         while e < end and columns[e] < last:
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = columns[e]
+            v = np.int64(columns[e])
             unstored = baseline(law, base, weight_lv, place_d, d, v)
-            value = excess_exposure(law, d, v, reports[e], level, unstored)
+            value = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
             if value != 0.0:
                 found = True
                 cells[d * size + v - first] = value
@@ -173,9 +173,9 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = columns[e]
+            v = np.int64(columns[e])
             unstored = baseline(law, base, weight_lv, place_d, d, v)
-            excess = excess_exposure(law, d, v, reports[e], level, unstored)
+            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
             if excess != 0.0:
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
@@ -191,9 +191,9 @@ def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
         base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = columns[e]
+            v = np.int64(columns[e])
             unstored = baseline(law, base, weight_lv, place_d, d, v)
-            excess = excess_exposure(law, d, v, reports[e], level, unstored)
+            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
             if excess != 0.0:
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

@@ -59,9 +59,9 @@ def settle_rows(
             new_rate_k[k] = rate_dk[d, k] + base * phi_total_k[k]
         for e in range(indptr[d], indptr[d + 1]):
             level = level_at(level_d, level_e, d, e)
-            v = columns[e]
+            v = np.int64(columns[e])
             unstored = baseline(law, base, entries.weight_lv, entries.place_d, d, v)
-            exposure = excess_exposure(law, d, v, reports[e], level, unstored)
+            exposure = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]
         for _ in range(most):
@@ -69,7 +69,7 @@ def settle_rows(
             for e in range(indptr[d], indptr[d + 1]):
                 if reports[e] > 0:
                     level = level_at(level_d, level_e, d, e)
-                    v = columns[e]
+                    v = np.int64(columns[e])
                     ratio = expected_ratio(
                         law_at(law, d, v), np.int64(reports[e]), inner(theta_g_dk, d, phi_g_vk, v), level
                     )

@@ -15,6 +15,8 @@ likelihood provides ``mass_ratio``, ``mode_of_counts`` and ``has_one_mode``, bes
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import (
@@ -158,8 +160,8 @@ def step_ratio_by_log(noise, report, count):
 
 
 @subroutine
-def window_of(law, report, rate, scored):
-    """The window; ``log_largest`` is computed where it is needed, and 0 otherwise."""
+def window_of(law, report, rate):
+    """The window; ``log_largest`` is NaN where nothing but a score needs it."""
     least, most = least_and_most(law.noise, report)
     peak = min(max(peak_of_kernel(law.noise, report), least), most)
     if not has_one_mode(law.likelihood, rate):
@@ -181,7 +183,7 @@ def window_of(law, report, rate, scored):
             low = middle + 1
         else:
             high = middle
-    return Window(least, most, low, 1.0, 0.0, log_weight(law, report, low, rate) if scored else 0.0)
+    return Window(least, most, low, 1.0, 0.0, math.nan)
 
 
 @subroutine
@@ -224,7 +226,7 @@ def moments(law, report, rate):
         possible, score, all_counts, all_parts = moments_of_rest(law, report, rate)
         if possible:
             return score, all_counts, all_parts
-    window = window_of(law, report, rate, True)
+    window = window_of(law, report, rate)
     weight, y = window.at_top, window.top
     total = counts = parts = 0.0
     while weight > TINY or y <= window.top + BESIDE:
@@ -251,7 +253,10 @@ def moments(law, report, rate):
         parts += weight * expected_parts(law.likelihood, up, rate)
         weight *= step_up(law, report, up, rate)
         up += 1
-    return window.log_largest + math.log(total), counts / total, parts / total
+    largest = window.log_largest
+    if math.isnan(largest):
+        largest = log_weight(law, report, window.top, rate)
+    return largest + math.log(total), counts / total, parts / total
 
 
 @subroutine
@@ -378,8 +383,8 @@ def draw_count(law, report, rate, rng):
     if ratio <= 0.0:  # 1 is impossible, and so is all beyond
         return least
     if few_are_expected(law, rate, ratio, FEW):
-        return draw_by_tangent(law, report, rate, 0, ratio, rng)
-    window = window_of(law, report, rate, False)
+        return draw_by_tangent(law, report, rate, np.int64(0), ratio, rng)
+    window = window_of(law, report, rate)
     if least == 0 and window.at_least == 0.0 and window.top < min(SEVERAL, most - 1.0):
         before = step_ratio(law.noise, report, max(window.top - 1, 0))
         ratio = step_ratio(law.noise, report, window.top)

@@ -130,8 +130,9 @@ class NegativeBinomial:
         return float(bounds[0]) * (1.0 - 1e-9), float(bounds[1]) * (1.0 + 1e-9)
 
     def counts_given(self, parameters: Parameters) -> Any:
-        """``counts`` with these parameters, and with every q."""
-        return self.counts._replace(parameters=parameters, q=-np.log1p(-parameters[0]))
+        """``counts`` with these parameters, and with every q; loops are compiled for arrays that can be written to."""
+        own = tuple(np.require(each, requirements=["C", "W"]) for each in parameters)
+        return self.counts._replace(parameters=own, q=-np.log1p(-own[0]))
 
     def p_of(self, parameters: Parameters) -> Any:
         """p, from the parameters or as it is known."""

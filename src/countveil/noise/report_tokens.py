@@ -162,7 +162,7 @@ def add_up(n, law, d, tokens, ratio_c, cells, rng):
     column_t, _, uniform_t, size_t = tokens
     place_v, sum_v, _ = cells
     for t in range(n):
-        v = column_t[t]
+        v = np.int64(column_t[t])
         size = part_size(likelihood_at(law.likelihood, d, v), ratio_c[place_v[v]], uniform_t[t], rng)
         size_t[t] = size
         sum_v[v] += size
@@ -305,12 +305,12 @@ def propose_rows(law, entries, factors, proposals, unstored_d, sums, rng):
     theta_dk, phi_vk, _ = factors
     (n_rows, n_topics), n_columns = theta_dk.shape, phi_vk.shape[0]
     source, space = new_source(rng), (new_batch(), new_topic_tokens(), new_order(n_topics))
-    tokens, cells = new_tokens(0), new_cells(proposals.place_v, n_columns)
+    tokens, cells = new_tokens(np.int64(0)), new_cells(proposals.place_v, n_columns)
     column_m, column_s = np.empty(n_columns + 1, dtype=np.uint32), np.empty(0, dtype=np.uint32)
     uniform_t, next_k = np.empty(max(n_topics, TOKENS_AT_ONCE)), np.empty(n_topics, dtype=np.int64)
     number_ik = np.empty((min(n_rows, ROWS_AT_ONCE), n_topics), dtype=np.int64)
     number_i = np.empty(len(number_ik), dtype=np.int64)
-    chance_cn, first = proposals.chance_cn, 0
+    chance_cn, first = proposals.chance_cn, np.int64(0)
     numbers, unstored = (number_ik, number_i, uniform_t), np.int64(NOT_PROPOSED)
     while first < n_rows:
         rows, total = draw_chunk(law, entries, factors, unstored_d, first, proposals, numbers, source, rng)
