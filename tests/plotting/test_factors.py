@@ -104,6 +104,8 @@ def test_what_is_not_there_is_refused(topic_fit):
         plotting.topics(topic_fit, which=[0, 3])
     with pytest.raises(ValueError, match=r"which must be .* got \[\]"):
         plotting.topics(topic_fit, which=[])
+    with pytest.raises(ValueError, match=r"which must be .* got \[0.5, True, 'a'\]"):
+        plotting.topics(topic_fit, which=[0.5, True, "a"])
     with pytest.raises(ValueError, match=r"mode must be one of \['doc', 'word'\], got 'what'"):
         plotting.topics(topic_fit, mode="what")
     for draw in (plotting.topics, plotting.prevalence):
@@ -135,4 +137,4 @@ def test_a_figure_of_some_topics_says_of_how_many(topic_fit, monkeypatch):
         "2 of 3 are shown: the best supported first, then the largest"
     )
     assert plotting.topics(topic_fit, which=[2]).get_title() == "1 of 3 are shown: 2"
-    assert plotting.topics(topic_fit, which=[2, 0, 1]).get_title() == ""
+    assert plotting.topics(topic_fit, which=[2, 0, 1, 2]).get_title() == ""

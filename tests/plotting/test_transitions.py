@@ -7,7 +7,8 @@ from matplotlib.patches import Circle, FancyArrowPatch
 
 import countveil as cv
 from countveil import plotting
-from countveil.plotting.transitions import beside, chosen, circle_order, clear
+from countveil.plotting.factors import chosen
+from countveil.plotting.transitions import beside, circle_order, clear, largest
 from tests.plotting.conftest import QUICK
 
 COUNTS = np.random.default_rng(7).poisson([3.0, 1.0, 9.0, 4.0], (20, 4))
@@ -99,10 +100,10 @@ def test_numbers_do_not_lie_on_each_other():
 
 def test_components_that_few_chains_have_are_left_out_unless_asked_for():
     known = pd.DataFrame({"support": [1.0, 0.5, 0.75], "prevalence": [0.2, 0.6, 0.3]})
-    assert chosen(known, None) == [2, 0]
-    assert chosen(known, [1, 1]) == [1]
+    assert largest(known) == [2, 0]
+    assert chosen(known.index.tolist(), [1, 1]) == [1]
     with pytest.raises(ValueError, match="that more than half of its chains have, got none"):
-        chosen(known[known["support"] == 0.5], None)
+        largest(known[known["support"] == 0.5])
 
 
 def test_a_tensor_is_labelled_along_all_its_axes_or_one():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from countveil.plotting import style
-from countveil.plotting.factors import said_of_intervals
+from countveil.plotting.factors import chosen, said_of_intervals
 from countveil.plotting.fits import Fit
 
 MAX_TICKS = 12
@@ -31,10 +31,7 @@ def activity(fit: Fit, which: Iterable[int] | None = None, interval: float = 0.9
         raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
     table = fit.activity(interval)
     known = table["component"].unique().tolist()
-    wanted = known[:5] if which is None else [int(k) for k in which]
-    unknown = [k for k in wanted if k not in known]
-    if unknown or not wanted:
-        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
+    wanted = known[:5] if which is None else chosen(known, which)
     ax = style.axes_for(ax, 6.4, 3.4)
     for i, k in enumerate(wanted):
         rows, color = table[table["component"] == k], style.CYCLE[i % len(style.CYCLE)]

@@ -78,14 +78,20 @@ def shown(known: list[int], which: Iterable[int] | None) -> tuple[list[int], str
     Raises:
         ValueError: an unknown number, or none.
     """
-    wanted = known[:FEW] if which is None else [int(k) for k in which]
-    unknown = [k for k in wanted if k not in known]
+    wanted = known[:FEW] if which is None else chosen(known, which)
+    if len(wanted) == len(known):
+        return wanted, ""
+    said = "the best supported first, then the largest" if which is None else ", ".join(map(str, wanted))
+    return wanted, f"{len(wanted)} of {len(known)} are shown: {said}"
+
+
+def chosen(known: list[int], which: Iterable[int]) -> list[int]:
+    """Numbers of the components to draw, each once; ValueError for an unknown number, or none."""
+    wanted = list(dict.fromkeys(which))
+    unknown = [k for k in wanted if isinstance(k, bool) or k not in known]
     if unknown or not wanted:
         raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
-    if len(set(wanted)) == len(known):
-        return wanted, ""
-    chosen = "the best supported first, then the largest" if which is None else ", ".join(map(str, wanted))
-    return wanted, f"{len(set(wanted))} of {len(known)} are shown: {chosen}"
+    return [int(k) for k in wanted]
 
 
 def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: Any = None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from countveil.plotting import style
 from countveil.plotting.dynamics import MAX_TICKS
-from countveil.plotting.factors import called, said_of_intervals
+from countveil.plotting.factors import called, chosen, said_of_intervals
 
 COLUMNS = 3  # of panels
 LETTERS = 26  # of a label beside a panel
@@ -34,10 +34,7 @@ def prevalence_over(fit: Any, which: Iterable[int] | None = None, interval: floa
         raise TypeError(f"fit must be a TopicModel, got {type(fit).__name__}")
     table, names = fit.prevalence_over(interval), fit.names_of()
     known = table["topic"].unique().tolist()
-    wanted = known if which is None else [int(k) for k in which]
-    unknown = [k for k in wanted if k not in known]
-    if unknown or not wanted:
-        raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown or wanted}")
+    wanted = known if which is None else chosen(known, which)
     columns = min(COLUMNS, len(wanted))
     n_rows = -(-len(wanted) // columns)
     whole = style.axes_for(None, 2.6 * columns + 0.6, 1.9 * n_rows + 0.5)

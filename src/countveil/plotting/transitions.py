@@ -8,7 +8,7 @@ import pandas as pd
 
 from countveil.inference.matching import STABLE
 from countveil.plotting import style
-from countveil.plotting.factors import called
+from countveil.plotting.factors import called, chosen
 from countveil.plotting.fits import Fit
 
 MOST = 8  # components that a graph shows unless it is told which
@@ -55,7 +55,7 @@ def transitions(
     if not 0.0 <= least <= 1.0:
         raise ValueError(f"least must be between 0 and 1, got {least}")
     known = fit.support(axis=fit.time_axis).set_index("component")
-    wanted = chosen(known, which)
+    wanted = largest(known) if which is None else chosen(known.index.tolist(), which)
     shares = shares_between(fit.transitions(), wanted)
     order = circle_order(shares)
     wanted, shares = [wanted[i] for i in order], shares[np.ix_(order, order)]
@@ -80,18 +80,12 @@ def transitions(
     return ax
 
 
-def chosen(known: pd.DataFrame, which: Iterable[int] | None) -> list[int]:
-    """Numbers of the components to draw."""
-    if which is None:
-        stable = known[known["support"] > STABLE].sort_values("prevalence", ascending=False, kind="stable")
-        if stable.empty:
-            raise ValueError("fit must have components that more than half of its chains have, got none")
-        return [int(k) for k in stable.index[:MOST]]
-    wanted = list(dict.fromkeys(int(k) for k in which))
-    unknown = [k for k in wanted if k not in known.index]
-    if unknown or not wanted:
-        raise ValueError(f"which must be numbers from 0 to {max(known.index)}, got {unknown or wanted}")
-    return wanted
+def largest(known: pd.DataFrame) -> list[int]:
+    """Numbers of the components that are drawn unless others are asked for."""
+    stable = known[known["support"] > STABLE].sort_values("prevalence", ascending=False, kind="stable")
+    if stable.empty:
+        raise ValueError("fit must have components that more than half of its chains have, got none")
+    return [int(k) for k in stable.index[:MOST]]
 
 
 def shares_between(table: pd.DataFrame, wanted: list[int]) -> np.ndarray:
