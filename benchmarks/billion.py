@@ -1,7 +1,7 @@
 """A billion counts: privatized, written, and fitted from the files; the time and the peak memory of every stage.
 
     python benchmarks/billion.py [--rows 40000] [--columns 28000] [--topics 50] [--epsilon 1] [--sweeps 3]
-        [--folder FOLDER] [--stages privatize gibbs truth svi]
+        [--chains 1] [--folder FOLDER] [--stages privatize gibbs truth svi]
 
 Counts are made up a file at a time and never held together: topics over words that follow Zipf's law, rows of
 140 tokens in the mean. The stages run in processes of their own, so that each has a peak memory of its own. "own" is
@@ -29,6 +29,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.estimators.parts import UNDETERMINED
 from countveil.evaluation.alignment import topic_error
 from countveil.inference import gibbs, moves, posterior, scoring
+from countveil.inference.matching import STABLE, matched
 from countveil.inference.streams import Streams
 
 TRUTH = "truth.npy"  # tokens of each row and topic
@@ -46,6 +47,7 @@ class Case(NamedTuple):
     rows_per_file: int = 2_000
     epsilon: int = 1
     sweeps: int = 3
+    chains: int = 1
     threads: int = 2
 
 
@@ -124,55 +126,82 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None = None) -> dict[str, Any]:
-    """Sweeps from our start, or from factors (theta, phi); the topics are means of the last half of the sweeps.
+    """Chains from our start, or from factors (theta, phi); the topics are means of the last half of the sweeps.
 
     From our start with the moves of a chain that is tuned for as many sweeps.
     """
-    marks = [(time.perf_counter(), time.process_time())]
-
-    def lap() -> str:
-        """Seconds, and processor seconds, since the last lap."""
-        marks.append((time.perf_counter(), time.process_time()))
-        return "{:.1f} ({:.1f})".format(*np.subtract(marks[-1], marks[-2]))
-
-    model, truth = cv.TopicModel(case.topics, likelihood="poisson", seed=1, progress=False), true_topics(case)
+    laps, truth = Laps(), true_topics(case)
+    model = cv.TopicModel(case.topics, likelihood="poisson", seed=1, progress=False)
     given = model._given(cv.ReleaseFiles(folder))
     found: dict[str, Any] = {
         "positive reports": int(given.data.indptr[-1]),
-        "seconds to unpack (of processors)": lap(),
+        "seconds to unpack (of processors)": laps.lap(),
     }
-    streams, draws, mean = Streams.of_chain(1, 0), [], np.zeros(truth.shape)
+    means = []
+    with ThreadEngine(case.threads) as engine:
+        for chain in range(case.chains):
+            of_chain, mean = one_chain(case, given, first, Streams.of_chain(1, chain), engine, truth, laps)
+            means.append(mean)
+            found |= {
+                name if chain == 0 else f"chain {chain + 1}, {name}": of_chain[name] for name in of_chain
+            }
+    found["seconds in all"] = laps.marks[-1][0] - laps.marks[0][0]
+    if case.chains > 1:
+        weights = np.full(case.chains, 1.0 / case.chains)
+        stable = sum(each.support > STABLE for each in matched([[mean] for mean in means], weights))
+        found["topics that more than half of the chains have"] = stable
+    return found
+
+
+class Laps:
+    """Seconds, and processor seconds."""
+
+    def __init__(self) -> None:
+        self.marks = [(time.perf_counter(), time.process_time())]
+
+    def lap(self) -> str:
+        """Those since the last lap."""
+        self.marks.append((time.perf_counter(), time.process_time()))
+        return "{:.1f} ({:.1f})".format(*np.subtract(self.marks[-1], self.marks[-2]))
+
+
+def one_chain(
+    case: Case, given: Any, first: Any, streams: Streams, engine: Any, truth: np.ndarray, laps: Laps
+) -> tuple[dict[str, Any], np.ndarray]:
+    """What is printed of a chain, and the means of its topics."""
+    found: dict[str, Any] = {}
+    draws: list[np.ndarray] = []
+    mean = np.zeros(truth.shape)
     most = moves.n_mergings(given.model, given.data.shape)
     n_moves = 0 if first is not None else min(most, case.sweeps // moves.TUNE_PER_MOVE)
     algorithm = moves.Moving(gibbs, n_moves)
-    with ThreadEngine(case.threads) as engine:
-        if first is None:
-            state = algorithm.init(given.data, given.model, streams, engine)
-        else:
-            state = gibbs.State(first, given.model.initial_hypers(), 0)
-        found["seconds to start (of processors)"] = lap()
-        own = given.model.as_wide_as(state.factors)  # more components than the model's where moves follow
-        found["topic error of the start"] = topic_error(truth, topics_of(own, state.factors))
-        seconds = []
-        for sweep in range(case.sweeps):
-            state, _info = algorithm.step(state, given.data, given.model, streams, engine)
-            seconds.append(lap())
-            if sweep >= case.sweeps // 2:
-                draws = [*draws[1 - MAX_DRAWS :], topics_of(given.model, state.factors).astype(np.float32)]
-                mean += topics_of(given.model, state.factors)
-            if (sweep + 1) % TOLD_EVERY == 0:
-                error = topic_error(truth, topics_of(given.model, state.factors))
-                wall, spent = np.subtract(marks[-1], marks[0])
-                print(f"  sweep {sweep + 1}, {wall:.0f} s ({spent:.0f}): topic error {error:.3f}", flush=True)
-        found["log-likelihood"] = scoring.log_likelihood(state.factors, given.data, given.model, engine)
+    if first is None:
+        state = algorithm.init(given.data, given.model, streams, engine)
+    else:
+        state = gibbs.State(first, given.model.initial_hypers(), 0)
+    found["seconds to start (of processors)"] = laps.lap()
+    own = given.model.as_wide_as(state.factors)  # more components than the model's where moves follow
+    found["topic error of the start"] = topic_error(truth, topics_of(own, state.factors))
+    seconds = []
+    for sweep in range(case.sweeps):
+        state, _info = algorithm.step(state, given.data, given.model, streams, engine)
+        seconds.append(laps.lap())
+        if sweep >= case.sweeps // 2:
+            draws = [*draws[1 - MAX_DRAWS :], topics_of(given.model, state.factors).astype(np.float32)]
+            mean += topics_of(given.model, state.factors)
+        if (sweep + 1) % TOLD_EVERY == 0:
+            error = topic_error(truth, topics_of(given.model, state.factors))
+            wall, spent = np.subtract(laps.marks[-1], laps.marks[0])
+            print(f"  sweep {sweep + 1}, {wall:.0f} s ({spent:.0f}): topic error {error:.3f}", flush=True)
+    found["log-likelihood"] = scoring.log_likelihood(state.factors, given.data, given.model, engine)
     kept = seconds if len(seconds) <= 6 else [*seconds[:3], "...", *seconds[-3:]]
     found["seconds of each sweep (of processors)"] = ", ".join(kept)
-    found["seconds in all"] = marks[-1][0] - marks[0][0]
-    found["topic error of the mean topics"] = topic_error(truth, mean / (case.sweeps - case.sweeps // 2))
+    mean /= case.sweeps - case.sweeps // 2
+    found["topic error of the mean topics"] = topic_error(truth, mean)
     spread = posterior.spread(np.array(draws)[None])
     found["spread of the topics"] = float(spread.mean())
     found["topics that are largely undetermined"] = int((spread > UNDETERMINED).sum())
-    return found
+    return found, mean
 
 
 def from_truth(case: Case, folder: Path) -> dict[str, Any]:

@@ -332,6 +332,7 @@ def test_topics_above_the_noise_are_found():
     np.testing.assert_allclose(spread, errors, rtol=0.5)
     assert list(weak.undetermined().values()) == [(0, 4)]
     assert "undetermined" not in weak.diagnostics().verdict
+    assert weak.unshared() == []
 
 
 def test_a_single_draw_determines_nothing_that_could_be_said():

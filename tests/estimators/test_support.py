@@ -31,6 +31,27 @@ def fit():
     return found
 
 
+def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found():
+    rng = np.random.default_rng(1)
+    found = cv.TopicModel(3, likelihood="poisson", **QUICK).fit(
+        cv.PrivatizedCounts(rng.poisson(2.0, SIZE), 0.3)
+    )
+    draws = found.posterior["posterior"]
+    draws["theta"][:] = rng.gamma(2.0, 1.0, draws["theta"].shape)
+    for chain in range(CHAINS):  # every topic is a word of its own
+        draws["phi"][chain] = 0.01 / SIZE[1] + 0.99 * np.eye(SIZE[1])[3 * chain : 3 * chain + 3]
+    found._adopt(found.posterior)
+    assert found.support()["support"].tolist() == [0.25] * 12
+    said = found.diagnostics()
+    assert (
+        "The topics cannot be found: no topic is one that more than half of the chains have." in said.verdict
+    )
+    assert said.state != "printable"
+    draws["phi"][:, :, 0] = draws["phi"][0, :, 0].to_numpy()  # all chains have this one
+    found._adopt(found.posterior)
+    assert "cannot be found" not in found.diagnostics().verdict
+
+
 def of_topic(fit, topic):
     """(the draws (n, 3) of a planted topic's own words, its sizes (n,), the share of the chains that have it)."""
     phi, theta = (fit.posterior["posterior"][name].to_numpy() for name in ("phi", "theta"))

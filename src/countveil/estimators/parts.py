@@ -23,7 +23,7 @@ from countveil.estimators.naming import Names, changed, keep_names, names_kept, 
 from countveil.estimators.networks import Network, network_of
 from countveil.estimators.reading import Readable
 from countveil.inference import posterior as posteriors
-from countveil.inference.matching import Matched, alike, matched, numbered
+from countveil.inference.matching import STABLE, Matched, alike, matched, numbered
 from countveil.inference.mixture import unweighted
 from countveil.inference.row_gammas import check_draws
 from countveil.models.factorization import Factor
@@ -165,6 +165,14 @@ class HasParts(Readable):
             least = np.min([self.member_spread(axis) for axis in part.axes], axis=0)
             found[part] = int((least > UNDETERMINED).sum()), least.size
         return found
+
+    def unshared(self) -> list[Part]:
+        """The kinds of components of which chains with more than half of the weight have none in common."""
+        return [
+            part
+            for group, part in self._parts_by_group().items()
+            if max(each.support for each in self._matches(group)) <= STABLE
+        ]
 
     def member_means(self, axis: str) -> np.ndarray:
         """(K, n) posterior mean of each component over the entries of an axis, as shares that sum to one.

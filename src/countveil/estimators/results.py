@@ -29,6 +29,7 @@ from countveil.inference.diagnostics import (
     diagnose,
     diagnose_optimiser,
     undetermined_in_words,
+    unshared_in_words,
 )
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import contradiction_kept, share_kept, totals_kept
@@ -123,6 +124,9 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         lost = {part: found for part, found in self.undetermined().items() if found[0]}
         doubts = [undetermined_in_words(part.one, part.many, *found) for part, found in lost.items()]
         state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
+        for part in self.unshared():
+            doubts.append(unshared_in_words(part.one, part.many))
+            state = State.WITH_SUPPORT if state is State.PRINTABLE else state
         told = tuning.chains_of(tree, self.weights_), tuning.starts_of(tree), tuning.moves_of(tree)
         return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state, *told)
 

@@ -239,8 +239,21 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
     said = f"The {many} cannot be found" if n == total else f"{n} of {total} {many} are largely undetermined"
     return (
         f"{said}: more than half of {'each' if n > 1 else f'such a {one}'} differs from draw to draw. "
-        f"More data or less noise may help, or another number of {many}: cv.compare says which one predicts best."
+        f"{what_may_help(many)}"
     )
+
+
+def unshared_in_words(one: str, many: str) -> str:
+    """What to say where no component is one that more than half of the chains have; ``one`` is a "topic"."""
+    return (
+        f"The {many} cannot be found: no {one} is one that more than half of the chains have. Report rates, sums and "
+        f"counts alone, where the chains agree about them. {what_may_help(many)}"
+    )
+
+
+def what_may_help(many: str) -> str:
+    """What to do where components are not found."""
+    return f"More data or less noise may help, or another number of {many}: cv.compare says which one predicts best."
 
 
 def contradiction_in_words(level: str, found: Contradiction) -> str:
