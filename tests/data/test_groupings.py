@@ -34,6 +34,11 @@ def test_totals_of_groups_are_matched_by_name_and_may_be_missing():
     assert stated == m.Rounding(5)
 
 
+def test_totals_without_a_row_are_refused():
+    with pytest.raises(ValueError, match="totals must have at least one row, got none"):
+        of(frame(state=[], n=[]), STATES)
+
+
 def test_totals_of_groups_by_an_axis():
     group, values, _ = of(
         frame(x=["y", "x", "y"], n=[1.0, 2.0, 3.0], state=["north", "south", "south"]), STATES

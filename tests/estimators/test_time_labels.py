@@ -37,3 +37,12 @@ from countveil.estimators.time_labels import continued
 )
 def test_labels_go_on_as_they_went(names, later):
     assert continued(names, 2) == later
+
+
+@pytest.mark.parametrize(
+    "names", [["2001-01-07", "2001-01-14", "2001-01-21"], ["2001-11", "2001-12", "2002-01"]]
+)
+def test_steps_beyond_all_dates_are_refused(names):
+    said = rf"steps must end by 2262-04-11, the last date there is, got 2000000 after {names[-1]}"
+    with pytest.raises(ValueError, match=said):
+        continued(names, 2_000_000)

@@ -37,23 +37,22 @@ def family_of_frame(
     keys = keys_of(frame, [*axes, *groupings], value)
     if not any(key in groupings for key in keys):
         return margin_of_frame(frame, axes, labels, value, shape, mechanism)
-    number, row, sizes = np.zeros(shape, np.int64), np.zeros(len(frame), np.int64), []
+    number, row = np.zeros(shape, np.int64), np.zeros(len(frame), np.int64)
     inside = np.ones(shape, bool)
     for key in keys:
         known = groupings.get(key) or of_axis(axes.index(key), labels)
         spread = spread_over(known, shape)
         inside &= spread >= 0
-        sizes.append(len(known.names))
-        number = number * sizes[-1] + np.maximum(spread, 0)
-        row = row * sizes[-1] + places_of(frame[key], known.names, key)
+        number = number * len(known.names) + np.maximum(spread, 0)
+        row = row * len(known.names) + places_of(frame[key], known.names, key)
     check_once(row, frame, keys)
-    of_number = np.full(prod(sizes), -1)
-    of_number[row] = np.arange(len(frame))
+    order = np.argsort(row)
+    of_number = order[np.minimum(np.searchsorted(row, number, sorter=order), len(row) - 1)]
     names = [", ".join(str(frame[key].iloc[i]) for key in keys) for i in range(len(frame))]
     values = pd.Series(
         frame[value].to_numpy(dtype=np.float64, na_value=np.nan), pd.Index(names, dtype=object)
     )
-    group = np.where(inside, of_number[number], -1)
+    group = np.where(inside & (row[of_number] == number), of_number, -1)
     return group, values, "exact" if mechanism is None else mechanism
 
 

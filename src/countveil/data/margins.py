@@ -200,7 +200,9 @@ def margin_of_frame(
 
 
 def keys_of(frame: pd.DataFrame, known: Sequence[str], value: str) -> list[str]:
-    """The columns of a table of totals that say which total a row has; raises ValueError for others than known ones."""
+    """The columns of a table of totals that say which total a row has; raises ValueError for others, or no row."""
+    if frame.empty:
+        raise ValueError("totals must have at least one row, got none")
     odd = [str(name) for name in frame.columns if name not in (*known, value)]
     if odd:
         raise ValueError(

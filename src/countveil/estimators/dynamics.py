@@ -260,7 +260,8 @@ class DynamicModel(FactorizationEstimator):
 
         Raises:
             TypeError: rng is not a Generator.
-            ValueError: steps or draws below one; a likelihood whose parameters vary along time.
+            ValueError: steps or draws below one, or steps after the year 2262; a likelihood whose parameters vary
+                along time.
             MemoryError: the draws of all cells do not fit in memory.
         """
         check_integer("steps", steps, 1)

@@ -15,7 +15,7 @@ def continued(names: Sequence[Any], steps: int) -> list[Any]:
 
     Whole numbers at equal distances go on as such, and so do dates and months with a frequency that pandas
     infers; each as text where they are text. All other labels are followed by "+1", "+2", ..., from the first number
-    that is no label yet.
+    that is no label yet. Raises ValueError for dates beyond those that pandas has.
     """
     found = whole_numbers(names, steps)
     if found is None:
@@ -67,7 +67,13 @@ def dates(names: Sequence[Any], steps: int) -> list[Any] | None:
             return None
     if frequency is None:
         return None
-    later = pd.date_range(found[-1], periods=steps + 1, freq=frequency)[1:]
+    try:
+        later = pd.date_range(found[-1], periods=steps + 1, freq=frequency)[1:]
+    except (ValueError, OverflowError):
+        last = pd.Timestamp.max.date()
+        raise ValueError(
+            f"steps must end by {last}, the last date there is, got {steps} after {texts[-1]}"
+        ) from None
     form = form_of(texts, found)
     return None if form is None else [each.strftime(form) for each in later]
 
