@@ -120,13 +120,16 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
                 share_kept(tree),
                 None if totals is None else totals.share,
             )
-        sampled = diagnose(posteriors.label_free(*self._fitted()), self.weights_)
+        unshared = self.unshared()
+        sampled = diagnose(posteriors.label_free(*self._fitted()), self.weights_, not unshared)
         lost = {part: found for part, found in self.undetermined().items() if found[0]}
-        doubts = [undetermined_in_words(part.one, part.many, *found) for part, found in lost.items()]
         state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
-        for part in self.unshared():
-            doubts.append(unshared_in_words(part.one, part.many))
-            state = State.WITH_SUPPORT if state is State.PRINTABLE else state
+        doubts = [unshared_in_words(part.one, part.many) for part in unshared]
+        doubts += [
+            undetermined_in_words(part.one, part.many, *found)
+            for part, found in lost.items()
+            if part not in unshared
+        ]
         told = tuning.chains_of(tree, self.weights_), tuning.starts_of(tree), tuning.moves_of(tree)
         return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state, *told)
 

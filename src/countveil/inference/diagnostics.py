@@ -137,11 +137,13 @@ class Diagnostics(NamedTuple):
         return {name: table for name, table in found.items() if table is not None}
 
 
-def diagnose(quantities: dict[str, np.ndarray], weights: np.ndarray | None = None) -> Diagnostics:
+def diagnose(
+    quantities: dict[str, np.ndarray], weights: np.ndarray | None = None, shared: bool = True
+) -> Diagnostics:
     """Diagnose named quantities, each (C, S) or (C, S, members), by rank-normalised R-hat and ESS.
 
     Vehtari et al. (2021). Quantities must not depend on the order of components. ``weights`` (C,) are those of the
-    chains in averages, equal by default.
+    chains in averages, equal by default; ``shared`` is whether any component is one that most chains have.
     """
     n_chains = len(next(iter(quantities.values())))
     weights = np.full(n_chains, 1.0 / n_chains) if weights is None else weights
@@ -151,7 +153,7 @@ def diagnose(quantities: dict[str, np.ndarray], weights: np.ndarray | None = Non
     }
     columns = ["r_hat", "ess_bulk", "ess_tail", "r_hat_nested"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return Diagnostics(table, *verdict_of(table, n_chains))
+    return Diagnostics(table, *verdict_of(table, n_chains, shared))
 
 
 def worst(values: np.ndarray) -> tuple[float, float, float]:
@@ -203,7 +205,7 @@ def home_for_imports() -> Iterator[None]:
         yield
 
 
-def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
+def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple[str, State]:
     """One or two plain sentences, and the state: whether to trust the fit, and what to do next."""
     r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
     if not np.isfinite(ess):
@@ -213,25 +215,36 @@ def verdict_of(table: pd.DataFrame, n_chains: int) -> tuple[str, State]:
         return said, State.UNCHECKED
     r_hat = 1.0 if np.isnan(r_hat) else r_hat  # nothing moves, in no chain
     if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD:
-        agree = f"Printable: the chains agree (R-hat up to {r_hat:.2f})"
-        return f"{agree}, and the effective draws suffice (at least {ess:.0f}).", State.PRINTABLE
+        agree = f"the chains agree (R-hat up to {r_hat:.2f}), and the effective draws suffice (at least {ess:.0f})."
+        return agreed(agree, shared)
     if r_hat <= R_HAT_FAIR:
-        said = f"Printable: the chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f})."
-        return f"{said} More draws make the ends of intervals steadier.", State.PRINTABLE
+        said = f"the chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f})."
+        return agreed(f"{said} More draws make the ends of intervals steadier.", shared)
     steady = table["r_hat_nested"].drop(LOG_LIKELIHOOD, errors="ignore").max()  # nobody reports that
     found = f"the chains differ (R-hat up to {r_hat:.2f})"
     if steady <= R_HAT_NESTED:
         said = (
             f"Printable with support: {found}, but averages over all of them are steady (nested R-hat up to "
-            f"{steady:.2f}). Report rates, sums and counts over all chains, and components with their support."
+            f"{steady:.2f}). Report rates, sums and counts over all chains"
         )
-        return said, State.WITH_SUPPORT
+        return said + (", and components with their support." if shared else "."), State.WITH_SUPPORT
     more = int(np.ceil(SPARE * n_chains * (steady**2 - 1.0) / (R_HAT_NESTED**2 - 1.0)))
     said = (
         f"Not to be trusted yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
-        f"{steady:.2f}). Run about {more} chains, or tune longer; components can be reported with their support then."
+        f"{steady:.2f}). Run about {more} chains, or tune longer"
     )
-    return said, State.UNTRUSTED
+    return said + (
+        "; components can be reported with their support then." if shared else "."
+    ), State.UNTRUSTED
+
+
+def agreed(said: str, shared: bool) -> tuple[str, State]:
+    """The verdict on chains that agree, which says nothing of components that they do not share."""
+    return (
+        (f"Printable: {said}", State.PRINTABLE)
+        if shared
+        else (f"Printable with support: {said}", State.WITH_SUPPORT)
+    )
 
 
 def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
@@ -246,8 +259,8 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
 def unshared_in_words(one: str, many: str) -> str:
     """What to say where no component is one that more than half of the chains have; ``one`` is a "topic"."""
     return (
-        f"The {many} cannot be found: no {one} is one that more than half of the chains have. Report rates, sums and "
-        f"counts alone, where the chains agree about them. {what_may_help(many)}"
+        f"The {many} cannot be found: no {one} is one that more than half of the chains have, so that none can be "
+        f"reported. {what_may_help(many)}"
     )
 
 
