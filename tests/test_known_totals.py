@@ -203,7 +203,7 @@ def test_what_totals_may_be():
     assert families_of([(1, [3, 4]), (0, [3, 4])]) is None
     assert families_of((1, [3, 4], m.RandomRounding(3))) == [(1, [3, 4], m.RandomRounding(3))]
     assert families_of([(1, [3, 4]), ((0, 1), 7)]) == [(1, [3, 4]), ((0, 1), 7)]
-    with pytest.raises(ValueError, match="one of 9 of cells that have between 11 and 18"):
+    with pytest.raises(ValueError, match="one of 9 from cells that add up to between 11 and 18"):
         cv.sample_counts_given_totals(
             [[10, NAN]], 3.0, m.Suppression(9), [(1, [9]), ((0, 1), 10, m.Rounding(10))],
             np.random.default_rng(1), sweeps=1,

@@ -53,11 +53,12 @@ def test_zeros_are_not_stored_and_suppressed_counts_are_ranges():
         lambda x: pd.DataFrame(x),
         lambda x: pd.DataFrame(x).astype("Int64"),
         lambda x: pd.DataFrame(x).astype(object).where(~np.isnan(x), None),
+        lambda x: pd.DataFrame(x).astype(object).where(~np.isnan(x), pd.NA),
         lambda x: sp.csr_array(x),
         lambda x: sp.coo_array(x),
         lambda x: np.ma.masked_array(x, np.zeros(x.shape, bool)),
     ],
-    ids=["lists", "frame", "nullable", "None", "CSR", "COO", "masked array"],
+    ids=["lists", "frame", "nullable", "None", "NA", "CSR", "COO", "masked array"],
 )
 def test_forms_of_values_are_the_same_data(form):
     assert_same(cv.Reports(form(HIDDEN), m.Suppression(10)), cv.Reports(HIDDEN, m.Suppression(10)))
@@ -200,6 +201,12 @@ def test_masks_leave_cells_out_whatever_they_hold():
     mask = np.array([[True, False]])
     data = cv.Reports(np.array([[7.5, 3.0]]), m.RandomRounding(3), mask)
     np.testing.assert_array_equal(ranges(data)[..., 0], [[-1, 1]])
+
+
+@pytest.mark.parametrize("mechanism", [m.Gaussian(1), m.Suppression(10)])
+def test_a_mask_of_all_cells_is_refused(mechanism):
+    with pytest.raises(ValueError, match="mask must leave a report, got one of all cells"):
+        cv.Reports([[11, 12], [13, 14]], mechanism, mask=np.ones((2, 2), bool))
 
 
 def test_estimates_suppose_the_spread_of_all_counts():

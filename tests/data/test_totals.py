@@ -64,7 +64,10 @@ def test_a_total_that_loses_a_cell_is_unknown():
         ([((0, 0), [15, 20])], "axis of totals must be one of the 2 axes"),
         ([], "one family or more"),
         ([(1, [15, 20]), (0, [16, 20])], "possible together, with all reports"),
-        ([(1, [30, 20], m.RandomRounding(5))], "one between 26 and 34 of cells that have between 13 and 21"),
+        (
+            [(1, [30, 20], m.RandomRounding(5))],
+            "one between 26 and 34 from cells that add up to between 13 and 21",
+        ),
         ([(1, [15, 20], m.Rounding(10))], "reports must be"),
         ([(1, [15, 20], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]))], "log-concave"),
         ([([[0, 1], [1, 5]], [15, 20])], "from -1 to 1, got 5"),
@@ -156,7 +159,7 @@ def test_a_hidden_total_says_something_and_an_unknown_one_nothing():
     assert hidden.kernel.whole_cj[1:, MOST].tolist() == [9, 9]
     unknown = cv.Reports(reports, hides, totals=[(1, [NAN, 6.0], m.RandomRounding(3))]).totals
     assert unknown.families[0].tolist() == [[NONE, NONE], [0, 0]]
-    with pytest.raises(ValueError, match="one between 1 and 9 of cells that have between 13 and 21"):
+    with pytest.raises(ValueError, match="one between 1 and 9 from cells that add up to between 13 and 21"):
         cv.Reports([[NAN, 12.0]], hides, totals=[(1, [NAN], hides)])
 
 

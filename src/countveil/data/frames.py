@@ -45,7 +45,7 @@ def column_values(frame: pd.DataFrame, place: int) -> np.ndarray:
     missing = column.isna().to_numpy()
     known = column[~missing]
     if column.dtype == object and all(isinstance(value, bool | np.bool_ | Real | Decimal) for value in known):
-        column = column.astype(np.float64)
+        column = column.mask(column.isna(), np.nan).astype(np.float64)  # pandas' NA is no number
     elif not (is_number(column.dtype) or known.empty):
         what = "text" if isinstance(known.iloc[0], str) else f"values of type {type(known.iloc[0]).__name__}"
         raise ValueError(

@@ -279,12 +279,13 @@ def check_each_possible(kernel: ReportKernels, groups: Sequence[Whole], low: Any
             g, places = wrong[0], np.flatnonzero(own)
             raise ValueError(
                 "totals must be possible beside the reports of their cells, got one "
-                f"{words(said_least[g], said_most[g])} of cells that have {words(least[places[g]], most[places[g]])}"
+                f"{words(said_least[g], said_most[g], 'of ')} from cells that add up to "
+                f"{words(least[places[g]], most[places[g]])}"
             )
 
 
-def words(low: float, high: float) -> str:
-    """A range of counts."""
+def words(low: float, high: float, before: str = "") -> str:
+    """A range of counts, with a word before its one end."""
     if low == high:
-        return f"of {low:.0f}"
-    return f"of {low:.0f} or more" if high >= 2.0**60 else f"between {low:.0f} and {high:.0f}"
+        return f"{before}{low:.0f}"
+    return f"{before}{low:.0f} or more" if high >= 2.0**60 else f"between {low:.0f} and {high:.0f}"

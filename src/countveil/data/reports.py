@@ -24,6 +24,7 @@ from countveil.noise.any_mechanism import (
 )
 from countveil.noise.reading import read_reports
 from countveil.privacy import Release
+from countveil.privacy._cells import ALL_MASKED
 from countveil.privacy.any_level import Level
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
@@ -106,7 +107,7 @@ class Reports(Observations):
                 super().__init__(values, float(mechanism.alpha), mask, **options)
                 return
         mechanisms: list[Mechanism] = []
-        numbered, shape, found, published = [], None, dict(options), []
+        numbered, shape, found, published, nothing = [], None, dict(options), [], True
         for layer in layers:
             values, hidden, mechanism, own = unlabelled(layer, options)
             shape = tuple(values.shape) if shape is None else shape
@@ -115,9 +116,12 @@ class Reports(Observations):
                     f"values must have the shape of the first report {shape}, got {values.shape}"
                 )
             check_same_labels(own, found)
+            nothing = nothing and hidden is not None and bool(np.all(hidden))
             published.append(Published(values, hidden, mechanism, layer.background))
             numbered.append(number(values, mechanism, hidden, layer.background, mechanisms))
             found |= {name: names for name, names in own.items() if found[name] is None}
+        if nothing:
+            raise ValueError(ALL_MASKED)
         codes, noise = coded(numbered, mechanisms)
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
         super().__init__(codes, 1.0, hidden, noise=noise, **found)

@@ -365,6 +365,5 @@ def check_possible(low: Any, high: Any, value: Any, needed: Any = True) -> None:
     if wrong.size:
         g = wrong[0]
         upper = f"{high[g]:.0f}" if high[g] < 2.0**60 else "any number"
-        raise ValueError(
-            f"total {g} must be between {low[g]:.0f} and {upper}, as its reports say, got {value[g]}"
-        )
+        possible = f"between {low[g]:.0f} and {upper}" if low[g] < high[g] else f"{low[g]:.0f}"
+        raise ValueError(f"total {g} must be {possible}, as its reports say, got {value[g]}")
