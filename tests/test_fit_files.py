@@ -128,6 +128,15 @@ def swapped(reader, monkeypatch, swap):
     monkeypatch.setattr(reader, "open_datatree", late)
 
 
+def test_a_release_is_no_fit(tmp_path):
+    release = cv.simulate_release(np.ones((2, 2), int), cv.PrivacyLevel(1, 1), np.random.default_rng(1))
+    release.save(tmp_path / "r.npz")
+    with pytest.raises(
+        ValueError, match=r"it must be a fit, got a release or another archive: countveil fit makes"
+    ):
+        cv.TopicModel.load(tmp_path / "r.npz")
+
+
 def test_a_file_that_takes_the_place_of_a_checked_one_is_not_read(valid, tmp_path, monkeypatch):
     path, other = tmp_path / "fit.nc", tmp_path / "other.nc"
     shutil.copyfile(valid, path)

@@ -112,6 +112,9 @@ def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
             rule += "; a fit of a version without seals has to be made again from its release and seed"
         if rule is not None:
             _refuse(rule)
+        file.seek(0)
+        if file.read(2) == b"PK":
+            _refuse("must be a fit, got a release or another archive: countveil fit makes a fit of a release")
         file.seek(-_seal.LENGTH, os.SEEK_END)
         return file.read()
 

@@ -104,8 +104,8 @@ def test_what_is_not_there_is_refused(topic_fit):
         plotting.topics(topic_fit, which=[0, 3])
     with pytest.raises(ValueError, match=r"which must be .* got \[\]"):
         plotting.topics(topic_fit, which=[])
-    with pytest.raises(ValueError, match=r"which must be .* got \[0.5, True, 'a'\]"):
-        plotting.topics(topic_fit, which=[0.5, True, "a"])
+    with pytest.raises(ValueError, match=r"which must be .* got \[0.5, True, 'a', \[0\], 9\]"):
+        plotting.topics(topic_fit, which=[0.5, 1, True, "a", [0], np.int64(9)])
     with pytest.raises(ValueError, match=r"mode must be one of \['doc', 'word'\], got 'what'"):
         plotting.topics(topic_fit, mode="what")
     for draw in (plotting.topics, plotting.prevalence):
