@@ -211,8 +211,8 @@ def test_a_regression_on_private_counts_covers_the_truth():
     reports = counts + TwoSidedGeometric(0.6).rvs(250, rng)
     chains = MCMC(
         NUTS(regression),
-        num_warmup=150,
-        num_samples=150,
+        num_warmup=200,
+        num_samples=300,
         num_chains=2,
         chain_method="vectorized",
         progress_bar=False,

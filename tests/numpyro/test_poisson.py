@@ -247,7 +247,7 @@ def sampler(draws):
     """NUTS for the topic model, compiled once for all reports of one size."""
     return MCMC(
         NUTS(topics),
-        num_warmup=200,
+        num_warmup=250,
         num_samples=draws,
         num_chains=2,
         chain_method="vectorized",
@@ -306,7 +306,7 @@ def compare(rows, columns, alpha, draws):
 
 
 def test_nuts_and_collapsed_gibbs_have_the_same_posterior():
-    z = compare(12, 10, 0.9, 400)
+    z = compare(12, 10, 0.9, 600)
     assert np.abs(z).max() < 4.5
     assert (z**2).mean() < 2.0
 

@@ -168,6 +168,8 @@ class HasParts(Readable):
 
     def unshared(self) -> list[Part]:
         """The kinds of components of which chains with more than half of the weight have none in common."""
+        if len(self.weights_) < 2:
+            return []
         return [
             part
             for group, part in self._parts_by_group().items()

@@ -87,12 +87,12 @@ def shown(known: list[int], which: Iterable[int] | None) -> tuple[list[int], str
 
 def chosen(known: list[int], which: Iterable[int]) -> list[int]:
     """Numbers of the components to draw, each once; ValueError for an unknown number, or none."""
-    wanted = list(which) if isinstance(which, Iterable) else [which]
-    wanted = [int(k) if isinstance(k, np.integer) else k for k in wanted]
+    given = list(which) if isinstance(which, Iterable) else [which]
+    wanted = [int(k) if isinstance(k, np.integer) else k for k in given]
     unknown = [k for k in wanted if type(k) is not int or k not in known]
     if unknown or not wanted:
         raise ValueError(f"which must be numbers from 0 to {max(known)}, got {unknown}")
-    return list(dict.fromkeys(map(int, wanted)))
+    return list(dict.fromkeys(wanted))
 
 
 def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: Any = None) -> Any:
