@@ -32,7 +32,7 @@ def fit():
 
 
 @pytest.mark.parametrize("chains", [2, CHAINS])
-def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains):
+def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains, monkeypatch):
     rng = np.random.default_rng(1)
     data = cv.PrivatizedCounts(rng.poisson(2.0, SIZE), 0.3)
     with warnings.catch_warnings():
@@ -51,6 +51,9 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
     assert said.verdict.count(lost) == 1
     assert "components" not in said.verdict
     assert said.state != "printable"
+    monkeypatch.setattr(type(found), "undetermined", lambda fit: {fit.parts[0]: (3, 3)})
+    assert found.diagnostics().verdict.count("cannot be found") == 1
+    monkeypatch.undo()
     draws["phi"][:, :, 0] = draws["phi"][0, :, 0].to_numpy()  # all chains have this one
     found._adopt(found.posterior)
     assert "cannot be found" not in found.diagnostics().verdict

@@ -85,6 +85,26 @@ def test_a_log_likelihood_that_differs_does_not_speak_against_averages():
     assert "components with their support" in found.verdict
 
 
+@pytest.mark.parametrize(
+    ("quantities", "state"),
+    [
+        ({"a": traces()}, State.WITH_SUPPORT),
+        ({"a": traces(correlation=0.97)}, State.WITH_SUPPORT),
+        ({"rates": traces(shift=0.3), "log-likelihood": traces(shift=30.0)}, State.WITH_SUPPORT),
+        ({"a": traces(shift=30.0)}, State.UNTRUSTED),
+    ],
+    ids=["agree", "roughly", "steady", "apart"],
+)
+def test_chains_that_share_no_component_are_promised_none(quantities, state):
+    shared, none = (diagnose(quantities, None, each) for each in (True, False))
+    assert none.state == state
+    assert none.verdict.startswith(("Printable with support:", "Not to be trusted yet:"))
+    assert "components" not in none.verdict
+    assert ("components" in shared.verdict) is (shared.state != State.PRINTABLE)
+    assert none.verdict.endswith(".")
+    assert ".." not in none.verdict
+
+
 def test_the_worst_member_counts():
     members = np.stack([traces(seed=2), traces(shift=2.0), traces(seed=3)], axis=2)
     found = diagnose({"many": members}).table.loc["many"]

@@ -240,11 +240,9 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
 
 def agreed(said: str, shared: bool) -> tuple[str, State]:
     """The verdict on chains that agree, which says nothing of components that they do not share."""
-    return (
-        (f"Printable: {said}", State.PRINTABLE)
-        if shared
-        else (f"Printable with support: {said}", State.WITH_SUPPORT)
-    )
+    if shared:
+        return f"Printable: {said}", State.PRINTABLE
+    return f"Printable with support: {said}", State.WITH_SUPPORT
 
 
 def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
