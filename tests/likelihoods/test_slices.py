@@ -66,3 +66,24 @@ def test_what_comes_in_stays():
     now = np.zeros(3)
     draw_on_slices(log_density, now, (-100.0, 100.0), np.random.default_rng(4))
     assert (now == 0.0).all()
+
+
+def test_one_number_alone_moves_as_it_does_in_an_array():
+    """Also from bounds, into them, and where nothing is ever taken."""
+
+    def density(x):
+        return np.where(np.isnan(x), x, -0.5 * (x / 3.0) ** 2)
+
+    starts = np.concatenate([[-4.0, 5.0, 0.0], np.random.default_rng(6).uniform(-4.0, 5.0, 300)])
+    for bounds in ((-4.0, 5.0), (-4.0, 50.0)):
+        for seed, start in enumerate(starts):
+            one, other = (
+                draw_on_slices(density, now, bounds, np.random.default_rng(seed))
+                for now in (np.array([start]), np.array([[start]]))  # an axis more
+            )
+            assert one.shape == (1,)
+            assert one[0] == other[0, 0]
+    nowhere = draw_on_slices(
+        lambda x: np.full_like(x, np.nan), np.zeros(1), (0.0, 0.0), np.random.default_rng(1)
+    )
+    assert nowhere.tolist() == [0.0]

@@ -18,6 +18,8 @@ def draw_on_slices(
 
     Densities are zero outside of ``bounds``; values are between them.
     """
+    if now.shape == (1,):
+        return np.array([draw_on_one(lambda x: log_density(np.array([x]))[0], now[0], bounds, rng, width)])
     least, most = bounds
     level = log_density(now) - rng.standard_exponential(now.shape)
     low = now - width * rng.random(now.shape)
@@ -39,3 +41,28 @@ def draw_on_slices(
         above = left & ~below
         high[above] = tried[above]
     return new
+
+
+def draw_on_one(
+    log_density: Callable[[float], float],
+    now: float,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+    width: float,
+) -> float:
+    """The same for one number, from the same random numbers: operations on arrays of one take most of the time."""
+    least, most = bounds
+    level = log_density(now) - rng.standard_exponential()
+    begin = now - width * rng.random()
+    low, high = max(begin, least), min(begin + width, most)
+    while low != least and log_density(low) > level:
+        low = max(low - width, least)
+    while high != most and log_density(high) > level:
+        high = min(high + width, most)
+    while True:
+        tried = low + (high - low) * rng.random()
+        if log_density(tried) > level:
+            return tried
+        if not low < high:
+            return now
+        low, high = (tried, high) if tried < now else (low, tried)
