@@ -23,7 +23,7 @@ release = cv.simulate_release(counts, cv.PrivacyLevel(epsilon=1, precision=1), r
 
 settings = {"tune": 60, "draws": 50, "chains": 2, "progress": False}
 models = [cv.TopicModel(k, **settings) for k in (1, 3, 6, 12)]
-found = cv.compare(release, models, folds=5, seed=1, progress=False)
+found = cv.compare(release, models, folds=3, seed=1, progress=False)
 print(found.verdict)
 
 # %%

@@ -40,7 +40,7 @@ SIZE = (6, 5)
 ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
-SWEEPS = 24
+SWEEPS = 12
 
 
 def statistics(state, observations, model, reports, mask):
