@@ -19,7 +19,7 @@ counts = rng.poisson(20 * theta @ phi)
 release = cv.simulate_release(counts, cv.PrivacyLevel(epsilon=1, precision=1), rng)
 
 # %%
-# Each model is fitted to four fifths of the reports, and scored on the others.
+# Each model is fitted to two thirds of the reports, and scored on the others.
 
 settings = {"tune": 60, "draws": 50, "chains": 2, "progress": False}
 models = [cv.TopicModel(k, **settings) for k in (1, 3, 6, 12)]

@@ -23,7 +23,7 @@ release = cv.simulate_release(counts, level, np.random.default_rng(1))
 # %%
 # Ten topics. Their words come with 90% intervals, and with the share of the chains that found the topic.
 
-fit = cv.TopicModel(10, chains=4, tune=100, draws=50, seed=1, progress=False).fit(release)
+fit = cv.TopicModel(10, chains=8, tune=150, draws=60, seed=1, progress=False).fit(release)
 print(fit.topics(5).to_string(max_rows=15))
 
 # %%

@@ -103,7 +103,7 @@ def countveil(tmp_path_factory):
 def test_every_code_block_runs(page, tmp_path, monkeypatch, countveil):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    left = run_page(page, tmp_path, countveil)
+    left = run_page(page, tmp_path, countveil if page.name != "README.md" else None)
     AFTER.get(page.name, lambda *_: None)(left, tmp_path)
     if "pyplot" in vars(mpl):
         mpl.pyplot.close("all")
