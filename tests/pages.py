@@ -105,7 +105,6 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),
     ],
     "choosing.md": [
-        Instead("cv.TopicModel(k)", "cv.TopicModel(k, draws=20, tune=20, chains=2)", SMALL),
         Instead("folds=3", "folds=2, tune=20, draws=10", SMALL),
         Instead("--topics 5,10,20,50", "--topics 1,2 --folds 2 --draws 5 --tune 5", SMALL),
     ],

@@ -21,8 +21,7 @@ release = cv.simulate_release(counts, cv.PrivacyLevel(epsilon=1, precision=1), r
 # %%
 # Each model is fitted to two thirds of the reports, and scored on the others.
 
-settings = {"tune": 60, "draws": 50, "chains": 2, "progress": False}
-models = [cv.TopicModel(k, **settings) for k in (1, 3, 6, 12)]
+models = [cv.TopicModel(k) for k in (1, 3, 6, 12)]
 found = cv.compare(release, models, folds=3, seed=1, progress=False)
 print(found.verdict)
 

@@ -184,5 +184,5 @@ def coverage(method, kind, alpha, runs):
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_called_calibrated_holds_the_truth_and_nothing_else_does(method, kind):
     calibrated = METHODS[method].calibrated and kind != "naive"
-    found = coverage(method, kind, alpha=0.6, runs=6 if calibrated else 3)
+    found = coverage(method, kind, alpha=0.6, runs=10 if calibrated else 3)
     assert (found >= LEAST) is calibrated, found

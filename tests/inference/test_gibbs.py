@@ -40,7 +40,7 @@ SIZE = (6, 5)
 ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[0, 1, 3, 5], [2, 0, 4, 1]] = True
-SWEEPS = 12
+SWEEPS = 24
 
 
 def statistics(state, observations, model, reports, mask):
@@ -74,7 +74,7 @@ def prior_then_reports(model, mask, rng):
     return state, reports, PrivatizedCounts(reports, ALPHA, mask)
 
 
-def joint_z(model, mask, restarts=200, step=gibbs.step, seed=11, sweeps=SWEEPS):
+def joint_z(model, mask, restarts=200, step=gibbs.step, seed=11):
     """(z-scores of the statistics, the bound they must keep).
 
     Every restart begins in the joint law itself, and compares the mean of its sweeps with its beginning:
@@ -86,7 +86,7 @@ def joint_z(model, mask, restarts=200, step=gibbs.step, seed=11, sweeps=SWEEPS):
         state, reports, observations = prior_then_reports(model, mask, rng)
         before, after = statistics(state, observations, model, reports, mask), []
         state = state._replace(sweep=sweep)
-        for _ in range(sweeps):
+        for _ in range(SWEEPS):
             state, _ = step(state, observations, model, streams, SERIAL)
             reports = draw_reports(mu_of(state.factors), ALPHA[:, None], rng)
             observations = PrivatizedCounts(reports, ALPHA, mask)
@@ -208,9 +208,7 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(learned, step):
-    z, most = joint_z(
-        small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), restarts=100, step=step, sweeps=24
-    )
+    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), restarts=100, step=step)
     assert np.abs(z).max() > most
 
 

@@ -16,7 +16,7 @@ from tests.joint import (
     truncated_logpmf,
 )
 
-CHAINS, TUNE, SWEEPS = 2, 200, 2600
+CHAINS, TUNE, SWEEPS = 2, 200, 4000
 
 
 def slow_chain(reports, alpha, mask, model, sweeps, rng):
