@@ -14,10 +14,11 @@ is followed by how many per cent it is behind the fit of the same model to true 
 The static model is a ``TensorModel``, whose last step goes on. "known" is the dynamic model with its components as a
 draw of its fit to true counts has them: what is left to learn from reports is activity, transitions and dispersion.
 
-The rule of the last value is Poisson, with the mean of the last steps that were seen, plus a constant; "in bursts" is
-the same, negative binomial. How many steps, the constant and the dispersion are as they are best for the held-back
-counts, which no fit knows. For the middle it takes the step before. "A year before" takes the step a year before, in
-bursts.
+The rule of the last value is negative binomial, with the mean of the last steps that were seen, plus a constant; for
+the middle it takes the step before. Its numbers (how many steps, the constant, the dispersion) are those that predict
+best what was seen: the last steps from those before them, for the middle every step from the one before; reports below
+zero count as zero. "Poisson, known" and "in bursts, known" are rules whose numbers are best for the held-back counts,
+which nobody knows, and "a year before" takes the step a year before with such numbers, in bursts.
 """
 
 import argparse
@@ -128,26 +129,49 @@ def scores(fit, task):
 
 
 def rules(seen, task):
-    """{rule: (score of the steps to come, of the middle)}, each with its numbers as they are best for these counts."""
+    """{rule: (score of the steps to come, of the middle)}."""
     n, known = seen.shape[-1], np.maximum(seen, 0).astype(float)
-    middle = task.counts[..., task.steps]
-    lasts = [np.maximum(seen[..., -span:].mean(axis=-1), 0.0)[..., None] for span in SPANS]
-    before = known[..., [s - 1 for s in task.steps]]
+    ahead, middle = task.later.shape[-1], task.counts[..., task.steps]
+    lasts, before = last_means(seen), [known[..., [s - 1 for s in task.steps]]]
+    hidden = task.mask.any(axis=tuple(range(task.mask.ndim - 1)))
+    pairs = [s for s in range(1, n) if not hidden[s - 1 : s + 1].any()]
+    earlier = (known[..., -ahead:], last_means(seen[..., :-ahead]))
+    adjacent = (known[..., pairs], [known[..., [s - 1 for s in pairs]]])
     found = {
-        "last value": (best_of(task.later, lasts, POISSON), best_of(middle, [before], POISSON)),
-        "in bursts": (best_of(task.later, lasts, BURSTS), best_of(middle, [before], BURSTS)),
+        "last value": (
+            score_by(best_numbers(*earlier, BURSTS), task.later, lasts),
+            score_by(best_numbers(*adjacent, BURSTS), middle, before),
+        ),
+        "Poisson, known": (best_of(task.later, lasts, POISSON), best_of(middle, before, POISSON)),
+        "in bursts, known": (best_of(task.later, lasts, BURSTS), best_of(middle, before, BURSTS)),
     }
     if task.year:
-        ahead = known[..., n - task.year : n - task.year + task.later.shape[-1]]
+        last = known[..., n - task.year : n - task.year + ahead]
         before = known[..., [s - task.year for s in task.steps]]
-        found["a year before"] = best_of(task.later, [ahead], BURSTS), best_of(middle, [before], BURSTS)
+        found["a year before"] = best_of(task.later, [last], BURSTS), best_of(middle, [before], BURSTS)
     return found
 
 
+def last_means(seen):
+    """Means of the last steps, not below zero, for each of SPANS."""
+    return [np.maximum(seen[..., -span:].mean(axis=-1), 0.0)[..., None] for span in SPANS]
+
+
+def best_numbers(counts, candidates, dispersions):
+    """(number of a candidate, constant, dispersion) of the law that predicts these counts best."""
+    tried = itertools.product(range(len(candidates)), FLOORS, dispersions)
+    return max(tried, key=lambda numbers: score_by(numbers, counts, candidates))
+
+
+def score_by(numbers, counts, candidates):
+    """The score of the law with these numbers."""
+    candidate, floor, p = numbers
+    return score(log_mass(counts, candidates[candidate] + floor, p), counts)
+
+
 def best_of(counts, candidates, dispersions):
-    """The best score of a law with one of these means, plus a constant."""
-    tried = itertools.product(candidates, FLOORS, dispersions)
-    return max(score(log_mass(counts, means + floor, p), counts) for means, floor, p in tried)
+    """The best score that any numbers reach."""
+    return score_by(best_numbers(counts, candidates, dispersions), counts, candidates)
 
 
 def log_mass(counts, means, p):
@@ -196,7 +220,7 @@ def run(task, options):
     total, to_come = task.counts.sum() + task.later.sum(), task.later.sum()
     print(f"\n{task.name}: {' x '.join(map(str, shape))}, sum {total:,}, to come {to_come:,}")
     print(
-        f"{'data':10} {'model':14}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}"
+        f"{'data':10} {'model':18}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}"
     )
     first = {}  # scores of the fits to true counts
     given = None
@@ -228,7 +252,7 @@ def observed(kind, seen, level, mask):
 def line(label, model, found, first, seconds):
     """Print one row of the table."""
     pairs = "".join(f"{a:12.4f}{100.0 * (a / b - 1.0):12.1f}" for a, b in zip(found, first, strict=True))
-    print(f"{label:10} {model:14}{pairs}{seconds:9.0f}", flush=True)
+    print(f"{label:10} {model:18}{pairs}{seconds:9.0f}", flush=True)
 
 
 def main():
