@@ -7,7 +7,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
-from countveil.engines.blas import one_blas_thread
+from countveil.engines import blas
+from countveil.engines.blas import libraries, one_blas_thread
 from countveil.inference import gibbs
 
 
@@ -96,3 +97,13 @@ def test_a_fit_that_raises_leaves_the_number_as_it_was(monkeypatch):
     with pytest.raises(MemoryError, match="no room"):
         model().fit(DATA)
     assert threads() == {2}
+
+
+def test_libraries_are_looked_for_once_and_the_one_that_numba_loads_is_among_them(monkeypatch):
+    found = libraries()
+    assert {library.filepath for library in found} == {
+        pool["filepath"] for pool in threadpool_info() if pool["user_api"] == "blas"
+    }
+    monkeypatch.setattr(blas, "ThreadpoolController", None)
+    with one_blas_thread():
+        assert [library.num_threads for library in found] == [1] * len(found)

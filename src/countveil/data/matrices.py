@@ -7,6 +7,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.frames import axis_labels, frame_values
+from countveil.kernels.entries import MASKED
 
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
@@ -289,6 +290,22 @@ def positive_part(values: Any) -> sp.csr_array:
         kept.eliminate_zeros()
         return kept
     return sp.csr_array(np.maximum(values, 0))
+
+
+def stored_cells(values: Any, hidden: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(where rows begin, columns, values) of the positive entries in order, and of hidden ones, as ``MASKED``."""
+    if sp.issparse(values):
+        stored = positive_part(values)
+        if hidden is not None:
+            stored = sp.csr_array(stored + MASKED * sp.csr_array(hidden.astype(stored.dtype)))
+        stored.sort_indices()
+        return stored.indptr, stored.indices, stored.data
+    (n_rows, n_columns), entries = values.shape, np.maximum(values, 0)
+    if hidden is not None:
+        entries[hidden] = MASKED
+    entries = entries.ravel()
+    places = np.flatnonzero(entries)
+    return np.searchsorted(places, n_columns * np.arange(n_rows + 1)), places % n_columns, entries[places]
 
 
 def negative_part(values: Any) -> Any:

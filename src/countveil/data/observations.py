@@ -29,6 +29,7 @@ from countveil.data.matrices import (
     negative_part,
     positive_part,
     report_type,
+    stored_cells,
     unwrap,
     whole_numbers,
 )
@@ -111,12 +112,13 @@ class Observations:
         return whole_numbers(reports, hidden, show=self.kind != "exact")
 
     def _store(self, values: Any, level: np.ndarray, hidden: np.ndarray | None) -> None:
-        n_rows = self.shape[0]
+        n_rows, n_columns = self.shape
         self.level_e = np.empty(0)
         if level.ndim == 2:
             dense = values.toarray() if sp.issparse(values) else values
-            stored = sp.csr_array(np.ones(self.shape, dtype=np.int8))
             entries = np.maximum(dense, 0).ravel()
+            indptr = n_columns * np.arange(n_rows + 1)
+            columns = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
             self.level_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
             self.level_e = level.ravel().copy()
             if hidden is not None:
@@ -124,15 +126,11 @@ class Observations:
         else:
             self.level_d = level.copy()
             self.exposure_d = POISSON.exposure(self.noise.ratio(level))
-            stored = positive_part(values)
-            if hidden is not None:
-                stored = sp.csr_array(stored - sp.csr_array(hidden.astype(stored.dtype)))
-            stored.sort_indices()
-            entries = stored.data
+            indptr, columns, entries = stored_cells(values, hidden)
         self.below_zero = negative_part(values)
         largest = int(entries.max(initial=0))
-        self.indptr = stored.indptr.astype(np.int64)
-        self.columns = kept(stored.indices, np.int32)
+        self.indptr = indptr.astype(np.int64)
+        self.columns = kept(columns, np.int32)
         self.reports = kept(entries, report_type(largest))
 
     @property

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -21,7 +23,7 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _users
     with _lock:
-        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        for library in libraries():
             _before.setdefault(library.filepath, (library, library.num_threads))
             set_threads(library, 1)
         _users += 1
@@ -34,6 +36,16 @@ def one_blas_thread() -> Iterator[None]:
                 for library, threads in _before.values():
                     set_threads(library, threads)
                 _before.clear()
+
+
+@cache
+def libraries() -> list[Any]:
+    """What controls each BLAS library: those of NumPy and SciPy, and the one that Numba would otherwise load later.
+
+    They are looked for once. That takes a millisecond, or five where many libraries are loaded, and a fit asks often.
+    """
+    import_module("scipy.linalg.cython_blas")
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def set_threads(library: Any, threads: int) -> None:

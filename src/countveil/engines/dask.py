@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from functools import cache
-from importlib import import_module
 from itertools import accumulate
 from operator import itemgetter
 from types import TracebackType
@@ -19,10 +18,10 @@ from weakref import WeakKeyDictionary
 import numba
 import numpy as np
 from distributed import Client, Future
-from threadpoolctl import ThreadpoolController
 
 from countveil import __version__
 from countveil.data.observations import Observations
+from countveil.engines.blas import libraries, set_threads
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 from countveil.engines.placing import grouped, placed
 from countveil.engines.threads import ThreadEngine
@@ -259,9 +258,9 @@ def mapped(function: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
 
 @cache
 def one_thread_of_blas() -> None:
-    """Limit BLAS to one thread from the first call on, including the BLAS that Numba would otherwise load later."""
-    import_module("scipy.linalg.cython_blas")
-    ThreadpoolController().limit(limits=1, user_api="blas")
+    """Limit BLAS to one thread from the first call on."""
+    for library in libraries():
+        set_threads(library, 1)
 
 
 def check_workers(client: Client) -> None:

@@ -22,7 +22,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import CollapsedPrior, JointPrior
+from countveil.models.priors import draws_jointly, is_collapsed
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -239,12 +239,12 @@ class DrawRule:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
             exposure = np.maximum(exposure, 0.0)
             all_given = factor, self.hypers[f], self.scales[f], value, count, exposure, rng
-            if isinstance(factor.prior, JointPrior):
+            if draws_jointly(factor.prior):
                 drawn, self.hypers[f] = factor.prior.draw_with_hypers(*all_given)
             else:
                 drawn = factor.prior.draw(*all_given)
             return np.maximum(drawn, SMALLEST)
-        if isinstance(factor.prior, CollapsedPrior):
+        if is_collapsed(factor.prior):
             rng = self.streams.generator(self.sweep, HYPERS, f + 1)
             given = factor, self.hypers[f], self.scales[f], count, exposure
             self.hypers[f] = factor.prior.draw_hypers_given_counts(*given, rng)

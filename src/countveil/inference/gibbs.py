@@ -38,7 +38,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.likelihoods.laws import counts_of, in_block, law_of
 from countveil.likelihoods.protocol import Parameters
 from countveil.models.factorization import Factorization
-from countveil.models.priors import CollapsedPrior
+from countveil.models.priors import is_collapsed
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
@@ -108,7 +108,7 @@ def step(
         factors[row] = model.as_row_factor(drawn.rows)
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
-        if isinstance(model.factors[row].prior, CollapsedPrior):
+        if is_collapsed(model.factors[row].prior):
             redraw_rows(seen, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)

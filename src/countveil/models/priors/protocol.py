@@ -5,7 +5,7 @@ factors. Known offsets of a factor's axis come as ``scale``, by which prior rate
 broadcasts against the factor.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -114,7 +114,6 @@ class Prior(Protocol):
         ...
 
 
-@runtime_checkable
 class JointPrior(Prior, Protocol):
     """A prior that is not ``independent``, and draws its hyperparameters along with the factor.
 
@@ -152,7 +151,6 @@ class ReportingPrior(Prior, Protocol):
         ...
 
 
-@runtime_checkable
 class CollapsedPrior(Prior, Protocol):
     """An ``independent`` prior that draws hyperparameters with the factor's entries summed out, before these."""
 
@@ -218,3 +216,13 @@ class VariationalPrior(Prior, Protocol):
     ) -> float:
         """The prior's part of the objective of the arithmetic expectation."""
         ...
+
+
+def draws_jointly(prior: Prior) -> TypeGuard[JointPrior]:
+    """Whether it is a ``JointPrior``: in every sweep, where ``isinstance`` would look at all of a protocol's names."""
+    return hasattr(prior, "draw_with_hypers")
+
+
+def is_collapsed(prior: Prior) -> TypeGuard[CollapsedPrior]:
+    """Whether it is a ``CollapsedPrior``, the same way."""
+    return hasattr(prior, "draw_hypers_given_counts")
