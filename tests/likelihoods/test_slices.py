@@ -1,6 +1,7 @@
 """Slices of many densities at once, against the densities."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from countveil.likelihoods.slices import draw_on_slices
@@ -72,7 +73,7 @@ def test_one_number_alone_moves_as_it_does_in_an_array():
     """Also from bounds, into them, and where nothing is ever taken."""
 
     def density(x):
-        return np.where(np.isnan(x), x, -0.5 * (x / 3.0) ** 2)
+        return -0.5 * (x / 3.0) ** 2
 
     starts = np.concatenate([[-4.0, 5.0, 0.0], np.random.default_rng(6).uniform(-4.0, 5.0, 300)])
     for bounds in ((-4.0, 5.0), (-4.0, 50.0)):
@@ -83,7 +84,17 @@ def test_one_number_alone_moves_as_it_does_in_an_array():
             )
             assert one.shape == (1,)
             assert one[0] == other[0, 0]
+    heights = iter([0.0])  # then none
     nowhere = draw_on_slices(
-        lambda x: np.full_like(x, np.nan), np.zeros(1), (0.0, 0.0), np.random.default_rng(1)
+        lambda x: np.full_like(x, next(heights, -np.inf)), np.zeros(1), (0.0, 0.0), np.random.default_rng(1)
     )
     assert nowhere.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("now", [[2.0], [1.0, 2.0]])
+def test_a_density_that_is_not_a_number_is_an_error(now):
+    def density(x):
+        return np.where(x == 2.0, np.nan, 0.0)
+
+    with pytest.raises(FloatingPointError, match=r"^the log-density is not a number at 2$"):
+        draw_on_slices(density, np.array(now), (0.0, 3.0), np.random.default_rng(1))

@@ -17,11 +17,15 @@ def draw_on_slices(
     """New values (n,) that leave each density as it is; ``log_density`` takes and returns (n,) numbers.
 
     Densities are zero outside of ``bounds``; values are between them.
+
+    Raises:
+        FloatingPointError: a density that is not a number at its present value, where no slice would end.
     """
     if now.shape == (1,):
         return np.array([draw_on_one(lambda x: log_density(np.array([x]))[0], now[0], bounds, rng, width)])
     least, most = bounds
     level = log_density(now) - rng.standard_exponential(now.shape)
+    check(level, now)
     low = now - width * rng.random(now.shape)
     low, high = np.maximum(low, least), np.minimum(low + width, most)
     for end, step, limit in ((low, -width, least), (high, width, most)):
@@ -53,6 +57,7 @@ def draw_on_one(
     """The same for one number, from the same random numbers: operations on arrays of one take most of the time."""
     least, most = bounds
     level = log_density(now) - rng.standard_exponential()
+    check(level, now)
     begin = now - width * rng.random()
     low, high = max(begin, least), min(begin + width, most)
     while low != least and log_density(low) > level:
@@ -66,3 +71,10 @@ def draw_on_one(
         if not low < high:
             return now
         low, high = (tried, high) if tried < now else (low, tried)
+
+
+def check(level: np.ndarray | float, now: np.ndarray | float) -> None:
+    """Refuse a level that is not a number."""
+    wrong = np.isnan(level)
+    if np.any(wrong):
+        raise FloatingPointError(f"the log-density is not a number at {np.extract(wrong, now)[0]:g}")
