@@ -1,7 +1,7 @@
-"""Whether support means what it says: ``python benchmarks/supports.py LEVEL [TOPICS] [FITS] [REFITS]``.
+"""Whether support means what it says: ``python benchmarks/supports.py LEVEL [TOPICS] [FITS] [REFITS] [CHAINS]``.
 
 395 Reuters stories (1,000 words after the 20 most frequent; the extra ``demo``) are given noise at epsilon/N = LEVEL
-once and fitted FITS times (8) by four chains with TOPICS (20), and REFITS times (50) by one chain, all with other seeds
+once and fitted FITS times (8) by CHAINS (4) with TOPICS (20), and REFITS times (50) by one chain, all with other seeds
 (150 sweeps of tuning, 100 draws). A topic is found again by a refit if the two overlap by half, matched as the chains
 of a fit are. Printed are, by the support of topics, their number and the share of refits in which they are found again.
 """
@@ -40,14 +40,16 @@ def found_again(topics, refit):
 def main():
     warnings.simplefilter("ignore")
     level = float(sys.argv[1])
-    n_topics, n_fits, n_refits = (int(x) for x in (*sys.argv[2:], *("20", "8", "50")[len(sys.argv) - 2 :]))
+    n_topics, n_fits, n_refits, n_chains = (
+        int(x) for x in (*sys.argv[2:], *("20", "8", "50", "4")[len(sys.argv) - 2 :])
+    )
     counts, rng = load_reuters().counts, np.random.default_rng(1)
     noise = rng.geometric(1.0 - np.exp(-level), (2, *counts.shape))
     release = cv.PrivatizedCounts(counts + noise[0] - noise[1], np.exp(-level))
     refits = [topics_of(release, n_topics, 1, 1_000 + seed)[1] for seed in range(n_refits)]
     supports, again = [], []
     for seed in range(n_fits):
-        support, topics = topics_of(release, n_topics, 4, seed)
+        support, topics = topics_of(release, n_topics, n_chains, seed)
         supports.append(support)
         again.append(np.mean([found_again(topics, refit) for refit in refits], axis=0))
         print(f"fit {seed}: {len(support)} topics", flush=True)

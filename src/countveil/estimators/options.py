@@ -32,9 +32,10 @@ class Options(TypedDict, total=False):
         'where fits begin: "spectral" (communities of actors), "least-squares", "em" (ten iterations on from "auto"), '
         '"auto" (the first for models of communities, the second for others), an earlier fit, also one of fewer '
         "components, or a mapping from names of the posterior's factors to arrays.")]
-    moves: Annotated[int, Option(5, Whole(0),
-        "moves of ten sweeps each while a chain is tuned, at most one for every twenty sweeps of ``tune``: some "
-        'components are split, and pairs are merged ("gibbs", for products of two factors such as topics).')]
+    moves: Annotated[int, Option(2, Whole(0),
+        "moves of ten sweeps each while a chain is tuned, at most one for every twenty sweeps of ``tune``: the first "
+        "two merge what a start has too many, further ones split some components and merge pairs "
+        '("gibbs", for products of two factors such as topics).')]
     max_iter: Annotated[int, Option(500, Whole(1), 'iterations at most ("cavi", "bessel-cavi", "em").')]
     tolerance: Annotated[float, Option(2e-3, Positive(),
         "stop once an iteration changes the objective by at most this share of its range over all iterations so far "

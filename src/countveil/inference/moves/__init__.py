@@ -1,10 +1,10 @@
-"""Moves of a chain while it is tuned: some components are split, and after a few sweeps pairs are merged.
+"""Moves of a chain while it is tuned: a start has more components than the model, and pairs are merged.
 
-A chain whose component stands for two true ones, while another fits noise, stays there for thousands of sweeps. A move
-splits the components that gain most, sweeps with these as well, and merges the pairs that lose least. The first two
-moves have no splits, but begin at a start with half more components: splits find no topic that is spread over many
-components, and of more components one finds it before they are merged. What is drawn while a chain is tuned is thrown
-away, so a move needs no acceptance, and the draws that are kept are of the same chain as without moves.
+A chain whose component stands for two true ones, while another fits noise, stays there for thousands of sweeps. So
+chains begin at a start with half more components: one of them finds a topic that is spread over many, before the first
+two moves merge the pairs that lose least. A further move splits the components that gain most, sweeps with these as
+well, and merges again. What is drawn while a chain is tuned is thrown away, so a move needs no acceptance, and the
+draws that are kept are of the same chain as without moves.
 
 Where sweeps go by tokens and very many reports are stored, moves only merge: a split visits these reports many times,
 and the sweeps never do.
