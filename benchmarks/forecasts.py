@@ -15,10 +15,11 @@ The static model is a ``TensorModel``, whose last step goes on. "known" is the d
 draw of its fit to true counts has them: what is left to learn from reports is activity, transitions and dispersion.
 
 The rule of the last value is negative binomial, with the mean of the last steps that were seen, plus a constant; for
-the middle it takes the step before. Its numbers (how many steps, the constant, the dispersion) are those that predict
-best what was seen: the last steps from those before them, for the middle every step from the one before; reports below
-zero count as zero. "Poisson, known" and "in bursts, known" are rules whose numbers are best for the held-back counts,
-which nobody knows, and "a year before" takes the step a year before with such numbers, in bursts.
+the middle it takes the step before; masked steps are left out. Its numbers (how many steps, the constant, the
+dispersion) are those that predict best what was seen: the last steps from those before them, for the middle every step
+from the one before; reports below zero count as zero. "Poisson, known" and "in bursts, known" are rules whose numbers
+are best for the held-back counts, which nobody knows, and "a year before" takes the step a year before with such
+numbers, in bursts.
 """
 
 import argparse
@@ -36,10 +37,10 @@ from countveil.estimators.forecasts import over_cells
 from countveil.inference.posterior import factor_draws
 from countveil.models.factorization import factorization
 
-FLOORS = 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0
+FLOORS = 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0
 SPANS = 1, 2, 3, 6, 12
 POISSON = (0.0,)
-BURSTS = 0.0, 0.5, 0.7, 0.8, 0.9, 0.95  # p of negative binomial rules
+BURSTS = 0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998  # p of negative binomial rules
 MODELS = "steady", "volumes", "static", "known"
 MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
@@ -132,10 +133,11 @@ def rules(seen, task):
     """{rule: (score of the steps to come, of the middle)}."""
     n, known = seen.shape[-1], np.maximum(seen, 0).astype(float)
     ahead, middle = task.later.shape[-1], task.counts[..., task.steps]
-    lasts, before = last_means(seen), [known[..., [s - 1 for s in task.steps]]]
     hidden = task.mask.any(axis=tuple(range(task.mask.ndim - 1)))
     pairs = [s for s in range(1, n) if not hidden[s - 1 : s + 1].any()]
-    earlier = (known[..., -ahead:], last_means(seen[..., :-ahead]))
+    shown = np.flatnonzero(~hidden)
+    lasts, before = last_means(seen[..., shown]), [known[..., [s - 1 for s in task.steps]]]
+    earlier = (known[..., shown[-ahead:]], last_means(seen[..., shown[:-ahead]]))
     adjacent = (known[..., pairs], [known[..., [s - 1 for s in pairs]]])
     found = {
         "last value": (

@@ -1,9 +1,10 @@
 """Whether support means what it says: ``python benchmarks/supports.py LEVEL [TOPICS] [FITS] [REFITS] [CHAINS]``.
 
 395 Reuters stories (1,000 words after the 20 most frequent; the extra ``demo``) are given noise at epsilon/N = LEVEL
-once and fitted FITS times (8) by CHAINS (4) with TOPICS (20), and REFITS times (50) by one chain, all with other seeds
-(150 sweeps of tuning, 100 draws). A topic is found again by a refit if the two overlap by half, matched as the chains
-of a fit are. Printed are, by the support of topics, their number and the share of refits in which they are found again.
+once and fitted FITS times (8) by CHAINS chains (4) with TOPICS (20), and REFITS times (50) by one chain, all with other
+seeds (150 sweeps of tuning, 100 draws). A topic is found again by a refit if the two overlap by half, matched as the
+chains of a fit are. Printed are, by the support of topics, their number and the share of refits in which they are found
+again.
 """
 
 import sys
@@ -43,6 +44,8 @@ def main():
     n_topics, n_fits, n_refits, n_chains = (
         int(x) for x in (*sys.argv[2:], *("20", "8", "50", "4")[len(sys.argv) - 2 :])
     )
+    if n_chains < 2:
+        sys.exit("CHAINS must be at least 2, since one chain's topics have no support")
     counts, rng = load_reuters().counts, np.random.default_rng(1)
     noise = rng.geometric(1.0 - np.exp(-level), (2, *counts.shape))
     release = cv.PrivatizedCounts(counts + noise[0] - noise[1], np.exp(-level))

@@ -91,10 +91,11 @@ def test_one_number_alone_moves_as_it_does_in_an_array():
     assert nowhere.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("now", [[2.0], [1.0, 2.0]])
-def test_a_density_that_is_not_a_number_is_an_error(now):
+def test_a_density_that_no_slice_is_under_is_an_error(now, value):
     def density(x):
-        return np.where(x == 2.0, np.nan, 0.0)
+        return np.where(x == 2.0, value, 0.0)
 
-    with pytest.raises(FloatingPointError, match=r"^the log-density is not a number at 2$"):
+    with pytest.raises(FloatingPointError, match=rf"^the log-density must be a number, got {value} at 2$"):
         draw_on_slices(density, np.array(now), (0.0, 3.0), np.random.default_rng(1))

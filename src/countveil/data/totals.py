@@ -186,7 +186,7 @@ def is_groups(where: Any) -> bool:
 
 def axes_summed(where: Any, n_axes: int) -> tuple[int, ...]:
     """The axes that are summed over, rising; raises ValueError for one that is none, or twice."""
-    if any(isinstance(axis, bool | np.bool_) for axis in (where if isinstance(where, tuple) else (where,))):
+    if any(np.asarray(axis).dtype == np.bool_ for axis in (where if isinstance(where, tuple) else (where,))):
         raise ValueError(f"axis of totals must be a whole number, got {where!r}")
     try:
         summed = np.lib.array_utils.normalize_axis_tuple(where, n_axes)

@@ -42,7 +42,7 @@ def one_blas_thread() -> Iterator[None]:
 def libraries() -> list[Any]:
     """What controls each BLAS library: those of NumPy and SciPy, and the one that Numba would otherwise load later.
 
-    They are looked for once. That takes a millisecond, or five where many libraries are loaded, and a fit asks often.
+    They are looked for once. That takes a millisecond, or six where many libraries are loaded, and a fit asks often.
     """
     import_module("scipy.linalg.cython_blas")
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -34,7 +34,8 @@ class Options(TypedDict, total=False):
         "components, or a mapping from names of the posterior's factors to arrays.")]
     moves: Annotated[int, Option(2, Whole(0),
         "moves of ten sweeps each while a chain is tuned, at most one for every twenty sweeps of ``tune``: the first "
-        "two merge what a start has too many, further ones split some components and merge pairs "
+        "two merge what an automatic start has too many (the first of two or three components), others split some "
+        "components and merge pairs "
         '("gibbs", for products of two factors such as topics).')]
     max_iter: Annotated[int, Option(500, Whole(1), 'iterations at most ("cavi", "bessel-cavi", "em").')]
     tolerance: Annotated[float, Option(2e-3, Positive(),

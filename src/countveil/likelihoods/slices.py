@@ -19,7 +19,7 @@ def draw_on_slices(
     Densities are zero outside of ``bounds``; values are between them.
 
     Raises:
-        FloatingPointError: a density that is not a number at its present value, where no slice would end.
+        FloatingPointError: a density that is not a number, or infinite, at its present value: no slice would end.
     """
     if now.shape == (1,):
         return np.array([draw_on_one(lambda x: log_density(np.array([x]))[0], now[0], bounds, rng, width)])
@@ -74,7 +74,8 @@ def draw_on_one(
 
 
 def check(level: np.ndarray | float, now: np.ndarray | float) -> None:
-    """Refuse a level that is not a number."""
-    wrong = np.isnan(level)
-    if np.any(wrong):
-        raise FloatingPointError(f"the log-density is not a number at {np.extract(wrong, now)[0]:g}")
+    """Refuse a level that no density is above."""
+    wrong = ~(np.asarray(level) < np.inf)
+    if wrong.any():
+        place, value = np.extract(wrong, now)[0], np.extract(wrong, level)[0]
+        raise FloatingPointError(f"the log-density must be a number, got {value:g} at {place:g}")
