@@ -213,3 +213,11 @@ def test_a_checkpoint_keeps_every_bit(tmp_path):
     assert found[0] == found[1]
     assert isinstance(found[1][0].moves[0], tuning.Move)
     assert Tuning.of_parts((("given", 1, 1, 0.5, 1),), ()).candidates[0] == Candidate("given", 1, 1, 0.5, 1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_moves_that_nobody_asked_for_only_merge():
+    """However long a chain is tuned: splits cost more than they find (docs/methods.md)."""
+    model = cv.TopicModel(4, **QUICK | {"tune": 100})
+    told = model.fit(cv.PrivatizedCounts(COUNTS, 0.4)).diagnostics()
+    assert told.moves["kind"].tolist() == ["merge", "merge"] * 2

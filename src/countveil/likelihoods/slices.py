@@ -25,7 +25,9 @@ def draw_on_slices(
         return np.array([draw_on_one(lambda x: log_density(np.array([x]))[0], now[0], bounds, rng, width)])
     least, most = bounds
     level = log_density(now) - rng.standard_exponential(now.shape)
-    check(level, now)
+    wrong = ~(level < np.inf)
+    if wrong.any():
+        raise no_slice(level[wrong][0], now[wrong][0])
     low = now - width * rng.random(now.shape)
     low, high = np.maximum(low, least), np.minimum(low + width, most)
     for end, step, limit in ((low, -width, least), (high, width, most)):
@@ -57,7 +59,8 @@ def draw_on_one(
     """The same for one number, from the same random numbers: operations on arrays of one take most of the time."""
     least, most = bounds
     level = log_density(now) - rng.standard_exponential()
-    check(level, now)
+    if not level < np.inf:
+        raise no_slice(level, now)
     begin = now - width * rng.random()
     low, high = max(begin, least), min(begin + width, most)
     while low != least and log_density(low) > level:
@@ -73,9 +76,6 @@ def draw_on_one(
         low, high = (tried, high) if tried < now else (low, tried)
 
 
-def check(level: np.ndarray | float, now: np.ndarray | float) -> None:
-    """Refuse a level that no density is above."""
-    wrong = ~(np.asarray(level) < np.inf)
-    if wrong.any():
-        place, value = np.extract(wrong, now)[0], np.extract(wrong, level)[0]
-        raise FloatingPointError(f"the log-density must be a number, got {value:g} at {place:g}")
+def no_slice(level: float, now: float) -> FloatingPointError:
+    """What is raised where no density is above a level."""
+    return FloatingPointError(f"the log-density must be a number, got {level:g} at {now:g}")
