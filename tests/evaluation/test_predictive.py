@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
@@ -61,3 +62,22 @@ def test_what_does_not_fit_is_refused_in_words():
         predictive_log_score(COUNTS, fit, HIDDEN[:3])
     with pytest.raises(ValueError, match="counts must hold at least one token among the cells, got none"):
         predictive_log_score(0 * COUNTS, fit)
+
+
+def test_counts_go_by_their_labels_and_must_be_counts():
+    table = pd.DataFrame(COUNTS, [f"text {d}" for d in range(12)], [f"word {v}" for v in range(7)])
+    fit = cv.TopicModel(2, **SHORT).fit(cv.ExactCounts(table))
+    cells = pd.DataFrame(HIDDEN, table.index, table.columns)
+    assert predictive_log_score(table, fit, cells) == predictive_log_score(COUNTS, fit, HIDDEN)
+    for wrong, message in (
+        (table.iloc[::-1], "counts must have the doc labels of reports in their order, got 'text 11'"),
+        (-COUNTS, "counts must be whole numbers from 0 on, got others"),
+        (COUNTS + 0.5, "counts must be whole numbers from 0 on, got fractions"),
+        (np.where(HIDDEN, np.nan, COUNTS), "counts must be whole numbers from 0 on, got others"),
+        (np.ma.masked_array(COUNTS, HIDDEN), "counts must have no masked entries, which cells leaves out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predictive_log_score(wrong, fit)
+    for wrong in (cells.iloc[:, ::-1], np.full(COUNTS.shape, 0.5)):
+        with pytest.raises(ValueError, match="cells must"):
+            predictive_log_score(COUNTS, fit, wrong)

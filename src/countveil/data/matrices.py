@@ -134,15 +134,18 @@ def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
     return values
 
 
-def check_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """A boolean mask of the reports' shape, or None if nothing is masked."""
+def check_mask(
+    mask: Any, shape: tuple[int, ...], name: str = "mask", of: str = "reports"
+) -> np.ndarray | None:
+    """A boolean mask of this shape, that of what it is ``of``, or None if nothing is masked; raises ValueError."""
     if mask is None:
         return None
     hidden = mask.toarray() if sp.issparse(mask) else np.asarray(mask)
     if hidden.dtype != np.bool_:
-        raise ValueError(f"mask must be boolean (True where a cell is held out), got dtype {hidden.dtype}")
+        true = "held out" if name == "mask" else "chosen"
+        raise ValueError(f"{name} must be boolean (True where a cell is {true}), got dtype {hidden.dtype}")
     if hidden.shape != shape:
-        raise ValueError(f"mask must have the shape of reports {shape}, got {hidden.shape}")
+        raise ValueError(f"{name} must have the shape of {of} {shape}, got {hidden.shape}")
     return hidden if hidden.any() else None
 
 

@@ -126,6 +126,16 @@ class BlockModel(HasEffects, FactorizationEstimator):
         named.row_labels = named.column_labels = rows if rows is not None else columns
         return named
 
+    def _modelled_cells(self) -> np.ndarray | None:
+        if self.directed and self.self_loops:
+            return None
+        each = np.ones((len(next(iter(self.axes.values()))),) * 2, dtype=bool)
+        return ~np.eye(len(each), dtype=bool) if self.directed else np.triu(each, 0 if self.self_loops else 1)
+
+    @property
+    def _in_pairs(self) -> bool:
+        return not self.directed
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True

@@ -74,6 +74,13 @@ class PoissonFactorization(FactorizationEstimator):
             return observations
         return without_self_loops(observations, self._spec(len(observations.mode_shape)))
 
+    def _modelled_cells(self) -> np.ndarray | None:
+        if self.self_loops or not self.shared:
+            return None
+        numbers = np.indices([len(names) for names in self.axes.values()], sparse=True)
+        sender, receiver = joined(self.model_.spec)
+        return np.broadcast_to(numbers[sender] != numbers[receiver], [each.size for each in numbers]).copy()
+
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec(self.spec, names=self.names, shared=self.shared, symmetric=self.symmetric)
 
@@ -144,15 +151,20 @@ class PoissonFactorization(FactorizationEstimator):
 
 def without_self_loops(observations: Observations, spec: Spec) -> Observations:
     """The observations with every cell masked that joins an entry of the shared factor with itself, if the axes fit."""
-    shape = observations.mode_shape
-    twice = [
-        t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1
-    ]
-    sender, receiver = (next(spec.output.index(a) for a in term if a in spec.output) for term in twice)
+    shape, (sender, receiver) = observations.mode_shape, joined(spec)
     if len(shape) != len(spec.output) or shape[sender] != shape[receiver]:
         return observations
     columns = np.arange(observations.shape[1])
     return observations.hide(np.unravel_index(columns, shape[1:])[receiver - 1], columns)
+
+
+def joined(spec: Spec) -> tuple[int, int]:
+    """The two axes of the data that the shared factor is for."""
+    twice = [
+        t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1
+    ]
+    sender, receiver = (next(spec.output.index(a) for a in term if a in spec.output) for term in twice)
+    return sender, receiver
 
 
 def nested(value: Any) -> Any:

@@ -52,7 +52,7 @@ class Predicts(Readable):
                 to be.
         """
         draws = self._drawn(n, rng)
-        tree, model, layout = self._fitted()
+        tree, model, _ = self._fitted()
         if X is not None and isinstance(self.observe(X).noise, AnyMechanismNoise):
             return self._made_alike(draws, X, rng)
         if not one_mechanism(posteriors.noise_of(tree)[0]):
@@ -66,8 +66,7 @@ class Predicts(Readable):
         per_row = level.size == model.rows.shape[0]
         level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
         reports = simulated_reports(laws, noise, level, model.likelihood, rng)
-        arrays = [posteriors.rate_array(each, tree, model, layout, "reports") for each in reports]
-        return xr.concat(arrays, dim="release")
+        return xr.concat([self._over_data(each, "reports") for each in reports], dim="release")
 
     def _made_alike(self, draws: list[Any], X: Any, rng: np.random.Generator) -> xr.DataArray:
         """Reports like those in X, by the mechanism of every cell."""
@@ -78,7 +77,7 @@ class Predicts(Readable):
         for (theta, phi), own in draws:
             counts = likelihood.sample(theta @ phi.T, rng, parameters_of_rows(likelihood, own, every))
             each = (made_alike(report, counts, rng) for report in published)
-            releases.append([posteriors.rate_array(values, *self._fitted(), "reports") for values in each])
+            releases.append([self._over_data(values, "reports", np.nan) for values in each])
         if len(published) == 1:
             return xr.concat([each[0] for each in releases], dim="release")
         return xr.concat([xr.concat(each, dim="report") for each in releases], dim="release")
@@ -97,8 +96,7 @@ class Predicts(Readable):
         draws, given, data = self._drawn(n, rng), self._given_reports(X), self._data(X)
         parts = [] if data is None else list(self._cells_of(data, None))
         tables = (met(simulated_counts(draw, given, parts, rng), draw, given, data, rng) for draw in draws)
-        arrays = [posteriors.rate_array(each, *self._fitted(), "counts") for each in tables]
-        return xr.concat(arrays, dim="table")
+        return xr.concat([self._over_data(each, "counts") for each in tables], dim="table")
 
     def count_intervals(
         self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False
@@ -116,16 +114,15 @@ class Predicts(Readable):
         check_interval(interval)
         levels = 0.5, (1.0 - interval) / 2.0, (1.0 + interval) / 2.0
         found = np.zeros((4, *self.matrix_shape))
-        for cells, laws in self._laws_of_counts(X, None):
+        for cells, laws in self._laws_of_counts(X, self._modelled_matrix()):
             found[0, cells.rows, cells.columns] = laws @ np.arange(laws.shape[1])
             reached = np.cumsum(laws, axis=1) + QUANTILE_ROUNDING
             for q, level in enumerate(levels, start=1):
                 found[q, cells.rows, cells.columns] = np.argmax(reached >= level, axis=1)
         names = "mean", "median", "lower", "upper"
-        fitted = self._fitted()
         table = xr.Dataset(
             {
-                name: posteriors.rate_array(values if name == "mean" else values.astype(np.int64), *fitted)
+                name: self._over_data(values if name == "mean" else values.astype(np.int64), name)
                 for name, values in zip(names, found, strict=True)
             }
         )
@@ -144,7 +141,7 @@ class Predicts(Readable):
         Raises:
             TypeError, ValueError: as ``log_predictive``; counts of another shape.
         """
-        true, chosen = self._true("counts", counts), self._mask_of(cells)
+        true, chosen = self._true("counts", counts), self._chosen(cells)
         below, at = np.zeros(self.matrix_shape), np.zeros(self.matrix_shape)
         for found, laws in self._laws_of_counts(X, chosen):
             place, each = np.arange(len(laws)), true[found.rows, found.columns]
@@ -155,6 +152,24 @@ class Predicts(Readable):
             )
             at[found.rows, found.columns] = np.where(each <= last, laws[place, np.minimum(each, last)], 0.0)
         return self._in_data_order(below, chosen), self._in_data_order(at, chosen)
+
+    def log_probabilities(self, counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """(log of the posterior average of P(count), count) in each cell, two arrays (cells,) in the data's order.
+
+        By the model alone, whatever was reported. counts are true counts over the data's axes, and cells is a mask of
+        those to look at, all by default. ``evaluation.predictive_log_score`` is made of these.
+
+        Raises:
+            ValueError: counts or cells of another shape or with other labels, or counts that are no counts.
+        """
+        true, chosen = self._true("counts", counts), self._chosen(cells)
+        likelihood, rows = self.model_.likelihood, np.arange(len(true))
+        total, n_draws = np.full(true.shape, -np.inf), 0
+        for (theta, phi), parameters in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
+            own = parameters_of_rows(likelihood, parameters, rows)
+            np.logaddexp(total, likelihood.log_mass(true, theta @ phi.T, own), out=total)
+            n_draws += 1
+        return self._in_data_order(total - np.log(n_draws), chosen), self._in_data_order(true, chosen)
 
     def report_probabilities(
         self, X: Any, cells: Any = None, report: int = 0
@@ -206,6 +221,8 @@ class Predicts(Readable):
     def _true(self, name: str, counts: Any) -> np.ndarray:
         """True counts over the rows and columns of ``matrix_draws``; raises ValueError."""
         named, shape = self._named()
+        if np.ma.is_masked(counts):
+            raise ValueError(f"{name} must have no masked entries, which cells leaves out")
         found = in_order(name, counts.toarray() if hasattr(counts, "toarray") else counts, named)
         values = np.asarray(found)
         if values.shape != shape:
@@ -214,15 +231,52 @@ class Predicts(Readable):
             raise ValueError(f"{name} must be whole numbers from 0 on, got others")
         if (values != np.floor(values)).any():
             raise ValueError(f"{name} must be whole numbers from 0 on, got fractions")
+        if self._in_pairs and np.tril(values, -1).any() and (values != values.T).any():
+            raise ValueError(
+                f"{name} of an undirected network must be the same on both sides of the diagonal, or zero below it, "
+                "got others"
+            )
         return self.as_matrix(values.astype(np.int64))
 
     def _mask_of(self, cells: Any) -> np.ndarray | None:
         """A mask of cells over the rows and columns of ``matrix_draws``; None for all."""
         named, shape = self._named()
-        wanted = check_mask(in_order("cells", cells, named), shape)
+        wanted = check_mask(in_order("cells", cells, named), shape, "cells", "the fit's data")
         if cells is not None and wanted is None:
             return np.zeros(self.matrix_shape, dtype=bool)
-        return None if wanted is None else self.as_matrix(wanted)
+        if wanted is None:
+            return None
+        has = self._modelled_cells()
+        if has is not None:
+            wanted = (wanted | wanted.T if self._in_pairs else wanted) & has
+        return self.as_matrix(wanted)
+
+    def _chosen(self, cells: Any) -> np.ndarray | None:
+        """The same, but all that the model has where no mask is given."""
+        return self._modelled_matrix() if cells is None else self._mask_of(cells)
+
+    def _modelled_cells(self) -> np.ndarray | None:
+        """A mask of the cells that the model does not leave out, over the data's axes; None for all."""
+        return None
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether (i, j) and (j, i) are one count, which the model has above the diagonal."""
+        return False
+
+    def _modelled_matrix(self) -> np.ndarray | None:
+        """``_modelled_cells`` over the rows and columns of ``matrix_draws``."""
+        has = self._modelled_cells()
+        return None if has is None else self.as_matrix(has)
+
+    def _over_data(self, matrix: np.ndarray, name: str, left_out: float = 0) -> xr.DataArray:
+        """A matrix of cells over the data's axes: a pair on both sides, ``left_out`` where there is no cell."""
+        array, has = posteriors.rate_array(matrix, *self._fitted(), name), self._modelled_cells()
+        if has is None:
+            return array
+        values = array.to_numpy()
+        rest = np.where(has.T, values.T, left_out) if self._in_pairs else left_out
+        return array.copy(data=np.where(has, values, rest).astype(values.dtype))
 
     def _cells_of(self, data: Observations | None, chosen: np.ndarray | None) -> Iterator[Cells]:
         """The chosen cells of each run of rows of about a million cells, with their reports."""

@@ -83,8 +83,8 @@ def randomised(probabilities: tuple[np.ndarray, np.ndarray], rng: np.random.Gene
 
 def covered(pit: np.ndarray, interval: float) -> float:
     """The share of PIT values in the middle."""
-    if not 0.0 < interval < 1.0:
-        raise ValueError(f"interval must be between 0 and 1, got {interval}")
+    if not isinstance(interval, int | float | np.number) or not 0.0 < interval < 1.0:
+        raise ValueError(f"interval must be between 0 and 1, got {interval!r:.60}")
     if not pit.size:
         raise ValueError("cells must choose at least one, got none")
     return float((np.abs(pit - 0.5) <= 0.5 * interval).mean())
