@@ -126,3 +126,43 @@ def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
 def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
     data = Observations(np.array([[3, 0, 2]]), 0.5, np.array([[False, False, True]]), noise=ThinningNoise())
     assert error_of(data) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("totals", "far"),
+    [
+        (Totals(100.0, 5.0, 85.0, 80.0, 89.0), False),  # falls short, but by less than a fifth
+        (Totals(100.0, 5.0, 60.0, 55.0, 65.0), True),
+        (Totals(100.0, 5.0, 60.0, 55.0, 95.0), False),  # an interval that reaches it
+        (Totals(100.0, 5.0, 130.0, 125.0, 135.0), False),
+        (Totals(100.0, 5.0, 150.0, 140.0, 160.0), True),
+        (Totals(0.0, 80.0, 5415.0, 5244.0, 5597.0), True),
+        (Totals(-300.0, 80.0, 190.0, 180.0, 195.0), False),  # chance alone may make so few
+        (Totals(np.nan, np.nan, 190.0, 180.0, 195.0), False),
+        (Totals(100.0, 5.0, 150.0, None, None), True),
+        (Totals(100.0, 5.0, 130.0, None, None), False),
+    ],
+)
+def test_totals_are_far_off_beyond_a_fifth_and_two_errors(totals, far):
+    assert totals.far_off == far
+
+
+def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
+    noise = two_sided_geometric(np.full((60, 40), 0.5), np.random.default_rng(1))
+    model = cv.TopicModel(1, likelihood="poisson", prior_shape=50.0, prior_rate=0.05, **SHORT)
+    with pytest.warns(FitWarning, match="The sum of the true counts is too high"):
+        fit = model.fit(cv.PrivatizedCounts(noise, 0.5))
+    found = fit.diagnostics()
+    assert found.state == "not to be trusted"
+    assert found.verdict.startswith("The sum of the true counts is too high")
+
+
+def test_an_optimiser_with_far_too_large_a_total_is_not_to_be_trusted_and_warns():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(0.05, (300, 100))
+    reports = counts + two_sided_geometric(np.full(counts.shape, np.exp(-1.0)), rng)
+    model = cv.TopicModel(5, method="svi", likelihood="poisson", seed=1, threads=1, progress=False)
+    with pytest.warns(FitWarning, match=r"Not to be trusted: the fit expects \d{3}% .* of the sum"):
+        fit = model.fit(cv.PrivatizedCounts(reports, np.exp(-1.0)))
+    assert fit.totals().share.too_large
+    assert fit.diagnostics().state == "not to be trusted"

@@ -96,8 +96,13 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         if contradiction is not None:
             doubts.insert(0, contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
             found = found._replace(state=State.UNTRUSTED)
-        if totals is not None:
-            doubts.append(doubt_of(totals, self))
+        doubt = "" if totals is None else doubt_of(totals, self)
+        sampled = "optimisation" not in tree.children  # the verdict on an optimiser says it itself
+        if doubt and sampled and totals is not None and totals.far_off:
+            doubts.insert(0, doubt)
+            found = found._replace(state=State.UNTRUSTED)
+        else:
+            doubts.append(doubt)
         doubts.append(self._choice_in_words())
         return found._replace(verdict=" ".join(filter(None, doubts)))
 
@@ -153,7 +158,8 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         draws, dims = self.posterior["posterior"], tuple(self.axes)
         observations = self.data_matrix(self.own_data("X", X))
         named = [Axis(dim, [names] if names.dtype.kind in "OUT" else []) for dim, names in self.axes.items()]
-        wanted = check_mask(in_order("cells", cells, named), tuple(draws.sizes[d] for d in dims))
+        shape = tuple(draws.sizes[d] for d in dims)
+        wanted = check_mask(in_order("cells", cells, named), shape, "cells", "the fit's data")
         if wanted is None:
             every = np.arange(observations.shape[0] * observations.shape[1])
             rows, columns = every // observations.shape[1], every % observations.shape[1]

@@ -27,8 +27,10 @@ SPARE = 1.1  # times the chains that would do by few of them, whose ranks unders
 LOG_LIKELIHOOD = "log-likelihood"
 MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
-SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted
-ERRORS = 2.0  # standard errors by which a share must be smaller
+SIGNAL_LEAST = (
+    0.8  # a fit with a smaller share is not to be trusted, nor one whose total has a larger one than 1 / 0.8
+)
+ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 
@@ -47,6 +49,11 @@ class Share(NamedTuple):
     def too_small(self) -> bool:
         """Whether it is below ``SIGNAL_LEAST`` beyond chance."""
         return self.value + ERRORS * self.error < SIGNAL_LEAST
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it is above 1 / ``SIGNAL_LEAST`` beyond chance."""
+        return self.value - ERRORS * self.error > 1.0 / SIGNAL_LEAST
 
     def __str__(self) -> str:
         """Two digits."""
@@ -73,6 +80,13 @@ class Totals(NamedTuple):
         """Whether the fit's interval lies above the reports' total by more than two standard errors."""
         least = self.fitted if self.lower is None else self.lower
         return least > self.reported + ERRORS * self.error
+
+    @property
+    def far_off(self) -> bool:
+        """Whether it falls short or exceeds by more than a fit that can be trusted does (``SIGNAL_LEAST``)."""
+        if self.exceeds:
+            return self.fitted * SIGNAL_LEAST > max(self.reported, 0.0) + ERRORS * self.error
+        return self.falls_short and self.share.too_small
 
     @property
     def share(self) -> Share:
@@ -354,6 +368,12 @@ def verdict_of_optimiser(
         said = (
             f"Not to be trusted: the fit expects only {total.value:.0%} (standard error {total.error:.0%}) of the sum "
             "of the true counts that the reports add up to."
+        )
+        return said, State.UNTRUSTED
+    if total.too_large:
+        said = (
+            f"Not to be trusted: the fit expects {total.value:.0%} (standard error {total.error:.0%}) of the sum of "
+            "the true counts that the reports add up to. Check the noise level and the priors, or try method gibbs."
         )
         return said, State.UNTRUSTED
     summed = np.isfinite(total.value)
