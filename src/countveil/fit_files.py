@@ -181,11 +181,12 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         known = found.get(name, 1)
         if not isinstance(known, int | np.integer) or not 1 <= known < 2**53:
             _refuse(f"must state its {name} as a whole number from 1 on, got {known!r:.40}")
-    used = found.get("totals_used", "")
-    if not isinstance(used, str) or len(used) > _LONGEST_LINE or not used.isprintable():
-        _refuse(
-            f"must state its totals_used as a line of at most {_LONGEST_LINE} characters, got {used!r:.40}"
-        )
+    for name in ("totals_used", "promised_together"):
+        said = found.get(name, "")
+        if not isinstance(said, str) or len(said) > _LONGEST_LINE or not said.isprintable():
+            _refuse(
+                f"must state its {name} as a line of at most {_LONGEST_LINE} characters, got {said!r:.40}"
+            )
     source = found.get("source", "")
     if not isinstance(source, str) or len(source) > _LONGEST_FACT or not source.isprintable():
         _refuse(f"must state its source as a line of at most {_LONGEST_FACT} characters, got {source!r:.40}")

@@ -1,10 +1,12 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.report.promise import promise_of
+from countveil.report.loading import observed
+from countveil.report.promise import SEVERAL, promise_of
 from tests.report.conftest import QUICK, release_of
 
 COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
@@ -116,3 +118,28 @@ def test_imported_reports_are_vouched_for_by_whoever_imported_them():
             assert "before anybody but their owner" not in " ".join(found.paragraphs)
             assert said in " ".join(found.paragraphs)
         assert "Others, 2020" in fit._repr_html_()
+
+
+def test_what_several_reports_of_a_record_promise_together_is_said(tmp_path):
+    table = pd.DataFrame(COUNTS, [f"p{i}" for i in range(6)])
+    joined = cv.join([cv.privatize(table, cv.PrivacyLevel(1, 1)), cv.privatize(table, cv.PrivacyLevel(2, 1))])
+    fit = fit_of(joined)
+    fit.save(tmp_path / "fit.nc")
+    for each in (fit, cv.TopicModel.load(tmp_path / "fit.nc")):
+        *_, said = promise_of(each, None).paragraphs
+        assert said == f"{SEVERAL} {joined.promise}"
+        assert "e^3" in said
+    mechanism = cv.mechanisms.TwoSidedGeometric(0.3)
+    again = cv.Reports(COUNTS, mechanism).also(COUNTS, mechanism)
+    assert promise_of(fit_of(again), None).paragraphs[-1] == SEVERAL
+    assert SEVERAL not in promise_of(fit_of(cv.Reports(COUNTS, mechanism)), None).paragraphs
+
+
+def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
+    people, names = tuple(f"p{i // 2}" for i in range(6)), ("spring", "summer")
+    labels = (people, tuple(f"w{v}" for v in range(5)))
+    release = cv.Release(COUNTS, cv.PrivacyLevel(1, 1), True, labels, waves=(names, (0, 1) * 3))
+    fit = cv.DynamicModel(2, time=1, **QUICK).fit(cv.by_wave(release))
+    *_, said = promise_of(fit, release).paragraphs
+    assert "come to at most epsilon 2 at N = 1" in said
+    assert observed(fit, release).mode_shape == (3, 2, 5)

@@ -103,6 +103,11 @@ def data_tree(
     )
     if observations.source is not None:
         tree.attrs["source"] = observations.source
+    together = getattr(observations, "promise", None)
+    if together is not None:
+        tree.attrs["promised_together"] = together
+    elif not getattr(observations.noise, "one_report", True):
+        tree.attrs["promised_together"] = ""  # several reports of a count, and nobody says what they promise
     known = getattr(observations, "totals", None)
     if known is not None:
         tree.attrs.update(known.facts)

@@ -8,6 +8,7 @@ import numpy as np
 from countveil import fit_files
 from countveil.data.accepted import observations_of
 from countveil.data.observations import Observations
+from countveil.data.waves import by_wave
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.posterior import noise_of
@@ -43,7 +44,10 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
     """
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
-    data = in_shape_of(fit, observations_of(release))
+    if isinstance(release, Release) and release.waves is not None and len(shape) > len(release.shape):
+        data: Observations = in_shape_of(fit, by_wave(release))
+    else:
+        data = in_shape_of(fit, observations_of(release))
     if data.mode_shape != shape:
         raise ValueError(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"

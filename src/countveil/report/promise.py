@@ -58,8 +58,8 @@ IMPORTED = (
     "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
 )
 SEVERAL = (
-    "Some counts have several reports. What these promise together is less than what is said here of each mechanism: "
-    "epsilon/N adds up over all reports of a record, and so does rho."
+    "Some records have several reports. What these promise together is less than what is said here of each: epsilon/N "
+    "adds up over all reports of a record, and so does rho."
 )
 SIMULATED = (
     "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
@@ -87,6 +87,9 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     if "source" in facts:
         imported = IMPORTED.format(source=facts["source"])
         found = found._replace(headline=imported, paragraphs=[FROM_REPORTS, *found.paragraphs[1:]])
+    if "promised_together" in facts:
+        together = str(facts["promised_together"]).strip()
+        found = found._replace(paragraphs=[*found.paragraphs, f"{SEVERAL} {together}".strip()])
     if "known_totals" in facts or "noisy_totals" in facts:
         first = found.paragraphs[0].replace(*BESIDE)
         found = found._replace(paragraphs=[first, *found.paragraphs[1:]])
@@ -105,7 +108,6 @@ def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
 
 def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release | None) -> Promise:
     """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
-    several = [] if noise.one_report else [SEVERAL]
     kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
     if release is not None and len(kept) == len(noise.mechanisms):
         weakest = max(kept, key=lambda found: found.kept_rho)
@@ -116,10 +118,10 @@ def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release
             else "Every count was protected by noise."
         )
         words = [f"The release describes itself as follows. {release.describe()}"]
-        return Promise("private", headline, [PRIVATE, *words, *several], [])
+        return Promise("private", headline, [PRIVATE, *words], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
     words = [each.describe() for each in noise.mechanisms]
-    return Promise("private", headline, [FROM_REPORTS, *several, *words], [])
+    return Promise("private", headline, [FROM_REPORTS, *words], [])
 
 
 def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> Promise:
