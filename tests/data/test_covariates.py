@@ -227,3 +227,10 @@ def test_what_participants_stated_is_a_table_of_the_rows():
     assert once.index.tolist() == [0, 1]
     with pytest.raises(TypeError, match="release must be a Release, got str"):
         cv.covariates_of("r.npz")
+
+
+@pytest.mark.parametrize(("formula", "said"), [("~ party", "'x'"), ("~ C(grade) + year", "3")])
+def test_a_covariate_with_a_single_level_is_refused_by_name(formula, said):
+    frame = FRAME.assign(party="x", grade=3)
+    with pytest.raises(ValueError, match=rf"covariate '\w+' must vary between rows, got {said}"):
+        read(formula, frame)

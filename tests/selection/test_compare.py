@@ -3,6 +3,7 @@
 import errno
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
@@ -272,3 +273,27 @@ def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
         cv.compare(
             cv.PrivatizedCounts(reports, ALPHA), models(), seed=1, checkpoint=tmp_path / "no" / "kept.npz"
         )
+
+
+def test_models_with_covariates_are_compared_with_models_without(reports, fitted, tmp_path):
+    labels = [f"text {d}" for d in range(12)]
+    data = cv.PrivatizedCounts(reports, ALPHA, row_labels=labels)
+    people = pd.DataFrame({"party": list("RD" * 6), "age": np.arange(12.0)}, labels)
+    both = {"plain": cv.TopicModel(2), "party": cv.TopicModel(2, prevalence="~ party")}
+    kept = {"folds": 2, "seed": 1, "checkpoint": tmp_path / "kept.npz", **SHORT}
+    found = cv.compare(data, both, covariates=people.iloc[::-1], **kept)
+    assert not found.failures
+    assert np.isfinite(found.scores).all()
+    with_party = [model for model, _ in fitted if model.prevalence]
+    assert len(with_party) == 2
+    for model in with_party:
+        assert model.covariates_.frame["party"].tolist() == people["party"].tolist()
+    other = people.assign(party=list("DDR" * 4))
+    with pytest.raises(ValueError, match="checkpoint"):
+        cv.compare(data, both, covariates=other, resume=True, **kept)
+    with pytest.raises(ValueError, match="covariates must be given with prevalence '~ party', got none"):
+        cv.compare(data, both)
+    with pytest.raises(
+        ValueError, match="covariates go with prevalence, a formula that one of the models has"
+    ):
+        cv.compare(data, [cv.TopicModel(2)], covariates=people)

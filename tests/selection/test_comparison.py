@@ -109,3 +109,8 @@ def test_models_have_the_weights_of_stacking():
     assert found.index.tolist() == ["5", "10", "20"]
     assert found["10"] == 0.0
     np.testing.assert_allclose(found[["5", "20"]], stacking_weights(scores[[0, 2]].T))
+
+
+def test_one_model_alone_is_not_called_the_best():
+    found = comparison(np.log([[0.5, 0.2]]), names=("n_topics=3",))
+    assert found.verdict == "There is only one model, n_topics=3: compare it with others."

@@ -126,7 +126,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     Raises:
         TypeError: not a DataFrame.
         ValueError: a formula that is not allowed, a column or a row that is not there, missing values (by name), or a
-            term that does not vary.
+            term or a covariate that does not vary.
         ModuleNotFoundError: formulaic is not installed.
     """
     if not isinstance(frame, pd.DataFrame):
@@ -150,6 +150,11 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     for term, spread in zip(raw.columns, scale / np.maximum(largest, TINY), strict=True):
         if not spread > LEAST_SPREAD:
             raise ValueError(f"every term must vary between rows, got {term!r}, which does not")
+    for name in names:  # a single level makes no term at all
+        if own[name].nunique() < 2:
+            value = own[name].iloc[0]
+            said = repr(value) if isinstance(value, str) else f"{value:g}"
+            raise ValueError(f"covariate {name!r} must vary between rows, got {said} in all of them")
     return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
 
 

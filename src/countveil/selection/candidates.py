@@ -35,23 +35,36 @@ class Candidate(NamedTuple):
     observed: Observations
     size: int  # entries of all factors: about how long a fit takes
     facts: str  # everything that decides its fits
+    covariates: Any = None  # of the rows, where the model has a formula of some
 
 
-def candidates_of(data: Any, models: Any, short: Mapping[str, int | None]) -> list[Candidate]:
+def candidates_of(
+    data: Any, models: Any, short: Mapping[str, int | None], covariates: Any = None
+) -> list[Candidate]:
     """The models by name, with what ``short`` says in place of their own parameters, for these data.
+
+    ``covariates`` are for those that have a ``prevalence``; without any, the data's own are.
 
     Raises:
         TypeError: something other than models of the library; data that the models do not take.
         ValueError: no models, two of one name, two alike, parameters that make no sense, data that a model refuses, or
-            that models see differently.
+            that models see differently; covariates that no model has a formula for, or that one needs and lacks.
     """
     named = named_models(models)
+    if covariates is not None and all(model._formula is None for model in named.values()):
+        raise ValueError("covariates go with prevalence, a formula that one of the models has, got none")
+    stated = {
+        name: None if model._formula is None else model._stated(data, covariates)
+        for name, model in named.items()
+    }
     differing = differences(named)
     if isinstance(data, Release):
         data = observations_of(data)
     elif isinstance(data, ReleaseFiles):
         data = data.unpacked()
-    found = [candidate(name, model, differing[name], data, short) for name, model in named.items()]
+    found = [
+        candidate(name, model, differing[name], data, short, stated[name]) for name, model in named.items()
+    ]
     check_same_data(found)
     return found
 
@@ -62,11 +75,13 @@ def candidate(
     differs: dict[str, Any],
     data: Any,
     short: Mapping[str, int | None],
+    covariates: Any,
 ) -> Candidate:
     """A model with its short settings, checked against the data."""
     model = clone(given).set_params(**{key: value for key, value in short.items() if value is not None})
     try:
         model._check_parameters()
+        model._take_covariates(covariates)
         observed = model.observe(data)
         matrix = model._given(observed)
         start = model._start_as_named(matrix)
@@ -78,10 +93,12 @@ def candidate(
         "model": model_facts(matrix.model),
         "start": start,
     }
+    if model.covariates_ is not None:
+        settings["covariates"] = printed(model.covariates_.design)
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
         name, model, differs, observed, size,
-        as_text(settings),
+        as_text(settings), covariates,
     )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ def compare(
     folds: int = 5,
     seed: int | None = None,
     *,
+    covariates: Any = None,
     draws: int | None = DRAWS,
     tune: int | None = TUNE,
     thin: int | None = THIN,
@@ -78,6 +79,7 @@ def compare(
         models: a list of models, or a dict of them by name. Without names, they are named by what they differ in.
         folds: how many, from 2 on; each is fitted by every model.
         seed: of the folds and the fits, in place of the models' own.
+        covariates: a DataFrame for the models that have a ``prevalence``, as their ``fit`` takes it.
         draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
             models' own.
         threads: how many fits to make at once; None takes all cores. Does not change the result.
@@ -107,7 +109,7 @@ def compare(
         check_integer("seed", seed, 0, 10**40 - 1)
     settled = secrets.randbits(63) if seed is None else int(seed)
     short = {"draws": draws, "tune": tune, "thin": thin, "chains": chains}
-    problem = problem_of(candidates_of(data, models, short), folds, settled)
+    problem = problem_of(candidates_of(data, models, short, covariates), folds, settled)
     mark = "" if path is None else mark_of(problem, settled)
     sizes = {(m, f): problem.folds[f].size for m, f in problem.fits}
     done = saving.read(path, mark, sizes) if path is not None and path.exists() else {}
@@ -250,9 +252,11 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
 
     Extrapolated to many draws.
     """
-    (_, model, _, observed, _, _), cells = problem.candidates[place[0]], problem.folds[place[1]]
+    candidate, cells = problem.candidates[place[0]], problem.folds[place[1]]
+    observed, own = candidate.observed, {"seed": problem.seeds[place[1]], "threads": threads}
     training = observed.hide(*(cells.both_directions() if problem.pairs else cells))
-    fit = clone(model).set_params(seed=problem.seeds[place[1]], threads=threads, progress=False).fit(training)
+    model = clone(candidate.model).set_params(**own, progress=False)
+    fit = model.fit(training, covariates=candidate.covariates)
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed.mode_shape[1:])], axis=1)
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     matrix = fit.data_matrix(observed)

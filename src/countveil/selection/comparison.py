@@ -73,6 +73,8 @@ class Comparison:
     @cached_property
     def verdict(self) -> str:
         """Which models are best, level and worse, and which fits failed."""
+        if len(self.names) == 1:
+            return f"There is only one model, {self.best}: compare it with others."
         said = [f"{self.best} predicts held-out reports best."]
         others = [name for name in self.level if name != self.best]
         if others:
