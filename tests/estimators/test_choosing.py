@@ -31,6 +31,7 @@ def data(counts):
 def small(monkeypatch):
     """Few and short fits."""
     monkeypatch.setattr(choosing, "CANDIDATES", (1, 2, 4))
+    monkeypatch.setattr(choosing, "FEWER", ())
     comparing = import_module("countveil.selection.compare")
     monkeypatch.setattr(comparing, "TUNE", 6)
     monkeypatch.setattr(comparing, "DRAWS", 6)
@@ -102,10 +103,10 @@ def test_the_naive_fit_beside_it_has_the_same_number(counts):
 def test_numbers_are_those_that_the_data_allow(data):
     assert candidates((395, 1000)) == [5, 10, 20, 50, 100]
     assert candidates((161, 161)) == [5, 10, 20, 50]
-    assert candidates((40, 24)) == [5, 10]
+    assert candidates((40, 24)) == [1, 2, 3, 5, 10]
     assert candidates((16, 16)) == [1, 2, 3, 5]
     assert candidates((2, 1)) == [1]
-    assert candidates((30, 4, 4)) == [5, 10]
+    assert candidates((30, 4, 4)) == [1, 2, 3, 5, 10]
     one = cv.PrivatizedCounts(np.array([[3], [1]]), 0.2)
     fit = quietly(cv.TopicModel("auto", seed=1, **QUICK), one)
     assert (fit.n_topics_, hasattr(fit, "selection_")) == (1, False)

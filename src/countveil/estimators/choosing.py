@@ -17,7 +17,8 @@ from countveil.selection.compare import compare_quickly
 AUTO = "auto"
 CHOSEN = "chosen"  # what a file says of a fit whose number of components was
 CANDIDATES = 5, 10, 20, 50, 100
-FEWER = 1, 2, 3, 5, 10  # where data do not allow two of these
+FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
+MANY = 50
 FOLDS, FOLDS_SCORED = 5, 2
 CHOICE_STREAM = 2**31 + 1  # a spawn key that no chain has
 
@@ -141,6 +142,6 @@ def said_if_interrupted(name: str) -> Iterator[None]:
 
 def candidates(shape: tuple[int, ...]) -> list[int]:
     """Numbers of components to choose from, for data of this shape: no model has more entries than there are cells."""
-    most = math.prod(shape) // sum(shape)
-    found = [n for n in CANDIDATES if n <= most]
-    return found if len(found) > 1 else [n for n in FEWER if n <= max(most, 1)]
+    most = max(math.prod(shape) // sum(shape), 1)
+    few = () if most >= MANY else FEWER
+    return [n for n in (*few, *CANDIDATES) if n <= most]
