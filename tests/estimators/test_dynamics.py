@@ -148,11 +148,34 @@ def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims)
             r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'",
         ),
         ({"steady": "yes"}, "steady must be"),
+        ({"background": True, "n_components": 1}, "background must be False for one component"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(planted, options, said):
     with pytest.raises(ValueError, match=said):
-        cv.DynamicModel(2, **BRIEF | options).fit(cv.PrivatizedCounts(planted[3], 0.3))
+        cv.DynamicModel(**{"n_components": 2} | BRIEF | options).fit(cv.PrivatizedCounts(planted[3], 0.3))
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (["2001", "2003", "2002"], "got 2002 after 2003"),
+        (["7", "7", "8"], "got 7 after 7"),
+        (["2001-03", "2001-02", "2001-04"], "got 2001-02 after 2001-03"),
+        (["2001Q2", "2001Q1", "2001Q4"], "got 2001Q1 after 2001Q2"),
+        (["2001-03-02", "2001-03-04", "2001-03-03"], "got 2001-03-03 after 2001-03-04"),
+    ],
+)
+def test_steps_that_are_not_in_order_are_refused_in_words(steps, said):
+    data = cv.PrivatizedCounts(np.ones((2, 3), dtype=int), 0.3, labels=[["a", "b"], steps])
+    with pytest.raises(ValueError, match=f"time steps in order, each once and the earliest first, {said}"):
+        cv.DynamicModel(1, time=1, **BRIEF).fit(data)
+
+
+def test_steps_that_do_not_say_when_they_are_may_be_in_any_order():
+    for steps in (["spring", "summer", "autumn"], ["-2", "-1", "3"], ["w2", "w1", "w3"]):
+        data = cv.PrivatizedCounts(np.ones((3, 2), dtype=int), 0.3, row_labels=steps)
+        assert cv.DynamicModel(1, **BRIEF).fit(data).axes["time"].tolist() == steps
 
 
 def test_offsets_are_refused_in_words(planted):

@@ -1,7 +1,8 @@
 """Dates of the rows: read, put into the order of the data's rows, and made steps of one length."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,23 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
             f"time must have two different steps at least, none shorter than a day, got {names[step[0]]} alone"
         )
     return Dates(tuple(names), step)
+
+
+def out_of_order(names: Sequence[Any]) -> tuple[str, str] | None:
+    """Two neighbours among labels of time steps of which the second is not later; None where there are none.
+
+    Only whole numbers, days, months and quarters say when they are.
+    """
+    texts = [str(name) for name in names]
+    if all(re.fullmatch(_WHOLE, text) for text in texts):
+        when: list[Any] = [int(text) for text in texts]
+    elif any(all(re.fullmatch(form, text) for text in texts) for form in (_MONTH, _QUARTER, _DAY)):
+        when = [read_date(text) for text in texts]
+    else:
+        return None
+    later = (i for i, (one, other) in enumerate(pairwise(when)) if not one < other)
+    first = next(later, None)
+    return None if first is None else (texts[first], texts[first + 1])
 
 
 def in_order(time: Any, labels: list[str] | None, n_rows: int) -> pd.Series:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Unpack
 import numpy as np
 import pandas as pd
 
+from countveil.data.dates import out_of_order
 from countveil.estimators.base import FactorizationEstimator, Given
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.choosing import WholeOrAuto
@@ -73,6 +74,10 @@ class DynamicModel(FactorizationEstimator):
         samplers = tuple(name for name, method in METHODS.items() if method.samples)
         if self.method not in samplers:
             raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if self.background and self.n_components == 1:
+            raise ValueError(
+                "background must be False for one component, since it is one of them itself, got True"
+            )
         if self.prior_rate is not None:
             raise ValueError(
                 f"prior_rate must be None, since components sum to one and time has a chain, got {self.prior_rate}"
@@ -88,7 +93,17 @@ class DynamicModel(FactorizationEstimator):
             raise ValueError(
                 f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"
             )
+        labels = given.labels[self._time(len(given.labels))]
+        wrong = None if labels is None else out_of_order(labels)
+        if wrong is not None:
+            raise ValueError(
+                f"data must have their time steps in order, each once and the earliest first, got {wrong[1]} after "
+                f"{wrong[0]}"
+            )
         return given
+
+    def _least_size(self) -> int:
+        return 2 if self.background else 1
 
     def _spec(self, n_modes: int) -> Spec:
         if n_modes > len(AXES):

@@ -1,21 +1,23 @@
 """Labels of time steps that come after those of the data."""
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 MIN_STEPS = 3  # that show a rhythm
+WEEK = r"\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2}"
 
 
 def continued(names: Sequence[Any], steps: int) -> list[Any]:
     """The labels of ``steps`` more time steps, as the labels so far go on.
 
-    Whole numbers at equal distances go on as such, and so do dates and months with a frequency that pandas
-    infers; each as text where they are text. All other labels are followed by "+1", "+2", ..., from the first number
-    that is no label yet. Raises ValueError for dates beyond those that pandas has.
+    Whole numbers at equal distances go on as such, and so do dates, months, quarters and weeks with a frequency that
+    pandas infers; each as text where they are text. All other labels are followed by "+1", "+2", ..., from the first
+    number that is no label yet. Raises ValueError for dates beyond those that pandas has.
     """
     found = whole_numbers(names, steps)
     if found is None:
@@ -58,6 +60,8 @@ def dates(names: Sequence[Any], steps: int) -> list[Any] | None:
     texts = [str(name) for name in names]
     if len(texts) < MIN_STEPS:
         return None
+    if all(re.fullmatch(WEEK, text) for text in texts):
+        return weeks(texts, steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
@@ -74,12 +78,14 @@ def dates(names: Sequence[Any], steps: int) -> list[Any] | None:
         raise ValueError(
             f"steps must end by {last}, the last date there is, got {steps} after {texts[-1]}"
         ) from None
-    form = form_of(texts, found)
-    return None if form is None else [each.strftime(form) for each in later]
+    written = writer_of(texts, found)
+    return None if written is None else written(later)
 
 
-def form_of(texts: Sequence[str], found: pd.DatetimeIndex) -> str | None:
-    """The form in which all these dates are written; None if it is not known."""
+def writer_of(
+    texts: Sequence[str], found: pd.DatetimeIndex
+) -> Callable[[pd.DatetimeIndex], list[str]] | None:
+    """How all these dates are written; None if it is not known."""
     forms = (
         "%Y-%m-%d %H:%M:%S",
         "%Y-%m-%d",
@@ -90,4 +96,25 @@ def form_of(texts: Sequence[str], found: pd.DatetimeIndex) -> str | None:
         "%b %Y",
         "%B %Y",
     )
-    return next((form for form in forms if list(found.strftime(form)) == list(texts)), None)
+    for form in forms:
+        if list(found.strftime(form)) == list(texts):
+            return lambda dates: list(dates.strftime(form))
+    for each in (quarters, lambda dates: [str(date) for date in dates]):
+        if each(found) == list(texts):
+            return each
+    return None
+
+
+def quarters(dates: pd.DatetimeIndex) -> list[str]:
+    """2001Q1, ..."""
+    return [f"{date.year}Q{date.quarter}" for date in dates]
+
+
+def weeks(texts: Sequence[str], steps: int) -> list[Any] | None:
+    """Weeks as pandas writes them, 2001-01-01/2001-01-07, go on; None for other pairs of dates."""
+    first, last = (pd.DatetimeIndex([text.split("/")[i] for text in texts]) for i in (0, 1))
+    week = pd.Timedelta(days=7)
+    if not (last - first == week - pd.Timedelta(days=1)).all() or not (first[1:] - first[:-1] == week).all():
+        return None
+    later = [first[-1] + week * step for step in range(1, steps + 1)]
+    return [f"{day:%Y-%m-%d}/{day + week - pd.Timedelta(days=1):%Y-%m-%d}" for day in later]
