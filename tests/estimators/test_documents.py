@@ -194,3 +194,16 @@ def test_shares_that_do_not_vary_are_not_correlated():
 def test_documents_are_a_sequence(planted, documents):
     with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
         planted.topic_shares(documents)
+
+
+def test_numbers_that_are_labels_are_labels():
+    counts = np.random.default_rng(1).poisson(3.0, (5, 4))
+    data = cv.ExactCounts(
+        counts, row_labels=[str(i) for i in range(1, 6)], column_labels=["1", "a", "b", "c"]
+    )
+    fit = cv.TopicModel(2, draws=4, tune=4, chains=1, seed=1, threads=1, progress=False).fit(data)
+    assert set(fit.topic_shares([5, "1"])["document"]) == {"5", "1"}
+    assert fit.find_word(1)["word"].tolist() == ["1", "1"]
+    assert fit.find_word(2)["word"].tolist() == ["b", "b"]
+    with pytest.raises(ValueError, match="document must be a number from 0 to 4 or a label, got 0"):
+        fit.topic_shares([0])

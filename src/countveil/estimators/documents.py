@@ -191,6 +191,7 @@ class HasDocuments(HasSupport):
         """
         check_interval(interval)
         v, drawn = self._place_of("word", word), self._drawn_along("word")
+        name = self.axes["word"][v]
         of_word = [made_of(chain, slice(v, v + 1))[:, :, 0] for chain in drawn.chains]
         rows = []
         for (number, found), support in zip(drawn.topics, self._supports(drawn), strict=True):
@@ -199,7 +200,7 @@ class HasDocuments(HasSupport):
             size = draws_of([chain.sizes for chain in drawn.chains], found).mean()
             share = draws_of(of_word, found).mean()
             ends = summary(draws[:, v : v + 1], interval)[0]
-            rows.append((number, support, size, 1 + int((mean > mean[v]).sum()), word, share, *ends))
+            rows.append((number, support, size, 1 + int((mean > mean[v]).sum()), name, share, *ends))
         columns = ["topic", "support", "prevalence", "rank", "word", "share", "probability", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
         table = table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
@@ -252,15 +253,21 @@ class HasDocuments(HasSupport):
         return table
 
     def _place_of(self, kind: str, asked: Any) -> int:
-        """The number of a document or word, given by its label or its number; raises ValueError."""
+        """The number of a document or word, given by its label or its number; raises ValueError.
+
+        A number is a label before it is a place, and never a place where all labels are numbers.
+        """
         names = self.axes[{"document": "doc", "word": "word"}[kind]].tolist()
         number = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
         if (number or isinstance(asked, str)) and asked in names:
             if names.count(asked) > 1:
                 raise ValueError(f"{kind} must name one, got {asked!r}, the label of {names.count(asked)}")
             return names.index(asked)
-        if number and isinstance(names[0], str) and 0 <= asked < len(names):
-            return int(asked)
+        if number and isinstance(names[0], str):
+            if str(asked) in names:
+                return self._place_of(kind, str(asked))
+            if 0 <= asked < len(names) and not all(name.isdecimal() for name in names):
+                return int(asked)
         if isinstance(asked, str) and isinstance(names[0], str):
             near = difflib.get_close_matches(asked, names, 3)
             hint = f"; near it: {', '.join(near)}" if near else ""
