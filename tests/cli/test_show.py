@@ -48,7 +48,13 @@ def test_documents_and_a_word_are_shown_if_asked_for(fitted):
 def test_tables_are_printed_as_json(fitted):
     fit = cv.TopicModel.load("named.nc")
     found = json.loads(run("show", "named.nc", "--members", "2", "--documents", "1", "--json").stdout)
-    assert list(found) == ["topics by word", "documents", "chains", "verdict"]
+    numbers = ["dispersions", "totals", "diagnostics", "chains", "state", "verdict"]
+    assert list(found) == ["topics by word", "documents", *numbers]
+    assert found["totals"] == pytest.approx(fit.totals()._asdict())
+    assert found["dispersions"][0]["p"] == pytest.approx(fit.dispersions()["p"][0])
+    assert found["state"] == fit.diagnostics().state
+    r_hat = dict(zip(fit.diagnostics().table.index, fit.diagnostics().table["r_hat"], strict=True))
+    assert {row["quantity"]: row["r_hat"] for row in found["diagnostics"]} == pytest.approx(r_hat)
     table = fit.topics(2)
     assert [row["word"] for row in found["topics by word"]] == table["word"].tolist()
     assert found["topics by word"][0].keys() == set(table.columns)

@@ -141,8 +141,16 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["effects"] = found.effects()
     if found.dates_ is not None:
         tables["prevalence over time"] = found.prevalence_over()
+    from countveil.likelihoods.negative_binomial import NegativeBinomial
+
+    if found.model_.likelihood.name == NegativeBinomial.name:
+        tables["dispersions"] = found.dispersions()
+    totals = found.totals()
+    if totals is not None:
+        tables["totals"] = totals._asdict()
     judged = found.diagnostics()
-    return tables | judged.of_chains() | {"verdict": judged.verdict}
+    tables["diagnostics"] = judged.table.reset_index(names="quantity")
+    return tables | judged.of_chains() | {"state": str(judged.state), "verdict": judged.verdict}
 
 
 def top_documents(found: Any, n: int) -> Any:

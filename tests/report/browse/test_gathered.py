@@ -1,12 +1,14 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
 from countveil.privacy._text import cell
 from countveil.report.browse.gathered import gathered
 from tests.report.browse.conftest import FORMULA, PEOPLE
+from tests.report.conftest import QUICK
 
 
 def test_components_are_those_of_the_tables(fit):
@@ -67,3 +69,38 @@ def test_texts_that_a_spreadsheet_would_compute_are_known(fit):
 def test_components_that_cannot_be_listed_are_refused():
     with pytest.raises(ValueError, match="whose members can be listed, got one without"):
         gathered([SimpleNamespace(parts=())], ["a"], 3, "hidden")
+
+
+def test_names_effects_and_shares_over_time_are_shown():
+    counts = np.random.default_rng(1).poisson(2.0, (12, 6))
+    data = cv.PrivatizedCounts(counts, 0.3)
+    people = pd.DataFrame({"party": ["R", "D"] * 6, "year": np.arange(12.0)})
+    fit = cv.TopicModel(2, prevalence="~ party + year", **QUICK).fit(data, covariates=people)
+    fit.relabel({1: "trade"})
+    (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
+    components = {each["number"]: each for each in found["kinds"][0]["components"]}
+    assert components[1]["title"] == "Topic 1: trade"
+    assert components[0]["title"] == "Topic 0"
+    table = fit.effects()
+    for number, each in components.items():
+        ((heading, said),) = each["beside"]
+        rows = table[table["topic"] == number]
+        assert heading == "Covariates: coefficient"
+        assert said == [
+            [row.term, f"{row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})"]
+            for row in rows.itertuples()
+        ]
+    dated = cv.TopicModel(2, **QUICK).fit(data, time=np.repeat([2001, 2002, 2003], 4))
+    (found,) = gathered([dated], ["a"], 3, "hidden")["fits"]
+    table = dated.prevalence_over()
+    for each in found["kinds"][0]["components"]:
+        ((heading, said),) = each["beside"]
+        rows = table[table["topic"] == each["number"]]
+        assert heading == "Over time: expected share"
+        assert [name for name, _ in said] == ["2001", "2002", "2003"]
+        assert said[0][1].startswith(f"{rows['estimate'].iloc[0]:.1%} (")
+
+
+def test_components_without_covariates_or_dates_have_nothing_beside_their_members(fit):
+    (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
+    assert all(each["beside"] == [] for each in found["kinds"][0]["components"])

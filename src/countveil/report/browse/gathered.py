@@ -1,12 +1,13 @@
 """Everything that the page shows of a fit, as it is put into the page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.dispersions import COLUMNS
+from countveil.estimators.naming import titled
 from countveil.estimators.weighting import weights_in_words
 from countveil.inference.matching import STABLE
 from countveil.privacy._text import cell, plain
@@ -18,6 +19,7 @@ from countveil.report.page import facts_table, noise_table, parameters, source_t
 from countveil.report.promise import promise_of
 
 INTERVAL = 0.9
+ENDS = "estimate", "lower", "upper"
 
 
 def gathered(fits: list[FactorizationEstimator], names: list[str], members: int, rows: str) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def of_fit(
         "chains": fit.posterior["posterior"].sizes["chain"],
         "weights": weights_in_words(fit),
         "facts": [[plain(each), plain(value)] for each, value in facts],
-        "kinds": [of_kind(kind, plurals(fit), members, also and also[i]) for i, kind in enumerate(kinds)],
+        "kinds": [of_kind(fit, kind, members, also and also[i]) for i, kind in enumerate(kinds)],
         "rows": rows_of(fit, rows, plurals(fit)),
         "bursts": of_bursts(fit),
     }
@@ -68,18 +70,19 @@ def plurals(fit: FactorizationEstimator) -> Mapping[str, str]:
     return fit._layout(fit.model_.spec).plurals
 
 
-def of_kind(kind: Kind, many: Mapping[str, str], members: int, also: Any) -> dict[str, Any]:
+def of_kind(fit: FactorizationEstimator, kind: Kind, members: int, also: Any) -> dict[str, Any]:
     """The components of one kind with their members along each axis."""
-    part, table = kind.part, kind.table
+    part, table, many, beside = kind.part, kind.table, plurals(fit), beside_members(fit, kind.part.one)
     prevalence = table["prevalence"].to_numpy()
     columns = ["prevalence", *(["lower", "upper"] if "lower" in table else [])]
     components = [
         {
             "number": int(row["component"]),
-            "title": f"{part.one.capitalize()} {int(row['component'])}",
+            "title": plain(titled(part.one.capitalize(), int(row["component"]), row.get("name", ""))),
             "support": None if np.isnan(row["support"]) else short(row["support"])[0],
             "stable": not row["support"] <= STABLE,
             "share": short([row[column] for column in columns]),
+            "beside": beside.get(int(row["component"]), []),
         }
         for _, row in table.iterrows()
     ]
@@ -88,6 +91,32 @@ def of_kind(kind: Kind, many: Mapping[str, str], members: int, also: Any) -> dic
         found["plural"] = many.get(found["axis"], f"{found['axis']}s" if len(lists) == 1 else "labels")
     words = {name: getattr(part, name) for name in ("one", "many", "whole", "measure")}
     return words | {"components": components, "lists": lists}
+
+
+def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]]:
+    """[(heading, [(name, number in words), ..]), ..] of components of this kind, by number: effects, and time."""
+    found: dict[int, list[Any]] = {}
+    tables = []
+    if fit.covariates_ is not None:
+        tables.append(("Covariates: coefficient", fit.effects(), "term", "{:.2f}"))
+    if fit.dates_ is not None:
+        tables.append(("Over time: expected share", fit.prevalence_over(), "time", "{:.1%}"))
+    for heading, table, by, form in tables:
+        if table.columns[0] != one:
+            continue
+        for number, rows in table.groupby(one, sort=False):
+            values = rows[[name for name in ENDS if name in rows]].itertuples(index=False)
+            said = [
+                [plain(str(name)), with_ends(each, form)] for name, each in zip(rows[by], values, strict=True)
+            ]
+            found.setdefault(int(number), []).append([heading, said])
+    return found
+
+
+def with_ends(values: Iterable[float], form: str) -> str:
+    """A number, and the ends of its interval if there are any."""
+    middle, *ends = map(form.format, values)
+    return f"{middle} ({ends[0]} to {ends[1]})" if ends else middle
 
 
 def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:

@@ -94,6 +94,9 @@ function componentDetail(kind, k) {
     found.push(make("ol", { className: "bars", tabIndex: 0, "aria-label": `Members along ${list.axis}` },
       ...list.top[k].map((v) => line(make("bdi", { className: "name" }, look(v)), said(entry(list, v, k).slice(1)), bar(entry(list, v, k).slice(1), most)))));
   }
+  for (const [heading, values] of each.beside) {
+    found.push(make("h3", {}, heading), make("ul", { className: "bars" }, ...values.map(([name, value]) => line(name, value))));
+  }
   if (rows) found.push(button(`${capital(rows.plural)} with most of it`, () => show({ view: "rows", rowsBy: `${k}`, search: "" }), { id: "most-of-it" }));
   found.push(button("Back to the list", () => document.querySelector("[aria-current=true]").focus(), { id: "back" }));
   return found;
