@@ -70,6 +70,7 @@ def test_fewer_twos_than_noise_makes_are_seen_where_counts_hide_the_zeros():
     found = contradiction_of(data)
     assert found.at_most
     assert found.found == pytest.approx(0.2, abs=0.03)
+    assert found.stated == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("levels", LEVELS)

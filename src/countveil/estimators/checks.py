@@ -34,8 +34,9 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_interval(interval: float) -> None:
     """Refuse what is not a probability strictly between 0 and 1."""
-    if not 0.0 < interval < 1.0:
-        raise ValueError(f"interval must be between 0 and 1, got {interval}")
+    number = isinstance(interval, int | float | np.number) and not isinstance(interval, bool)
+    if not number or not 0.0 < interval < 1.0:
+        raise ValueError(f"interval must be between 0 and 1, got {interval!r:.60}")
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

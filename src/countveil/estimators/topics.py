@@ -150,8 +150,7 @@ class TopicModel(
         """Topics that chains found alike, the best supported first, and what only some of them found.
 
         Columns: topic, support (the share of the chains that have it), prevalence, rank, word, probability, lower,
-        upper; all else as in ``supported``. Its numbers of topics are its own: there may be more of them than
-        ``n_topics``, where chains disagree.
+        upper; all else as in ``supported``. There may be more topics than ``n_topics``, where chains disagree.
         """
         found = self.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})

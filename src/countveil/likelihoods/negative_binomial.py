@@ -95,9 +95,10 @@ class NegativeBinomial:
             self.counts = COUNTS[dispersion]
         else:
             least, most = expit(LOGITS)
-            if not isinstance(dispersion, int | float) or not least <= dispersion <= most:
+            known = isinstance(dispersion, int | float | np.number) and not isinstance(dispersion, bool)
+            if not known or not least <= dispersion <= most:
                 raise ValueError(
-                    f"dispersion must be one of {list(DISPERSIONS)} or a number from {least:.1g} to 1 - {least:.1g}, "
+                    f"dispersion must be one of {list(DISPERSIONS)} or a number from {least:.4g} to 1 - {least:.4g}, "
                     f"got {dispersion!r:.60}"
                 )
             self.counts = NegativeBinomialCounts()
