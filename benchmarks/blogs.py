@@ -1,7 +1,7 @@
 """Whether noisy effects agree with noiseless ones, on posts of political blogs by the rating of their blog.
 
     python benchmarks/blogs.py POSTS.npz [draws [n_topics [levels]]] [--posts N --words N] [--kept FILE]
-                              [--own-starts] [--known] [--simulated]
+                              [--own-starts] [--ways {own,known} ...] [--simulated] [--dispersion column]
 
 POSTS.npz has triplets row, col and count of the posts' words, their shape, and the rating of each post. One chain
 finds topics in the true counts. Topics with the rating and the day as covariates are fitted to the true counts once,
@@ -15,8 +15,8 @@ begin at the noiseless topics, so that few topics are lost; with --own-starts wh
 Would topics fit the posts, weights of the words would not matter. Printed first is how contrasts of the true counts
 change, the known topics being the same, if words are weighted as noise makes it: by 1 / (mean count + the noise's
 variance), in least squares fits of both groups' totals. --simulated takes counts that the one chain's model draws,
-which its topics fit. --posts and --words take fewer posts, at random, and the most frequent words; --known leaves fits
-with topics of their own out. What a fit gave is a line of FILE, and fits that have one are not done again.
+which its topics fit. --posts and --words take fewer posts, at random, and the most frequent words; --ways takes one of
+the two ways alone. What a fit gave is a line of FILE, and fits that have one are not done again.
 """
 
 import argparse
@@ -38,6 +38,7 @@ SWEEPS = 150, 150  # tuned and kept, by each of two chains
 LEAST_OVERLAP = 0.5
 BOTH = {"rating": "Conservative"}, {"rating": "Liberal"}
 OWN, KNOWN = "topics of their own", "known topics"
+WAYS = {"own": OWN, "known": KNOWN}
 
 
 def posts(path: str, n_posts: int | None, n_words: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -125,7 +126,8 @@ def main(given: argparse.Namespace) -> None:
     """Print what the noiseless fits and the noisy ones of every level say."""
     counts, frame = posts(given.path, given.posts, given.words)
     levels, size = list(map(int, given.levels.split(","))), given.n_topics
-    first = fitted(cv.ExactCounts(counts), frame, size, 0, 1)
+    model = {"dispersion": given.dispersion}
+    first = fitted(cv.ExactCounts(counts), frame, size, 0, 1, **model)
     if given.simulated:
         drawn = first.predict_counts(1, np.random.default_rng(0)).to_numpy()[0]
         counts = pd.DataFrame(drawn, columns=counts.columns)
@@ -135,15 +137,14 @@ def main(given: argparse.Namespace) -> None:
             weighted(counts, frame, first.components_, v) for v in (0.0, 2 * alpha / (1 - alpha) ** 2)
         )
         print(f"level {level}, weights alone: {np.round(one, 3)} becomes {np.round(other, 3)}", flush=True)
-    ways: dict[str, dict[str, Any]] = {OWN: {"start": first}, KNOWN: {"known_topics": first}}
-    if given.known:
-        del ways[OWN]
+    every: dict[str, dict[str, Any]] = {OWN: {"start": first}, KNOWN: {"known_topics": first}}
+    ways = {WAYS[name]: every[WAYS[name]] | model for name in given.ways}
     exact = {way: fitted(cv.ExactCounts(counts), frame, size, 1, **how) for way, how in ways.items()}
     truth = {way: contrasts(fit) for way, fit in exact.items()}
     for way in ways:
         print(f"{way}, noiseless contrasts: {np.round(truth[way], 3).tolist()}", flush=True)
     if OWN in ways:
-        ways[OWN] = {"start": "auto" if given.own_starts else exact[OWN]}
+        ways[OWN]["start"] = "auto" if given.own_starts else exact[OWN]
     lines = given.kept.read_text().splitlines() if given.kept and given.kept.exists() else []
     done = {(each["way"], each["level"], each["seed"]): each["found"] for each in map(json.loads, lines)}
     for seed, level in itertools.product(range(given.draws), levels):
@@ -178,7 +179,8 @@ if __name__ == "__main__":
     parser.add_argument("--posts", type=int)
     parser.add_argument("--words", type=int)
     parser.add_argument("--own-starts", action="store_true")
-    parser.add_argument("--known", action="store_true")
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--dispersion", choices=["global", "column", "row"], default="global")
     parser.add_argument("--simulated", action="store_true")
     parser.add_argument("--kept", type=Path)
     main(parser.parse_args())

@@ -6,10 +6,9 @@ Reuters (395 stories, 1,000 words after the 20 most frequent) comes with the ext
 enron_text/enron_ham_1000x1400.npz, e-mails are measured too. At epsilon/N = 1 and 2, DRAWS times (2), the counts are
 given seeded noise, and a model with ``n_topics="auto"`` is fitted by four chains of 150 sweeps of tuning and 100 draws.
 Printed are the differences of held-out scores from the best, per 1,000 cells, with standard errors; the predictive log
-score of true counts, per token, in a fifth of the cells whose reports four chains did not see (100 sweeps of tuning, 25
-draws, every second), and what the number that was chosen loses by it. Then the same score in the cells that were seen:
-of the fit's best chain, of all with equal and with stacked weights, and of 20 topics of Poisson counts with shape .1,
-fitted by two chains.
+score of true counts, per token, in a fifth of the cells whose reports four such chains did not see, and what the number
+that was chosen loses by it. Then the same score in the cells that were seen: of the fit's best chain, of all with equal
+and with stacked weights, and of 20 topics of Poisson counts with shape .1, fitted by two chains.
 
 python benchmarks/choosing.py --time
 
@@ -32,8 +31,8 @@ from countveil.evaluation import predictive_log_score
 from countveil.experiments.reuters import load_reuters
 
 QUIET = {"progress": False, "threads": 1}
-EACH = {"chains": 4, "tune": 100, "draws": 25, "thin": 2, **QUIET}
-CHOSEN = {"chains": 4, "tune": 150, "draws": 100, "weights": "stacked", **QUIET}
+EACH = {"chains": 4, "tune": 150, "draws": 100, **QUIET}
+CHOSEN = {**EACH, "weights": "stacked"}
 BEFORE = {"chains": 2, "tune": 150, "draws": 100, "likelihood": "poisson", "prior_shape": 0.1, **QUIET}
 LEVELS = 1.0, 2.0
 LEAST = 10  # topics that true counts are predicted with: five are never enough
