@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 import countveil as cv
+from countveil import evaluation
 from countveil.inference.stacking import stacking_weights
 from countveil.selection import Stack
 
@@ -70,6 +71,37 @@ def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked
     rng.choice(3, size=5, p=alone.weights_)
     found = alone.predict_counts(5, np.random.default_rng(3), parts[0])
     np.testing.assert_array_equal(found, stacked.fits[1].predict_counts(5, rng, parts[0]))
+
+
+def test_probabilities_are_weighted_means_and_scores_take_a_stack(stacked, parts):
+    counts = np.random.default_rng(4).poisson(3.0, (24, 14))
+    cells, rng = np.random.default_rng(5).random(counts.shape) < 0.4, np.random.default_rng(6)
+    each, true = zip(*(fit.log_probabilities(counts, cells) for fit in stacked.fits), strict=True)
+    together = logsumexp(each, axis=0, b=stacked.weights_[:, None])
+    found = evaluation.predictive_log_score(counts, stacked, cells)
+    assert found == pytest.approx(together.sum() / counts[cells].sum())
+    np.testing.assert_array_equal(true[0], counts[cells])
+    for ask in (
+        lambda fit: fit.count_probabilities(counts, parts[0], cells),
+        lambda fit: fit.report_probabilities(parts[1]),
+    ):
+        expected = np.tensordot(stacked.weights_, np.array([ask(fit) for fit in stacked.fits]), 1)
+        np.testing.assert_allclose(ask(stacked), expected)
+    assert 0.0 <= evaluation.coverage(counts, stacked, rng, parts[0], cells=cells) <= 1.0
+    assert 0.0 <= evaluation.coverage_of_reports(parts[1], stacked, rng) <= 1.0
+
+
+def test_simulated_releases_come_from_fits_by_weight(stacked):
+    found = stacked.predict_reports(40, np.random.default_rng(1))
+    assert found.dims == ("release", "doc", "word")
+    assert found["word"].to_numpy().tolist() == WORDS
+    assert found.dtype == np.int64
+    alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
+    rng = np.random.default_rng(3)
+    rng.choice(3, size=5, p=alone.weights_)
+    assert (
+        alone.predict_reports(5, np.random.default_rng(3)) == stacked.fits[1].predict_reports(5, rng)
+    ).all()
 
 
 def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):

@@ -55,19 +55,56 @@ class Stack:
         Raises:
             TypeError, ValueError: as a fit's ``predict_counts``.
         """
+        return self._drawn("predict_counts", n, rng, X)
+
+    def predict_reports(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
+        """n simulated releases like the one fitted, each by a fit drawn by its weight; see a fit's ``predict_reports``.
+
+        Raises:
+            TypeError, ValueError: as a fit's ``predict_reports``.
+        """
+        return self._drawn("predict_reports", n, rng, X)
+
+    def _drawn(self, what: str, n: int, rng: np.random.Generator, X: Any) -> xr.DataArray:
+        """n arrays that fits draw by the method ``what``, each by a fit drawn by its weight, along the first axis."""
         check_integer("n", n, 1)
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
         chosen = rng.choice(len(self.fits), size=n, p=self.weights_)
-        dims = self.fits[0].rate().dims
-        tables: list[Any] = [None] * n
+        drawn = []
         for number in np.unique(chosen):
             places = np.flatnonzero(chosen == number)
-            drawn = self.fits[number].predict_counts(places.size, rng, X)
-            for place, one in zip(places, drawn.to_numpy(), strict=True):
-                tables[place] = one
-        first = self.fits[0].rate()
-        return xr.DataArray(np.stack(tables), dims=("table", *dims), coords=first.coords, name="counts")
+            drawn.append((places, getattr(self.fits[number], what)(places.size, rng, X)))
+        first = drawn[0][1]
+        values = np.empty((n, *first.shape[1:]), dtype=np.result_type(*(each.dtype for _, each in drawn)))
+        for places, each in drawn:
+            values[places] = each.to_numpy()
+        return xr.DataArray(values, dims=first.dims, coords=first.coords, name=first.name)
+
+    def log_probabilities(self, counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """(log of the posterior average of P(count), count) in each cell, by all fits together, as a fit has them.
+
+        ``evaluation.predictive_log_score`` is made of these. Raises ValueError as a fit's.
+        """
+        each, (true, *_) = zip(*(fit.log_probabilities(counts, cells) for fit in self.fits), strict=True)
+        with np.errstate(divide="ignore"):
+            return np.logaddexp.reduce(np.stack(each) + np.log(self.weights_)[:, None], axis=0), true
+
+    def count_probabilities(
+        self, counts: Any, X: Any = None, cells: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(P(count < the true one), P(count = it)) in each cell, by all fits together; raises as a fit's."""
+        return self._averaged([fit.count_probabilities(counts, X, cells) for fit in self.fits])
+
+    def report_probabilities(
+        self, X: Any, cells: Any = None, report: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(P(report < the one in X), P(report = it)) in each cell, by all fits together; raises as a fit's."""
+        return self._averaged([fit.report_probabilities(X, cells, report) for fit in self.fits])
+
+    def _averaged(self, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        below, at = np.tensordot(self.weights_, np.array(pairs), axes=1)
+        return below, at
 
     def log_predictive(self, X: Any, cells: Any = None) -> xr.DataArray:
         """Log predictive density of max(report, 0) in each cell of X, (cell,), by all fits together.
