@@ -249,6 +249,7 @@ def test_data_without_anything_in_it_can_be_fitted(reports):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
     reports = np.random.default_rng(4).integers(-3, 6, (6, 1))
     found = TopicModel(3, **{**SHORT, "draws": 400}, prior_shape=0.01).fit(PrivatizedCounts(reports, 0.5))

@@ -149,7 +149,8 @@ def test_totals_are_far_off_beyond_a_fifth_and_two_errors(totals, far):
 
 def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
     noise = two_sided_geometric(np.full((60, 40), 0.5), np.random.default_rng(1))
-    model = cv.TopicModel(1, likelihood="poisson", prior_shape=50.0, prior_rate=0.05, **SHORT)
+    long = SHORT | {"chains": 2, "draws": 200, "tune": 100}
+    model = cv.TopicModel(1, likelihood="poisson", prior_shape=50.0, prior_rate=0.05, **long)
     with pytest.warns(FitWarning, match="The sum of the true counts is too high"):
         fit = model.fit(cv.PrivatizedCounts(noise, 0.5))
     found = fit.diagnostics()

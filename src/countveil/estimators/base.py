@@ -347,7 +347,8 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         optimised = "optimisation" in self.posterior.children
         if optimised:
             return totals.share.too_small or totals.share.too_large
-        return totals.far_off and bool(doubt_of(totals, self))
+        settled = self._diagnosed().state != State.UNTRUSTED  # else the chains are the reason
+        return totals.far_off and settled and bool(doubt_of(totals, self))
 
     def _warn_if_unsound(self) -> None:
         found = self.diagnostics()

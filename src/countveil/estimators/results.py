@@ -98,7 +98,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
             found = found._replace(state=State.UNTRUSTED)
         doubt = "" if totals is None else doubt_of(totals, self)
         sampled = "optimisation" not in tree.children  # the verdict on an optimiser says it itself
-        if doubt and sampled and totals is not None and totals.far_off:
+        if doubt and sampled and found.state != State.UNTRUSTED and totals is not None and totals.far_off:
             doubts.insert(0, doubt)
             found = found._replace(state=State.UNTRUSTED)
         else:
