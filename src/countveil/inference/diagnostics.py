@@ -31,7 +31,7 @@ SIGNAL_LEAST = (
     0.8  # a fit with a smaller share is not to be trusted, nor one whose total has a larger one than 1 / 0.8
 )
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
-ERRORS_ABOVE = 4.0  # by which a sampler's total must be larger: expected counts cannot be negative, as estimates can
+ERRORS_ABOVE = 4.0  # by which a sampler's total must be: expected counts cannot be negative, as estimates can
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 
