@@ -13,6 +13,7 @@ CROSS_CUTTING = {
     "test_one_place.py": "formulas of the noise, which no other file writes out",
     "docs/test_pages.py": "every page: its code runs, its links lead somewhere, the reference and the site are whole",
     "estimators/test_labels.py": "labels, from every kind of input to the posterior of every model",
+    "estimators/test_left_out_cells.py": "what is predicted and scored of networks, in every model of them",
     "estimators/test_learned_shapes.py": "learned shapes, in every model and method",
     "estimators/test_sklearn.py": "scikit-learn's own checks, of every estimator",
     "estimators/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",

@@ -9,7 +9,7 @@ import pytest
 
 import countveil as cv
 from countveil.data import covariates
-from countveil.data.covariates import in_rows_of, names_in, read_covariates
+from countveil.data.covariates import check_levels, in_rows_of, names_in, read_covariates
 from countveil.privacy._covariates import Covariate, RowCovariates
 
 LABELS = ["ann", "bea", "cid", "dan", "eva"]
@@ -233,4 +233,5 @@ def test_what_participants_stated_is_a_table_of_the_rows():
 def test_a_covariate_with_a_single_level_is_refused_by_name(formula, said):
     frame = FRAME.assign(party="x", grade=3)
     with pytest.raises(ValueError, match=rf"covariate '\w+' must vary between rows, got {said}"):
-        read(formula, frame)
+        check_levels(read(formula, frame))
+    check_levels(read("~ grade:year", frame))  # a number that stretches another is no level

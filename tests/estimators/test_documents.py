@@ -205,5 +205,5 @@ def test_numbers_that_are_labels_are_labels():
     assert set(fit.topic_shares([5, "1"])["document"]) == {"5", "1"}
     assert fit.find_word(1)["word"].tolist() == ["1", "1"]
     assert fit.find_word(2)["word"].tolist() == ["b", "b"]
-    with pytest.raises(ValueError, match="document must be a number from 0 to 4 or a label, got 0"):
+    with pytest.raises(ValueError, match="document must be a label where all of these are numbers, got 0"):
         fit.topic_shares([0])

@@ -143,7 +143,7 @@ def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
         (Totals(100.0, 5.0, 130.0, None, None), False),
     ],
 )
-def test_totals_are_far_off_beyond_a_fifth_and_two_errors(totals, far):
+def test_totals_are_far_off_beyond_a_fifth_or_a_quarter_and_some_errors(totals, far):
     assert totals.far_off == far
 
 

@@ -143,3 +143,9 @@ def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
     *_, said = promise_of(fit, release).paragraphs
     assert "come to at most epsilon 2 at N = 1" in said
     assert observed(fit, release).mode_shape == (3, 2, 5)
+    by_row = fit_of(release)
+    assert promise_of(by_row, release).paragraphs[-1] == said
+    assert observed(by_row, release).mode_shape == (6, 5)
+    folded = cv.PrivatizedCounts.from_release(release).folded((6, 5, 1))
+    tensor = cv.TensorModel(2, **QUICK).fit(folded)
+    assert observed(tensor, release).mode_shape == (6, 5, 1)

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import countveil as cv
 from countveil import evaluation
+from countveil.evaluation.calibration import randomised
 from countveil.inference.stacking import stacking_weights
 from countveil.selection import Stack
 
@@ -87,8 +88,22 @@ def test_probabilities_are_weighted_means_and_scores_take_a_stack(stacked, parts
     ):
         expected = np.tensordot(stacked.weights_, np.array([ask(fit) for fit in stacked.fits]), 1)
         np.testing.assert_allclose(ask(stacked), expected)
-    assert 0.0 <= evaluation.coverage(counts, stacked, rng, parts[0], cells=cells) <= 1.0
-    assert 0.0 <= evaluation.coverage_of_reports(parts[1], stacked, rng) <= 1.0
+    pit = randomised(stacked.count_probabilities(counts, parts[0], cells), np.random.default_rng(6))
+    found = evaluation.coverage(counts, stacked, rng, parts[0], cells=cells)
+    assert found == (np.abs(pit - 0.5) <= 0.45).mean()
+    pit = randomised(stacked.report_probabilities(parts[1]), np.random.default_rng(7))
+    found = evaluation.coverage_of_reports(parts[1], stacked, np.random.default_rng(7))
+    assert found == (np.abs(pit - 0.5) <= 0.45).mean()
+
+
+def test_fits_that_see_other_cells_have_no_probabilities_together():
+    counts = np.random.default_rng(8).poisson(3.0, (6, 6))
+    data = cv.PrivatizedCounts(counts, 0.3)
+    fits = (cv.BlockModel(1, **QUICK), cv.PoissonFactorization("dk,vk->dv", ranks={"k": 1}, **QUICK))
+    both = Stack(tuple(quietly(fit, data) for fit in fits), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
+    for ask in (both.log_probabilities, both.count_probabilities):
+        with pytest.raises(ValueError, match="cells must choose cells that every fit sees"):
+            ask(counts)
 
 
 def test_simulated_releases_come_from_fits_by_weight(stacked):

@@ -5,6 +5,7 @@ plain arithmetic and the functions in ``FUNCTIONS`` are let through.
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -126,7 +127,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     Raises:
         TypeError: not a DataFrame.
         ValueError: a formula that is not allowed, a column or a row that is not there, missing values (by name), or a
-            term or a covariate that does not vary.
+            term that does not vary.
         ModuleNotFoundError: formulaic is not installed.
     """
     if not isinstance(frame, pd.DataFrame):
@@ -150,12 +151,17 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     for term, spread in zip(raw.columns, scale / np.maximum(largest, TINY), strict=True):
         if not spread > LEAST_SPREAD:
             raise ValueError(f"every term must vary between rows, got {term!r}, which does not")
-    for name in names:  # a single level makes no term at all
-        if own[name].nunique() < 2:
-            value = own[name].iloc[0]
+    return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
+
+
+def check_levels(found: Covariates) -> None:
+    """Refuse a covariate of which formulas make no term, since it has a single level; raises ValueError."""
+    for name, column in found.frame.items():
+        used = any(re.search(rf"\b{re.escape(str(name))}\b", term) for term in found.terms)
+        if column.nunique() < 2 and (column.dtype != np.float64 or not used):
+            value = column.iloc[0]
             said = repr(value) if isinstance(value, str) else f"{value:g}"
             raise ValueError(f"covariate {name!r} must vary between rows, got {said} in all of them")
-    return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
 
 
 def in_order_of_rows(

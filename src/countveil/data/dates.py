@@ -15,7 +15,7 @@ PERIODS = "Y", "Q", "M", "W", "D"  # years to days, as pandas calls them
 USUAL_STEPS = 60  # as many as a period chosen for dates may give
 MOST_STEPS = 1000
 _MONTH, _QUARTER, _DAY = r"\d{4}-\d{2}", r"\d{4}[- ]?[Qq][1-4]", r"\d{4}-\d{2}-\d{2}([T ].*)?"
-_WHOLE = r"[+-]?\d{1,9}"
+_WHOLE, _YEAR = r"[+-]?\d{1,9}", r"\d{4}"
 _DIGITS = r"[12]\d{3}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])?"  # 199803 and 19980305
 FORMS = "1998, 1998Q1, 1998-03 or 1998-03-05"
 
@@ -65,17 +65,24 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
 def out_of_order(names: Sequence[Any]) -> tuple[str, str] | None:
     """Two neighbours among labels of time steps of which the second is not later; None where there are none.
 
-    Only whole numbers, days, months and quarters say when they are.
+    Only years, days, months and quarters say when they are; smaller numbers may be months or weeks, which begin anew.
     """
     texts = [str(name) for name in names]
-    if all(re.fullmatch(_WHOLE, text) for text in texts):
-        when: list[Any] = [int(text) for text in texts]
-    elif any(all(re.fullmatch(form, text) for text in texts) for form in (_MONTH, _QUARTER, _DAY)):
-        when = [read_date(text) for text in texts]
-    else:
+    try:
+        if all(re.fullmatch(_YEAR, text) for text in texts):
+            when: list[Any] = [int(text) for text in texts]
+        elif any(all(re.fullmatch(form, text) for text in texts) for form in (_MONTH, _QUARTER, _DAY)):
+            when = [pd.Timestamp(re.sub(r"[- ]?[Qq]([1-4])$", r"Q\1", text)) for text in texts]
+        else:
+            return None
+        later = (i for i, (one, other) in enumerate(pairwise(when)) if not one < other)
+        first = next(later, None)
+    except (
+        ValueError,
+        OverflowError,
+        TypeError,
+    ):  # no dates, such as 2012-13, or some with a zone and some without
         return None
-    later = (i for i, (one, other) in enumerate(pairwise(when)) if not one < other)
-    first = next(later, None)
     return None if first is None else (texts[first], texts[first + 1])
 
 

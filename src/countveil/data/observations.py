@@ -68,6 +68,7 @@ class Observations:
     kind: ClassVar[str] = "private"
     simulated = False
     totals: Totals | None = None
+    promise: str | None = None  # what several reports of a record promise together, in words
     source: str | None = None
     directed: bool | None = None
 

@@ -72,7 +72,6 @@ class Reports(Observations):
 
     kind: ClassVar[str] = "private"
     levels: tuple[Level | None, ...] | None = None  # of each row, where releases were joined
-    promise: str | None = None  # likewise, in words
     covariates: pd.DataFrame | None = None  # of each row, where the releases carried some
     differing: Mapping[str, int] = MappingProxyType(
         {}

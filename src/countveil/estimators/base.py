@@ -25,7 +25,7 @@ from countveil.estimators.exporting import Exports
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.starting import check_another, portable, start_of
-from countveil.estimators.totals import doubt_of, totals_of
+from countveil.estimators.totals import misses_counts, totals_of
 from countveil.estimators.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
@@ -40,7 +40,6 @@ from countveil.inference.kept import (
     kept_masked,
     kept_share,
     kept_totals,
-    share_kept,
 )
 from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
 from countveil.inference.run import named_start
@@ -337,22 +336,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
                 "square of an entry have no gamma conditional"
             )
 
-    def _misses_counts(self) -> bool:
-        """Whether the fit leaves out too many of the positive reports or of the counts, or has too many counts."""
-        reports, totals = share_kept(self.posterior), self.totals()
-        if reports is not None and reports.too_small:
-            return True
-        if totals is None:
-            return False
-        optimised = "optimisation" in self.posterior.children
-        if optimised:
-            return totals.share.too_small or totals.share.too_large
-        settled = self._diagnosed().state != State.UNTRUSTED  # else the chains are the reason
-        return totals.far_off and settled and bool(doubt_of(totals, self))
-
     def _warn_if_unsound(self) -> None:
         found = self.diagnostics()
-        if self._misses_counts() or contradiction_kept(self.posterior) is not None:
+        if misses_counts(self) or contradiction_kept(self.posterior) is not None:
             warnings.warn(found.verdict, FitWarning, stacklevel=4)
             return
         sizes = self.posterior["posterior"].sizes

@@ -266,7 +266,9 @@ class HasDocuments(HasSupport):
         if number and isinstance(names[0], str):
             if str(asked) in names:
                 return self._place_of(kind, str(asked))
-            if 0 <= asked < len(names) and not all(name.isdecimal() for name in names):
+            if all(name.isdecimal() for name in names):
+                raise ValueError(f"{kind} must be a label where all of these are numbers, got {asked!r}")
+            if 0 <= asked < len(names):
                 return int(asked)
         if isinstance(asked, str) and isinstance(names[0], str):
             near = difflib.get_close_matches(asked, names, 3)

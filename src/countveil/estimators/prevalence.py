@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.covariates import LONGEST, Covariates, in_rows_of, read_covariates
+from countveil.data.covariates import LONGEST, Covariates, check_levels, in_rows_of, read_covariates
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS, check_covariates
 from countveil.models.factorization import Factorization
@@ -68,6 +68,7 @@ class HasCovariates:
         data = self._observe(X)
         assert isinstance(data, Observations)
         self.covariates_ = read_covariates(self._formula, self._waiting, data.labels[0], data.shape[0])
+        check_levels(self.covariates_)
         self._waiting = None
         return data
 

@@ -61,7 +61,10 @@ def dates(names: Sequence[Any], steps: int) -> list[Any] | None:
     if len(texts) < MIN_STEPS:
         return None
     if all(re.fullmatch(WEEK, text) for text in texts):
-        return weeks(texts, steps)
+        try:
+            return weeks(texts, steps)
+        except (ValueError, OverflowError):  # no dates
+            return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:

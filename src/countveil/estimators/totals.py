@@ -7,8 +7,9 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.data.runs import runs_of
 from countveil.estimators.reading import Readable
-from countveil.inference.diagnostics import Totals
+from countveil.inference.diagnostics import State, Totals
 from countveil.inference.facts import facts_of
+from countveil.inference.kept import share_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import evenly, n_draws
 from countveil.inference.row_gammas import summarised
@@ -77,6 +78,20 @@ def doubt_of(totals: Totals, fit: Readable) -> str:
         "Check the noise level; more components, or a dispersion by column or row, may help."
     )
     return f"The sum of the true counts falls short: {totals}. {advice}"
+
+
+def misses_counts(fit: Any) -> bool:
+    """Whether a fit leaves out too many of the positive reports or of the counts, or has too many counts."""
+    reports, totals = share_kept(fit.posterior), fit.totals()
+    if reports is not None and reports.too_small:
+        return True
+    if totals is None:
+        return False
+    if "optimisation" in fit.posterior.children:
+        return bool(totals.share.too_small or totals.share.too_large)
+    if not totals.far_off or not doubt_of(totals, fit):
+        return False
+    return bool(fit._diagnosed().state != State.UNTRUSTED)  # else the chains are the reason
 
 
 def advice_on(totals: Totals, fit: Readable) -> str:

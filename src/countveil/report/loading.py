@@ -44,8 +44,9 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
     """
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
-    if isinstance(release, Release) and release.waves is not None and len(shape) > len(release.shape):
-        data: Observations = in_shape_of(fit, by_wave(release))
+    waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
+    if waves is not None and waves.mode_shape == shape:
+        data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
     if data.mode_shape != shape:

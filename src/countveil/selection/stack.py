@@ -87,6 +87,7 @@ class Stack:
         ``evaluation.predictive_log_score`` is made of these. Raises ValueError as a fit's.
         """
         each, (true, *_) = zip(*(fit.log_probabilities(counts, cells) for fit in self.fits), strict=True)
+        self._check_same_cells(each)
         with np.errstate(divide="ignore"):
             return np.logaddexp.reduce(np.stack(each) + np.log(self.weights_)[:, None], axis=0), true
 
@@ -103,6 +104,7 @@ class Stack:
         return self._averaged([fit.report_probabilities(X, cells, report) for fit in self.fits])
 
     def _averaged(self, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        self._check_same_cells([below for below, _ in pairs])
         below, at = np.tensordot(self.weights_, np.array(pairs), axes=1)
         return below, at
 
@@ -113,12 +115,16 @@ class Stack:
             ValueError: as a fit's ``log_predictive``; fits that do not see the same cells.
         """
         each = [fit.log_predictive(X, cells) for fit in self.fits]
-        sizes = {name: values.size for name, values in zip(self.names, each, strict=True)}
-        if len(set(sizes.values())) > 1:
-            raise ValueError(f"cells must choose cells that every fit sees, got numbers of cells {sizes}")
+        self._check_same_cells(each)
         with np.errstate(divide="ignore"):
             weighted = np.stack([values.to_numpy() for values in each]) + np.log(self.weights_)[:, None]
         return each[0].copy(data=np.logaddexp.reduce(weighted, axis=0))
+
+    def _check_same_cells(self, each: Sequence[Any]) -> None:
+        """Refuse values of other cells for some fit; raises ValueError."""
+        sizes = {name: values.size for name, values in zip(self.names, each, strict=True)}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"cells must choose cells that every fit sees, got numbers of cells {sizes}")
 
     def supported(
         self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
