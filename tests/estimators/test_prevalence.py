@@ -117,6 +117,7 @@ def test_chains_go_on_from_a_checkpoint_with_the_same_covariates_alone(tmp_path)
         (lambda: model(n_topics="auto"), FRAME, "n_topics must be a number with prevalence"),
         (lambda: model(prior_rate=1.0), FRAME, "prior_rate must be None with prevalence"),
         (lambda: model(prevalence=3), FRAME, "prevalence must be a formula"),
+        (model, FRAME.assign(party="D"), "covariate 'party' must vary between rows, got 'D' in all of them"),
     ],
 )  # fmt: skip
 def test_what_goes_with_covariates(made, given, said):

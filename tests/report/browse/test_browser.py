@@ -5,14 +5,17 @@ import io
 import json
 
 import axe_core_python
+import numpy as np
+import pandas as pd
 import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+import countveil as cv
 from countveil.report.browse import render
 from tests.page import browser as b
 from tests.report.browse.conftest import FORMULA, PEOPLE, data_of
-from tests.report.conftest import LONG, NASTY
+from tests.report.conftest import LONG, NASTY, QUICK
 
 VIEWS = ["components", "members", "rows", "bursts", "compare", "about"]
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
@@ -201,3 +204,22 @@ def test_the_same_on_a_dark_phone(written, tmp_path):
         driver.find_elements("css selector", ".beside-button")[0].click()
         assert b.evaluated(driver, CUT) == []
         assert driver.get_log("browser") == []
+
+
+def test_effects_stand_below_the_members_of_a_component_on_a_dark_phone(people, tmp_path):
+    rows = pd.DataFrame({"party": ["R", "D"] * 6, "year": np.arange(12.0)}, index=PEOPLE)
+    fit = cv.TopicModel(2, prevalence="~ party + year", **QUICK).fit(people, covariates=rows)
+    fit.relabel({0: "trade"})
+    page = render(fit, members=3)
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    first = data_of(page)["fits"][0]["kinds"][0]["components"][0]
+    ((heading, said),) = first["beside"]
+    with b.browser(tmp_path, 390, dark=True) as driver:
+        opened(driver, tmp_path / "page.html")
+        assert found(driver, "#detail h2") == [first["title"]]
+        assert found(driver, "#detail h3")[-1] == heading == "Covariates: coefficient"
+        assert found(driver, "#detail ul .name") == ["party[T.R]", "year"]
+        assert found(driver, "#detail ul .numbers") == [value for _, value in said]
+        assert "Topic 0: trade" in found(driver, "#components strong")
+        assert json.loads(b.evaluated(driver, AXE)) == []
+        assert b.evaluated(driver, CUT) == []
