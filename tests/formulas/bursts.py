@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import digamma, gammaln
 
+from countveil.estimators.predicting import Predicts
 from countveil.evaluation import predictive_log_score
 from countveil.likelihoods import NegativeBinomial, Unseen
 from countveil.likelihoods.negative_binomial import log_density
@@ -151,10 +152,17 @@ def conditional():
 class Fit:
     """What the score asks of a fit: two draws of two cells."""
 
-    axes, model_ = {"a": [0], "b": [0, 1]}, SimpleNamespace(likelihood=NegativeBinomial("global"))
+    model_ = SimpleNamespace(likelihood=NegativeBinomial("global"))
+    log_probabilities = Predicts.log_probabilities
 
-    def as_matrix(self, values):
-        return np.asarray(values)
+    def _true(self, _, counts):
+        return counts
+
+    def _chosen(self, cells):
+        return cells
+
+    def _in_data_order(self, matrix, _):
+        return matrix.ravel()
 
     def matrix_draws(self):
         return [(np.ones((1, 1)), np.array([[0.4], [2.0]])), (np.ones((1, 1)), np.array([[0.9], [1.0]]))]

@@ -17,7 +17,7 @@ from countveil.estimators.naming import check_names_kept
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.support import HasSupport
-from countveil.estimators.totals import doubt_of
+from countveil.estimators.totals import SETTLED, doubt_of
 from countveil.files import make_room, replacing
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -98,7 +98,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
             found = found._replace(state=State.UNTRUSTED)
         doubt = "" if totals is None else doubt_of(totals, self)
         sampled = "optimisation" not in tree.children  # the verdict on an optimiser says it itself
-        if doubt and sampled and found.state != State.UNTRUSTED and totals is not None and totals.far_off:
+        if doubt and sampled and found.state in SETTLED and totals is not None and totals.far_off:
             doubts.insert(0, doubt)
             found = found._replace(state=State.UNTRUSTED)
         else:

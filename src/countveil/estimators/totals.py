@@ -19,6 +19,8 @@ from countveil.likelihoods.protocol import in_counts
 
 DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
+SETTLED = State.PRINTABLE, State.WITH_SUPPORT
+"""States of chains by which a total far from the reports' is the model's fault; else they may be the reason."""
 TRY = f'likelihood="{NegativeBinomial.name}"'
 
 
@@ -91,7 +93,7 @@ def misses_counts(fit: Any) -> bool:
         return bool(totals.share.too_small or totals.share.too_large)
     if not totals.far_off or not doubt_of(totals, fit):
         return False
-    return bool(fit._diagnosed().state != State.UNTRUSTED)  # else the chains are the reason
+    return fit._diagnosed().state in SETTLED
 
 
 def advice_on(totals: Totals, fit: Readable) -> str:
