@@ -266,6 +266,10 @@ def changes(victim):
         "endless seconds": (fact("seconds", np.inf), "a finite number of seconds, got inf"),
         "half simulated": (fact("simulated_noise", 7), "its simulated_noise as 0 or 1, got 7"),
         "no noisy totals": (fact("noisy_totals", 0), "its noisy_totals as a whole number from 1 on, got 0"),
+        "endless promise": (
+            fact("promised_together", "x" * 5000),
+            "its promised_together as a line of at most 2000 characters",
+        ),
         "endless totals": (fact("totals_used", "x" * 5000), "its totals_used as a line of at most 2000 characters"),
         "other observations": (fact("observations", "magic"), "got 'magic'"),
         "an endless name": (fact("library", "x" * 5000), "its library in at most 200 characters"),

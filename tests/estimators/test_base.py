@@ -159,6 +159,8 @@ def test_top_words_are_ordered_and_inside_their_intervals(fit):
     (lambda f: f.top_words(0), "n must be a whole number of at least 1, got 0"),
     (lambda f: f.top_words(2.5), "n must be a whole number of at least 1, got 2.5"),
     (lambda f: f.top_words(interval=1.0), "interval must be between 0 and 1, got 1.0"),
+    (lambda f: f.top_words(interval="0.9"), "interval must be between 0 and 1, got '0.9'"),
+    (lambda f: f.top_words(interval=None), "interval must be between 0 and 1, got None"),
 ])  # fmt: skip
 def test_top_words_refuses_what_makes_no_sense(fit, call, message):
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.estimators import choosing
 from countveil.inference.starts.given import Given
 from tests.joint import draw_reports
 
@@ -246,3 +247,14 @@ def test_the_background_stays_the_first_component_in_draws_tables_and_starts(pla
     monkeypatch.setattr(Given, "__call__", lambda *given: begun.append(right(*given)) or begun[-1])
     cv.DynamicModel(3, start=fit, **options).fit(data)
     assert all(int(phi.min(axis=0).argmax()) == 0 for _, phi in begun)
+
+
+@pytest.mark.parametrize(("background", "least"), [(False, 1), (True, 2)])
+def test_a_number_that_is_chosen_leaves_a_component_beside_the_background(monkeypatch, background, least):
+    monkeypatch.setattr(choosing, "CANDIDATES", ())
+    monkeypatch.setattr(choosing, "FEWER", (1, 2))
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(4.0, (12, 8)), 0.3)
+    fit = cv.DynamicModel("auto", background=background, **BRIEF).fit(data)
+    tried = getattr(fit, "selection_", None)  # a single number is not compared
+    assert fit.n_components_ >= least
+    assert (tried is None) == background

@@ -105,6 +105,8 @@ def test_pit_values_are_uniform(right, wrong, counts, data):
 
 def test_what_makes_no_sense_is_refused_in_words(right, counts, data):
     rng = np.random.default_rng(9)
+    with pytest.raises(ValueError, match=r"interval must be between 0 and 1, got '0\.9'"):
+        coverage(counts, right, rng, interval="0.9")
     with pytest.raises(ValueError, match="interval must be between 0 and 1, got 90"):
         coverage(counts, right, rng, data, 90)
     with pytest.raises(ValueError, match="cells must choose at least one, got none"):

@@ -1,5 +1,7 @@
 """Negative binomial counts: their law, how p is drawn, and the joint law that sweeps leave as it is."""
 
+import json
+
 import numpy as np
 import pytest
 from numba import njit
@@ -358,3 +360,9 @@ def test_ranges_hold_what_is_drawn():
         assert most <= 1.0 or name == "p_concentration"
     assert logit(likelihood.range_of("p")[1]) >= module.LOGITS[1]
     assert law_of(TWO_SIDED_GEOMETRIC, NegativeBinomial(0.5)).likelihood.parameters[0] == [0.5]
+
+
+def test_a_known_dispersion_may_be_any_number_but_no_truth_value():
+    assert json.dumps(NegativeBinomial(np.float32(0.25)).settings) == json.dumps({"dispersion": 0.25})
+    with pytest.raises(ValueError, match=r"or a number from 2\.061e-09 to 1 - 2\.061e-09, got True"):
+        NegativeBinomial(True)

@@ -130,6 +130,8 @@ def plain_value(value: Any) -> Any:
 
 def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     """What a fit says: its components and their members, documents if any are wanted, effects, chains, the verdict."""
+    from countveil.likelihoods import NegativeBinomial
+
     tables: Result = {}
     for part in found.parts:
         for axis in part.axes:
@@ -141,8 +143,6 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["effects"] = found.effects()
     if found.dates_ is not None:
         tables["prevalence over time"] = found.prevalence_over()
-    from countveil.likelihoods.negative_binomial import NegativeBinomial
-
     if found.model_.likelihood.name == NegativeBinomial.name:
         tables["dispersions"] = found.dispersions()
     totals = found.totals()

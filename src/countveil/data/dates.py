@@ -77,11 +77,7 @@ def out_of_order(names: Sequence[Any]) -> tuple[str, str] | None:
             return None
         later = (i for i, (one, other) in enumerate(pairwise(when)) if not one < other)
         first = next(later, None)
-    except (
-        ValueError,
-        OverflowError,
-        TypeError,
-    ):  # no dates, such as 2012-13, or some with a zone and some without
+    except (ValueError, OverflowError, TypeError):  # no dates, such as 2012-13, or zones in some alone
         return None
     return None if first is None else (texts[first], texts[first + 1])
 

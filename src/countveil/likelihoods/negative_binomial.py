@@ -101,8 +101,9 @@ class NegativeBinomial:
                     f"dispersion must be one of {list(DISPERSIONS)} or a number from {least:.4g} to 1 - {least:.4g}, "
                     f"got {dispersion!r:.60}"
                 )
+            self.dispersion = float(dispersion)
             self.counts = NegativeBinomialCounts()
-            self.counts = self.counts_given((np.array([float(dispersion)]),))
+            self.counts = self.counts_given((np.array([self.dispersion]),))
 
     def __repr__(self) -> str:
         """Its name and dispersion."""
