@@ -464,7 +464,9 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     log_likelihood = lambda factors, *_: float(factors[0].sum() + next(wobble))  # noqa: E731
     monkeypatch.setattr(scoring, "log_likelihood", log_likelihood)
     with pytest.warns(ConvergenceWarning, match="the chains differ"):
-        TopicModel(2, **{**SHORT, "draws": 100}, threads=1).fit(small_data())
+        fit = TopicModel(2, **{**SHORT, "draws": 100}, threads=1).fit(small_data())
+    assert fit.totals().far_off  # which chains that differ explain, and are told first
+    assert fit.diagnostics().verdict.startswith("Not to be trusted yet: the chains differ")
 
 
 def test_progress_can_be_shown(capsys):

@@ -97,8 +97,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
             doubts.insert(0, contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
             found = found._replace(state=State.UNTRUSTED)
         doubt = "" if totals is None else doubt_of(totals, self)
-        sampled = "optimisation" not in tree.children  # the verdict on an optimiser says it itself
-        if doubt and sampled and found.state in SETTLED and totals is not None and totals.far_off:
+        if doubt and found.state in SETTLED and totals is not None and totals.far_off:
             doubts.insert(0, doubt)
             found = found._replace(state=State.UNTRUSTED)
         else:

@@ -93,8 +93,6 @@ def candidate(
         "model": model_facts(matrix.model),
         "start": start,
     }
-    if model.covariates_ is not None:
-        settings["covariates"] = printed(model.covariates_.design)
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
         name, model, differs, observed, size,
