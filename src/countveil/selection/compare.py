@@ -89,8 +89,9 @@ def compare(
 
     Raises:
         TypeError: models that are not of the library, or data that they do not take.
-        ValueError: fewer than two folds; no models, or two of one name; data that a model refuses; a checkpoint that
-            is damaged or belongs to another comparison; every fit of every model failed.
+        ValueError: fewer than two folds; no models, or two of one name; data that a model refuses; covariates that no
+            model has a formula for, or that one needs and lacks; a checkpoint that is damaged or belongs to another
+            comparison; every fit of every model failed.
         FileExistsError: the checkpoint exists and ``resume`` is not set.
         FileNotFoundError: the checkpoint's folder does not exist.
     """
