@@ -6,7 +6,7 @@ import pytest
 
 import countveil as cv
 from countveil.estimators import effects
-from countveil.estimators.effects import MOST_ROWS, evenly_weighted
+from countveil.estimators.effects import MOST_ROWS, evenly_weighted, pairs_of
 from countveil.inference.mixture import keep_weights
 from tests.effects import FRAME, SHORT, counts, model, the_fit
 
@@ -72,6 +72,45 @@ def test_expected_prevalence_adds_up_and_follows_covariates(fit):
     other = fit.expected_prevalence(pd.DataFrame({"party": ["D"]})).estimate.to_numpy()
     np.testing.assert_allclose(one - other, fit.contrast({"party": "R"}, {"party": "D"}).estimate, atol=1e-9)
     assert set(fit.expected_prevalence().row) == {"all"}
+
+
+def test_contrasts_are_those_that_covariates_suggest(fit):
+    table = fit.contrasts(0.8)
+    assert table.columns.tolist() == [
+        *("topic", "support", "covariate", "value", "other", "estimate", "lower", "upper"),
+    ]
+    low, high = np.sort(FRAME.age)[[15, 44]]
+    for name, value, other in (("party", "R", "D"), ("age", high, low)):
+        own = table[table["covariate"] == name].drop(columns=["covariate", "value", "other"])
+        wanted = fit.contrast({name: value}, {name: other}, 0.8)
+        pd.testing.assert_frame_equal(own.reset_index(drop=True), wanted, rtol=1e-12)
+        assert (table.loc[own.index, ["value", "other"]] == [value, other]).all(axis=None)
+    assert len(table) == 2 * table["topic"].nunique()
+
+
+@pytest.mark.parametrize(
+    ("values", "pairs"),
+    [
+        ([0.0, 0.0, 0.0, 0.0, 1.0], [(1.0, 0.0)]),
+        ([1.0, 2.0, 3.0, 4.0, 9.0], [(4.0, 2.0)]),
+        (["b", "a", "c"], [("b", "a"), ("c", "a")]),
+        ([f"{i:02}" for i in range(10)], [(f"{i:02}", "00") for i in range(1, 10)]),
+        ([f"{i:02}" for i in range(11)], []),
+    ],
+)
+def test_pairs_are_levels_with_the_first_and_quartiles(values, pairs):
+    column = pd.Series(values) if isinstance(values[0], float) else pd.Series(pd.Categorical(values))
+    assert pairs_of(column) == pairs
+
+
+def test_covariates_that_suggest_no_contrast_have_an_empty_table(fit, monkeypatch):
+    monkeypatch.setattr(effects, "MOST_LEVELS", 1)
+    text_alone = fit.contrasts()
+    assert text_alone["covariate"].unique().tolist() == ["age"]
+    monkeypatch.setattr(effects, "pairs_of", lambda column: [])
+    empty = fit.contrasts()
+    assert empty.empty
+    assert empty.columns.tolist() == text_alone.columns.tolist()
 
 
 def test_draws_taken_at_once_change_no_contrast(fit, monkeypatch):

@@ -9,7 +9,7 @@ from countveil.privacy._text import cell
 
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress": False}
 OF_TOPICS = [
-    "topics", "topics_by_word", "totals", "diagnostics", "chains", "fit", "documents", "topic_correlations",
+    "topics", "topics_by_word", "totals", "documents", "topic_correlations", "diagnostics", "chains", "fit",
 ]  # fmt: skip
 
 
@@ -78,10 +78,14 @@ def test_other_models_and_methods_have_their_own_tables(tmp_path):
     assert list(found)[:4] == ["components", *(f"components_by_mode{i}" for i in range(3))]
 
 
-def test_a_fit_without_draws_of_documents_has_no_table_of_them():
-    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(3.0, (9, 5)), 0.3)
-    options = {"method": "svi", "passes": 1, "seed": 1, "threads": 1, "progress": False, "keep": "summary"}
-    found = cv.TopicModel(2, draws=5, **options).fit(data)
-    assert "documents" not in found.tables()
-    with pytest.raises(ValueError, match="needs all draws of theta at once"):
-        found.topic_shares()
+def test_one_table_is_that_of_all(fit):
+    for name, table in fit.tables().items():
+        pd.testing.assert_frame_equal(fit.to_frame(name), table)
+    pd.testing.assert_frame_equal(fit.to_frame(), fit.tables()["topics"])
+    with pytest.raises(ValueError, match=r"table must be one of \['topics', .*, 'fit'\], got 'topic'"):
+        fit.to_frame("topic")
+
+
+def test_one_table_is_made_without_the_others(fit, monkeypatch):
+    monkeypatch.setattr(cv.TopicModel, "topic_shares", lambda *_: pytest.fail("documents were not asked for"))
+    assert len(fit.to_frame("topics")) == 3

@@ -5,6 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil import fit_files
+from countveil.estimators import documents
 from countveil.inference import draws, row_gammas, svi
 from countveil.report.page import write_report
 from countveil.simulation import simulate_release
@@ -88,6 +89,27 @@ def test_results_are_those_of_all_draws(pair, release):
     np.testing.assert_allclose(
         made.log_predictive(release), kept.log_predictive(release), rtol=1e-6
     )  # a check of many draws
+
+
+def test_documents_are_those_of_all_draws(pair, monkeypatch):
+    kept, made = pair
+    calls = {
+        "topic_shares": [(), ([59, 3, 3, 17],), ([],)],
+        "top_documents": [(0, 5), (2, 60)],
+        "similar_documents": [(31, 4)],
+        "topic_correlations": [()],
+    }
+    monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 7)
+    for merged in (False, True):
+        for name, every in calls.items():
+            for given in every:
+                ours, theirs = (getattr(fit, name)(*given, uncalibrated=True) for fit in pair)
+                pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5, atol=1e-7)
+        if not merged:
+            kept.merge([1, 2]), made.merge([1, 2])
+            calls["top_documents"] = [(0, 5), (1, 60)]
+    kept.unmerge(), made.unmerge()
+    assert list(made.tables()) == list(kept.tables())
 
 
 def test_totals_leave_masked_cells_out(release):

@@ -1,6 +1,7 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
 import math
+from collections.abc import Callable
 from copy import copy
 from typing import Annotated, Any, ClassVar, Unpack
 
@@ -175,9 +176,8 @@ class BlockModel(HasEffects, FactorizationEstimator):
         pi = self.posterior["posterior"]["pi"].to_numpy().astype(np.float64)
         return np.asarray(pi.sum(axis=2) + pi.sum(axis=3))
 
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table that the fit has, by name: also effects of covariates."""
-        return super().tables() | ({} if self.covariates_ is None else {"effects": self.effects()})
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        return super()._makers() | self._makers_of_effects()
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, by their numbers, with intervals.

@@ -1,7 +1,8 @@
 """Documents and words of a fit of topics: what each document is about, which are alike, and where a word is."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -11,14 +12,18 @@ import pandas as pd
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.component_tables import Chain, by_support, mixture, tails
 from countveil.estimators.intervals import as_calibrated
-from countveil.estimators.merging import keep_merged, merged_kept, with_another
+from countveil.estimators.merging import keep_merged, merged_kept, summed, with_another
 from countveil.estimators.support import HasSupport
 from countveil.inference.matching import Matched
+from countveil.inference.row_gammas import rows_of_draws, summarised
 
 DOCUMENTS_AT_ONCE = 256
 TINY = 1e-300
 ROUNDING = 1e-12  # of sums of shares: what varies by less does not vary
 NAMED = {"topic": "name"}
+ROWS = "theta"  # the factor that documents have
+
+Made = tuple[np.ndarray, list[np.ndarray]]
 
 
 class Drawn(NamedTuple):
@@ -93,13 +98,11 @@ class HasDocuments(HasSupport):
         check_interval(interval)
         if isinstance(documents, str) or not isinstance(documents, Iterable | None):
             raise TypeError(f"documents must be a sequence of labels or numbers, got {documents!r:.60}")
-        places = None if documents is None else [self._place_of("document", each) for each in documents]
-        drawn = self._drawn_along("doc")
+        places = None if documents is None else self._places_of("document", documents)
+        drawn = self._drawn_of_documents()
         rows = np.arange(len(self.axes["doc"])) if places is None else np.array(places, dtype=np.int64)
         values = np.empty((rows.size, len(drawn.topics), 3))
-        for first in range(0, rows.size, DOCUMENTS_AT_ONCE):
-            some = slice(first, first + DOCUMENTS_AT_ONCE)
-            by_chain = [made_of(chain, rows[some]) for chain in drawn.chains]
+        for some, by_chain in self._made_of_documents(drawn, rows):
             for i, (_, found) in enumerate(drawn.topics):
                 values[some, i] = summary(draws_of(by_chain, found), interval)
         table = pd.DataFrame(
@@ -124,22 +127,14 @@ class HasDocuments(HasSupport):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        drawn = self._drawn_along("doc")
+        drawn = self._drawn_of_documents()
         numbers = [number for number, _ in drawn.topics]
         topic = next((number for number, name in self.names_of().items() if name == topic), topic)
         if topic not in numbers:
             raise ValueError(f"topic must be one of {sorted(numbers)}, got {topic!r}")
         found = drawn.topics[numbers.index(topic)][1]
-        every = range(0, len(self.axes["doc"]), DOCUMENTS_AT_ONCE)
-        draws = np.concatenate(
-            [
-                draws_of([made_of(chain, slice(i, i + DOCUMENTS_AT_ONCE)) for chain in drawn.chains], found)
-                for i in every
-            ],
-            axis=1,
-        )
-        best = np.argsort(-draws.mean(axis=0, dtype=np.float64), kind="stable")[:n]
-        table = self._ranked("share", best, summary(draws[:, best], interval))
+        best, values = self._best_documents(drawn, lambda made: draws_of(made, found), n, interval)
+        table = self._ranked("share", best, values)
         table.insert(0, "topic", topic)
         table.insert(1, "support", self._supports(drawn)[numbers.index(topic)])
         return self._finished(table, self._group_along(None), uncalibrated, NAMED)
@@ -159,24 +154,14 @@ class HasDocuments(HasSupport):
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        place, chains = self._place_of("document", document), self._drawn_along("doc").chains
-        own = [made_of(chain, slice(place, place + 1)) for chain in chains]
-        size = len(self.axes["doc"])
-        draws = np.concatenate(
-            [
-                np.concatenate(
-                    [
-                        np.minimum(made_of(chain, slice(i, i + DOCUMENTS_AT_ONCE)), each).sum(axis=1)
-                        for chain, each in zip(chains, own, strict=True)
-                    ]
-                )
-                for i in range(0, size, DOCUMENTS_AT_ONCE)
-            ],
-            axis=1,
-        )
-        order = np.argsort(-draws.mean(axis=0, dtype=np.float64), kind="stable")
-        best = order[order != place][:n]
-        table = self._ranked("overlap", best, summary(draws[:, best], interval))
+        place, drawn = self._place_of("document", document), self._drawn_of_documents()
+        ((_, own),) = self._made_of_documents(drawn, np.array([place]))
+
+        def overlaps(made: Sequence[np.ndarray]) -> np.ndarray:
+            return np.concatenate([np.minimum(*each).sum(axis=1) for each in zip(made, own, strict=True)])
+
+        best, values = self._best_documents(drawn, overlaps, n, interval, but=place)
+        table = self._ranked("overlap", best, values)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
     def find_word(self, word: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
@@ -220,8 +205,8 @@ class HasDocuments(HasSupport):
             ValueError: interval out of range; a fit without draws of its documents.
         """
         check_interval(interval)
-        drawn = self._drawn_along("doc")
-        by_chain = [correlations(made_of(chain, slice(None))) for chain in drawn.chains]
+        drawn, every = self._drawn_of_documents(), np.arange(len(self.axes["doc"]))
+        by_chain = correlations(made for _, made in self._made_of_documents(drawn, every))
         places = [
             dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for _, one in drawn.topics
         ]
@@ -242,6 +227,57 @@ class HasDocuments(HasSupport):
         chains = mixture(self._chains_along(axis))
         return Drawn(chains, by_support(chains, self._matches(self._listed_along(axis).group)))
 
+    def _drawn_of_documents(self) -> Drawn:
+        """The mixture of all chains along the documents; by sizes alone where a summary of these was kept."""
+        if not summarised(self.posterior, ROWS):
+            return self._drawn_along("doc")
+        group = self._group_along(None)
+        chains = mixture(self._chains_of(group))
+        return Drawn(chains, by_support(chains, self._matches(group)))
+
+    def _made_of_documents(self, drawn: Drawn, rows: np.ndarray) -> Iterator[Made]:
+        """Some places of ``rows`` at a time, which are numbers of documents, and ``made_of`` these in every chain.
+
+        Draws of which a summary was kept are made again, each once, up to the last of the rows.
+        """
+        if not summarised(self.posterior, ROWS):
+            for first in range(0, rows.size, DOCUMENTS_AT_ONCE):
+                some = np.arange(first, min(first + DOCUMENTS_AT_ONCE, rows.size))
+                yield some, [made_of(chain, rows[some]) for chain in drawn.chains]
+            return
+        (places,) = self._merged_places(self._group_along(None))
+        first, left = 0, rows.size
+        for theta in rows_of_draws(self.posterior, ROWS, DOCUMENTS_AT_ONCE):
+            some = np.flatnonzero((rows >= first) & (rows < first + theta.shape[1]))
+            if some.size:
+                shares = theta[:, rows[some] - first].astype(np.float64)
+                shares /= np.maximum(shares.sum(axis=2, keepdims=True), TINY)
+                yield some, [summed(shares, places).transpose(0, 2, 1)]
+            first, left = first + theta.shape[1], left - some.size
+            if not left:
+                return
+
+    def _best_documents(
+        self,
+        drawn: Drawn,
+        values_of: Callable[[Sequence[np.ndarray]], np.ndarray],
+        n: int,
+        interval: float,
+        but: int = -1,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The n documents with the largest means of values (S, documents), but one, and ``summary`` of theirs."""
+        every = np.arange(len(self.axes["doc"]))
+        means = [
+            values_of(made).mean(axis=0, dtype=np.float64)
+            for _, made in self._made_of_documents(drawn, every)
+        ]
+        order = np.argsort(-np.concatenate(means), kind="stable")
+        best = order[order != but][:n]
+        values = np.empty((best.size, 3))
+        for some, made in self._made_of_documents(drawn, best):
+            values[some] = summary(values_of(made), interval)
+        return best, values
+
     def _supports(self, drawn: Drawn) -> list[float]:
         """The support of every topic; NaN in a fit of one chain, which cannot say."""
         return [found.support if len(drawn.chains) > 1 else np.nan for _, found in drawn.topics]
@@ -253,28 +289,38 @@ class HasDocuments(HasSupport):
         return table
 
     def _place_of(self, kind: str, asked: Any) -> int:
-        """The number of a document or word, given by its label or its number; raises ValueError.
+        """The number of a document or word, as ``_places_of`` has it."""
+        return self._places_of(kind, [asked])[0]
+
+    def _places_of(self, kind: str, every: Iterable[Any]) -> list[int]:
+        """The numbers of documents or words, given by their labels or their numbers; raises ValueError.
 
         A number is a label before it is a place, and never a place where all labels are numbers.
         """
         names = self.axes[{"document": "doc", "word": "word"}[kind]].tolist()
-        number = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
-        if (number or isinstance(asked, str)) and asked in names:
-            if names.count(asked) > 1:
-                raise ValueError(f"{kind} must name one, got {asked!r}, the label of {names.count(asked)}")
-            return names.index(asked)
-        if number and isinstance(names[0], str):
-            if str(asked) in names:
-                return self._place_of(kind, str(asked))
-            if all(name.isdecimal() for name in names):
-                raise ValueError(f"{kind} must be a label where all of these are numbers, got {asked!r}")
-            if 0 <= asked < len(names):
-                return int(asked)
-        if isinstance(asked, str) and isinstance(names[0], str):
-            near = difflib.get_close_matches(asked, names, 3)
-            hint = f"; near it: {', '.join(near)}" if near else ""
-            raise ValueError(f"{kind} must be a label of the fit or its number, got {asked!r}{hint}")
-        raise ValueError(f"{kind} must be a number from 0 to {len(names) - 1} or a label, got {asked!r}")
+        times = Counter(names)
+        place = {name: i for i, name in reversed(list(enumerate(names)))}
+
+        def found(asked: Any) -> int:
+            number = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
+            if (number or isinstance(asked, str)) and asked in place:
+                if times[asked] > 1:
+                    raise ValueError(f"{kind} must name one, got {asked!r}, the label of {times[asked]}")
+                return place[asked]
+            if number and isinstance(names[0], str):
+                if str(asked) in place:
+                    return found(str(asked))
+                if all(name.isdecimal() for name in names):
+                    raise ValueError(f"{kind} must be a label where all of these are numbers, got {asked!r}")
+                if 0 <= asked < len(names):
+                    return int(asked)
+            if isinstance(asked, str) and isinstance(names[0], str):
+                near = difflib.get_close_matches(asked, names, 3)
+                hint = f"; near it: {', '.join(near)}" if near else ""
+                raise ValueError(f"{kind} must be a label of the fit or its number, got {asked!r}{hint}")
+            raise ValueError(f"{kind} must be a number from 0 to {len(names) - 1} or a label, got {asked!r}")
+
+        return [found(asked) for asked in every]
 
 
 def made_of(chain: Chain, some: Any) -> np.ndarray:
@@ -294,12 +340,39 @@ def summary(draws: np.ndarray, interval: float) -> np.ndarray:
     return np.stack([draws.mean(axis=0, dtype=np.float64), *ends], axis=1)
 
 
-def correlations(shares: np.ndarray) -> np.ndarray:
-    """(S, K, K) correlations of shares (S, K, n) over their last axis; zero with what does not vary."""
-    found = np.empty((*shares.shape[:2], shares.shape[1]))
-    for s, draw in enumerate(shares):
-        centred = draw - draw.mean(axis=1, keepdims=True, dtype=np.float64)
-        length = np.sqrt((centred**2).sum(axis=1))
-        centred[length <= ROUNDING * np.abs(draw).sum(axis=1)] = 0.0
-        found[s] = centred @ centred.T / np.maximum(np.outer(length, length), TINY)
-    return found
+def correlations(some_at_a_time: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """(S, K, K) of every chain: correlations of shares (S, K, n), which come some entries at a time.
+
+    Zero with what does not vary. Sums are of differences from the first entry, which lose no digits to a mean.
+    """
+    chains: list[Moments] = []
+    for made in some_at_a_time:
+        chains = chains or [Moments(shares[:, :, :1]) for shares in made]
+        for moments, shares in zip(chains, made, strict=True):
+            moments.add(shares)
+    return [moments.correlations() for moments in chains]
+
+
+class Moments:
+    """Sums of shares (S, K, n) over their last axis, as differences from a share (S, K, 1) each."""
+
+    def __init__(self, near: np.ndarray) -> None:
+        self.near, self.n = near, 0
+        self.sizes, self.sums = np.zeros(near.shape[:2]), np.zeros(near.shape[:2])
+        self.products = np.zeros((*near.shape[:2], near.shape[1]))
+
+    def add(self, shares: np.ndarray) -> None:
+        """Count these entries, too."""
+        self.n += shares.shape[2]
+        self.sizes += np.abs(shares).sum(axis=2)
+        apart = shares - self.near
+        self.sums += apart.sum(axis=2)
+        self.products += apart @ apart.transpose(0, 2, 1)
+
+    def correlations(self) -> np.ndarray:
+        """(S, K, K) of all entries that were counted."""
+        products = self.products - self.sums[:, :, None] * self.sums[:, None, :] / max(self.n, 1)
+        squares = np.diagonal(products, axis1=1, axis2=2)
+        length = np.where(squares <= (ROUNDING * self.sizes) ** 2, 0.0, np.sqrt(np.maximum(squares, 0.0)))
+        scale = length[:, :, None] * length[:, None, :]
+        return np.asarray(np.where(scale > 0.0, products / np.maximum(scale, TINY), 0.0))

@@ -25,6 +25,7 @@ from countveil.models.priors.regression import entries
 
 MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
 MOST_ROWS = 200  # different ones, evenly spread over all documents, that they are averaged over
+MOST_LEVELS = 10  # of a covariate of text that ``contrasts`` compares
 ENTRIES_AT_ONCE = 2000  # draws of rows that arrays are made for: they fit into fast memory
 
 
@@ -84,6 +85,43 @@ class HasEffects(HasCovariates, Readable):
         table = self._table(lambda drawn: one(drawn) - other(drawn), [""], "contrast", interval)
         return as_calibrated(table.drop(columns="contrast"), self.why_no_intervals, uncalibrated)
 
+    def contrasts(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """The contrasts that covariates suggest: of every level with the first, of the upper quartile with the lower.
+
+        Columns: topic, support, covariate, value, other, estimate, lower, upper; each row is that of ``contrast`` with
+        the covariate's value and with its other value. Of numbers whose quartiles are the same it is the largest with
+        the smallest. Text with more than ten levels is left out. The rest is as in ``contrast``.
+
+        Raises:
+            ValueError: as ``effects``.
+        """
+        covariates = self._known_covariates()
+        asked = [(name, *pair) for name, column in covariates.frame.items() for pair in pairs_of(column)]
+        at = {
+            (name, value): self._shares_at(covariates, {name: value})
+            for name, *pair in asked
+            for value in pair
+        }
+
+        def differences(drawn: Drawn) -> np.ndarray:
+            shares = {each: of_value(drawn) for each, of_value in at.items()}
+            return np.concatenate(
+                [shares[name, one] - shares[name, other] for name, one, other in asked]
+                or [np.empty((len(drawn.shapes), 0, drawn.shapes.shape[1]))],
+                axis=1,
+            )
+
+        table = self._table(differences, list(range(len(asked))), "covariate", interval)
+        place = table.columns.get_loc("covariate")
+        numbers = table["covariate"].astype(int)
+        for i, name in enumerate(("covariate", "value", "other")):
+            values = [asked[number][i] for number in numbers]
+            if i:
+                table.insert(place + i, name, pd.Series(values, dtype=object))
+            else:
+                table[name] = values
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
     def expected_prevalence(
         self, frame: pd.DataFrame | None = None, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
@@ -105,6 +143,10 @@ class HasEffects(HasCovariates, Readable):
 
         table = self._table(shares, list(frame.index), "row", interval)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def _makers_of_effects(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        """What makes the tables of a fit with covariates."""
+        return {} if self.covariates_ is None else {"effects": self.effects, "contrasts": self.contrasts}
 
     def _known_covariates(self) -> Covariates:
         if self.covariates_ is None:
@@ -154,6 +196,15 @@ class HasEffects(HasCovariates, Readable):
         shapes, rates, *coefficients = (draws[f"{row}{end}"].to_numpy() for end in ends)
         arrays = shapes, rates / self._sizes_by_chain(), *coefficients
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
+
+
+def pairs_of(column: pd.Series) -> list[tuple[Any, Any]]:
+    """(value, other) of the contrasts that a covariate suggests."""
+    if column.dtype == np.float64:
+        low, high = column.quantile([0.25, 0.75], interpolation="nearest").tolist()
+        return [(high, low) if low < high else (float(column.max()), float(column.min()))]
+    first, *others = column.cat.categories
+    return [(level, first) for level in others] if len(others) < MOST_LEVELS else []
 
 
 def evenly_weighted(rows: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

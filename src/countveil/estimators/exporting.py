@@ -1,7 +1,8 @@
 """All tables of a fit at once, in memory or as files to take away."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -10,37 +11,66 @@ from countveil.estimators.dispersions import HasDispersions
 from countveil.estimators.results import Results
 from countveil.files import write_csv
 from countveil.likelihoods import NegativeBinomial
+from countveil.models.layout import Part
 
 FACTS = "library", "estimator", "method", "seed", "observations", "mechanism", "source"
 
 
 class Exports(Results, HasDispersions):
-    """Adds ``tables`` and ``to_csv`` to a fit."""
+    """Adds ``tables``, ``to_frame`` and ``to_csv`` to a fit."""
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Every table that the fit has, by name: what ``to_csv`` writes.
 
         ``topics`` (for other models ``communities``, ``components``: their numbers, names, support and prevalence),
-        ``topics_by_word`` and so on (all entries of each along an axis), ``documents`` and ``topic_correlations`` (of
-        topics; without draws of the documents there are none), ``dispersions`` (of bursty counts), ``totals``,
-        ``diagnostics``, ``chains``, ``starts`` and ``moves`` (see ``diagnostics``; those that there are), and ``fit``
-        (what made it, and its verdict). Intervals are of 90%, where they are calibrated.
+        ``topics_by_word`` and so on (all entries of each along an axis), ``dispersions`` (of bursty counts),
+        ``totals``, ``effects`` and ``contrasts`` (of covariates), ``prevalence_over`` (of dates), ``documents`` and
+        ``topic_correlations`` (of topics), ``diagnostics``, ``chains``, ``starts`` and ``moves`` (see ``diagnostics``;
+        those that there are), and ``fit`` (what made it, and its verdict). Intervals are of 90%, where they are
+        calibrated.
         """
-        found = {}
+        return {name: make() for name, make in self._makers().items()} | self._tables_of_the_fit()
+
+    def to_frame(self, table: str | None = None) -> pd.DataFrame:
+        """One table of ``tables``, without making the others; by default the first: topics, communities, components.
+
+        Raises:
+            ValueError: a table that the fit does not have.
+        """
+        makers = self._makers()
+        table = next(iter(makers), "fit") if table is None else table
+        if table in makers:
+            return makers[table]()
+        others = self._tables_of_the_fit()
+        if table not in others:
+            raise ValueError(f"table must be one of {[*makers, *others]}, got {table!r}")
+        return others[table]
+
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        """What makes each table of what was found."""
+        found: dict[str, Callable[[], pd.DataFrame]] = {}
         for part in self.parts:
             many = part.many.replace(" ", "_")
-            sizes = self.support(axis=part.axes[0])
-            found[many] = sizes.rename(columns={"component": part.one})
+            found[many] = partial(self._sizes_of, part)
             for axis in part.axes:
-                every = self.supported(axis, len(self._names_along(axis)))
-                found[f"{many}_by_{axis}"] = every.rename(columns={"component": part.one, "member": axis})
+                found[f"{many}_by_{axis}"] = partial(self._members_of, part, axis)
         if self.model_.likelihood.name == NegativeBinomial.name:
-            found["dispersions"] = self.dispersions()
+            found["dispersions"] = self.dispersions
         totals = self.totals()
         if totals is not None:
             row = pd.DataFrame([totals])
-            found["totals"] = row if totals.lower is not None else row.drop(columns=["lower", "upper"])
-        return found | self._tables_of_the_fit()
+            row = row if totals.lower is not None else row.drop(columns=["lower", "upper"])
+            found["totals"] = row.copy
+        return found
+
+    def _sizes_of(self, part: Part) -> pd.DataFrame:
+        """A kind of components, with support and prevalence."""
+        return self.support(axis=part.axes[0]).rename(columns={"component": part.one})
+
+    def _members_of(self, part: Part, axis: str) -> pd.DataFrame:
+        """All entries of a kind of components along an axis."""
+        every = self.supported(axis, len(self._names_along(axis)))
+        return every.rename(columns={"component": part.one, "member": axis})
 
     def to_csv(self, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
         """Write every table of ``tables`` as a .csv of its name, in a folder made if need be; returns the files.

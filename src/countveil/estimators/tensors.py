@@ -1,6 +1,6 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
@@ -69,9 +69,8 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         self._keep_covariates(tree)
         super()._adopt(tree)
 
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table that the fit has, by name: also effects of covariates."""
-        return super().tables() | ({} if self.covariates_ is None else {"effects": self.effects()})
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        return super()._makers() | self._makers_of_effects()
 
     def _modes(self, n_modes: int) -> list[str]:
         if self.modes is None:

@@ -1,7 +1,7 @@
 """TopicModel: topics of documents whose word counts were only ever seen through noise."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
@@ -21,7 +21,6 @@ from countveil.estimators.prevalence import Formula
 from countveil.estimators.projection import RowProjection
 from countveil.estimators.seeding import WEIGHT, HasSeeds, SeedWords
 from countveil.estimators.streaming import RowStream
-from countveil.inference.row_gammas import summarised
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
@@ -155,16 +154,11 @@ class TopicModel(
         found = self.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table that the fit has, by name: also documents, pairs of topics, effects of covariates."""
-        found = super().tables()
-        if self.covariates_ is not None:
-            found["effects"] = self.effects()
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        found = super()._makers() | self._makers_of_effects()
         if self.dates_ is not None:
-            found["prevalence_over"] = self.prevalence_over()
-        if summarised(self.posterior, "theta"):
-            return found
-        return found | {"documents": self.topic_shares(), "topic_correlations": self.topic_correlations()}
+            found["prevalence_over"] = self.prevalence_over
+        return found | {"documents": self.topic_shares, "topic_correlations": self.topic_correlations}
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

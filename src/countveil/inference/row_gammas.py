@@ -32,10 +32,13 @@ class RowGammas(NamedTuple):
     rate: np.ndarray
 
 
-def drawn_rows(shape: np.ndarray, rate: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def drawn_rows(
+    shape: np.ndarray, rate: np.ndarray, rng: np.random.Generator, rows_at_once: int | None = None
+) -> Iterator[np.ndarray]:
     """A draw (D, K), some rows at a time: the same numbers as if all were drawn at once."""
-    for first in range(0, len(shape), ROWS_AT_ONCE):
-        rows = slice(first, first + ROWS_AT_ONCE)
+    step = ROWS_AT_ONCE if rows_at_once is None else rows_at_once
+    for first in range(0, len(shape), step):
+        rows = slice(first, first + step)
         yield np.maximum(rng.standard_gamma(shape[rows]) / rate[rows], SMALLEST_DRAW)
 
 
@@ -106,17 +109,32 @@ def mean_of(tree: xr.DataTree, name: str) -> np.ndarray:
 
 def draw_of(tree: xr.DataTree, name: str, s: int) -> np.ndarray:
     """Draw s (D, K) of a row factor, float32, as a fit with all its draws would hold it."""
+    draw, first = np.empty(tree[GROUP][f"{name}_shape"].shape, dtype=np.float32), 0
+    for rows in rows_of_draw(tree, name, s):
+        draw[first : first + len(rows)] = rows
+        first += len(rows)
+    return draw
+
+
+def rows_of_draw(
+    tree: xr.DataTree, name: str, s: int, rows_at_once: int | None = None
+) -> Iterator[np.ndarray]:
+    """The rows of ``draw_of``, some at a time: the same numbers however many."""
     found = tree[GROUP]
     shape, rate = found[f"{name}_shape"].to_numpy(), found[f"{name}_rate"].to_numpy()
     order = found[f"{name}_order"].to_numpy().astype(np.int64)
     size = found[f"{name}_size"].to_numpy()[s].astype(np.float32)
     rng = Streams.of_chain(int(tree.attrs["seed"]), Q_CHAIN).generator(s, START)
-    draw, first = np.empty(shape.shape, dtype=np.float32), 0
-    for rows in drawn_rows(shape, rate, rng):
+    for rows in drawn_rows(shape, rate, rng, rows_at_once):
         scaled = np.maximum(rows.astype(np.float32), SMALLEST) * size
-        draw[first : first + len(rows)] = np.maximum(scaled, SMALLEST)[:, order]
-        first += len(rows)
-    return draw
+        yield np.maximum(scaled, SMALLEST)[:, order]
+
+
+def rows_of_draws(tree: xr.DataTree, name: str, rows_at_once: int) -> Iterator[np.ndarray]:
+    """Some rows at a time of all draws, (S, n, K) each: every draw is made once, and none is held whole."""
+    every = [rows_of_draw(tree, name, s, rows_at_once) for s in range(tree["posterior"].sizes["draw"])]
+    for rows in zip(*every, strict=True):
+        yield np.stack(rows)
 
 
 def check_stored(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
