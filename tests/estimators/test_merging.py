@@ -12,7 +12,11 @@ from countveil.estimators.effects import table_of
 from countveil.inference.matching import Matched
 from countveil.inference.mixture import keep_weights
 from countveil.report import naive
+from countveil.report.browse.gathered import gathered
+from countveil.report.checklist import checklist_of
+from countveil.report.page import render
 from countveil.report.sections import cards
+from tests.commands import run
 from tests.effects import FRAME, the_fit
 
 QUICK = {
@@ -61,6 +65,17 @@ def counts_of(fit, numbers):
             parts.append(np.einsum("sdk,skv->sdv", theta[:, :, own], phi[:, own]))
             totals.append(np.einsum("sdk,skv->sd", theta, phi))
     return np.concatenate(parts), np.concatenate(totals)
+
+
+def test_pages_lists_and_commands_say_what_counts_as_one(fit, tmp_path):
+    plain_page, said = render(fit), "Topics 0, 1 and 3 count as topic 0."
+    assert "count as topic" not in plain_page + str(checklist_of(fit))
+    fit.merge([3, 0]).merge([0, 1]).save(tmp_path / "fit.nc")
+    assert said in render(fit)
+    assert said in str(checklist_of(fit))
+    assert gathered([fit], ["a"], 3, "hidden")["fits"][0]["merged"] == said
+    assert said in run("show", tmp_path / "fit.nc").stdout
+    assert merging.merged_in_words(fit.unmerge()) == ""
 
 
 def test_merged_topics_are_sums_in_every_table(fit):

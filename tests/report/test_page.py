@@ -147,6 +147,9 @@ def test_effects_of_covariates_are_listed():
     row = the_fit().effects().iloc[0]
     assert "What depends on covariates" in text
     assert f"Topic {row.topic} {row.term} {row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})" in text
+    row = the_fit().contrasts().iloc[0]
+    middle, low, high = (f"{100 * value:+.1f}" for value in (row.estimate, row.lower, row.upper))
+    assert f"Topic {row.topic} party: R less D {middle} ({low} to {high})" in text
 
 
 def test_topics_over_time_are_a_picture_with_words():

@@ -329,11 +329,14 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
     """The components of a fit with their n strongest members, one table for each kind and axis."""
+    from countveil.estimators.merging import merged_in_words
     from countveil.estimators.weighting import weights_in_words
 
-    weights = weights_in_words(model)
+    weights, merged = weights_in_words(model), merged_in_words(model)
     if weights:
         say(f"Weights of the chains: {weights}.")
+    if merged:
+        say(merged)
     for part in model.parts:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"

@@ -140,7 +140,7 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     if documents:
         tables["documents"] = top_documents(found, documents)
     if found.covariates_ is not None:
-        tables["effects"] = found.effects()
+        tables |= {"effects": found.effects(), "contrasts": found.contrasts()}
     if found.dates_ is not None:
         tables["prevalence over time"] = found.prevalence_over()
     if found.model_.likelihood.name == NegativeBinomial.name:

@@ -65,6 +65,18 @@ def check_merged_kept(tree: xr.DataTree, most: Mapping[str, int]) -> None:
             raise ValueError(f"must state merged components in order and apart, got {sets!r:.40}")
 
 
+def merged_in_words(fit: Any) -> str:
+    """What counts as one, such as "Topics 1 and 4 count as topic 1."; empty where nothing was merged."""
+    said = []
+    for group, part in fit._parts_by_group().items():
+        for numbers in merged_kept(fit.posterior, group):
+            *first, last = map(str, numbers)
+            said.append(
+                f"{part.many.capitalize()} {', '.join(first)} and {last} count as {part.one} {numbers[0]}."
+            )
+    return " ".join(said)
+
+
 def places_of(found: Sequence[Matched], sets: Sets, n_chains: int) -> Places:
     """Where each set is in each chain; nowhere in a chain that lacks one of its components."""
     own = [dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for one in found]

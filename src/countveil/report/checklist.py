@@ -11,6 +11,7 @@ from countveil import __version__
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.choosing import CHOSEN
+from countveil.estimators.merging import merged_in_words
 from countveil.estimators.totals import totals_of
 from countveil.estimators.weighting import weights_in_words
 from countveil.inference.diagnostics import State
@@ -326,6 +327,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
         compare = f"cv.compare(release, [{models}], seed=1)"
     chosen = CHOSEN in fit.posterior.attrs
     said = f"{fit._choice_in_words()} {comparison_of(fit)}" if chosen else "Not compared in this fit."
+    said = f"{said.strip()} {merged_in_words(fit)}"
     other = 0.1 if getattr(fit, "prior_shape", None) in (None, "learned") else "learned"
     refit = (
         f"countveil fit {fitted} {files.release} -o other.nc --prior-shape {other}\n"

@@ -14,6 +14,7 @@ from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.checks import check_integer
 from countveil.estimators.forecasts import Forecast
+from countveil.estimators.merging import merged_in_words
 from countveil.estimators.totals import totals_of
 from countveil.estimators.weighting import weights_in_words
 from countveil.extras import install
@@ -31,7 +32,7 @@ from countveil.report.loading import observed, stating
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
-from countveil.report.sections import Kind, block_table, effect_rows, kinds, number, percent
+from countveil.report.sections import Kind, block_table, contrast_rows, effect_rows, kinds, number, percent
 from countveil.report.tuning import listings
 
 LONGEST_VALUE = 400  # characters of a parameter that a page shows
@@ -132,6 +133,7 @@ def gathered(
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
         "chain_weights": weights_in_words(fit),
+        "merged": merged_in_words(fit),
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
         "pictures": [] if network is None else network_pictures(fit, network),
@@ -145,6 +147,7 @@ def gathered(
         "tuning": listings(fit),
         "bursts": bursts_of(fit),
         "effects": effect_rows(fit),
+        "contrasts": contrast_rows(fit),
         "over_time": over_time_picture(fit),
         "dynamics": dynamics_of(fit, forecast),
         "facts": facts_table(fit),

@@ -1,5 +1,6 @@
 """Topics, communities and components as rows of numbers that the page shows."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ MAX_BLOCKS = 12  # communities in the table: more would not fit on the page
 DARKEST = 60.0  # per cent: dark text on it stays readable
 NAMES_IN_OVERVIEW = 4
 IN_ALL = 1.0 - 1e-9
+ENDS = "estimate", "lower", "upper"
 
 
 class Bar(NamedTuple):
@@ -170,16 +172,41 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
 
 def effect_rows(fit: Any) -> list[tuple[str, str, str]]:
     """(component, term, coefficient in words) of every component and term of a fit with covariates."""
+    return (
+        [] if fit.covariates_ is None else rows_in_words(fit, fit.effects(), lambda row: row.term, "{:.2f}")
+    )
+
+
+def contrast_rows(fit: Any) -> list[tuple[str, str, str]]:
+    """(component, values that are compared, points in words) of every contrast that covariates suggest."""
     if fit.covariates_ is None:
         return []
-    names, table = fit.names_of(), fit.effects()
-    one = table.columns[0]
-    return [
-        (
-            titled(one.capitalize(), number, names.get(number, "")),
-            str(row.term),
-            f"{row.estimate:.2f}"
-            + (f" ({row.lower:.2f} to {row.upper:.2f})" if hasattr(row, "lower") else ""),
-        )
-        for number, row in zip(table[one], table.itertuples(index=False), strict=True)
-    ]
+    found = fit.contrasts()
+    for name in ENDS:
+        if name in found:
+            found[name] *= 100.0
+    return rows_in_words(fit, found, pair_in_words, "{:+.1f}")
+
+
+def pair_in_words(row: Any) -> str:
+    """The values of a covariate that a contrast compares."""
+    one, other = (each if isinstance(each, str) else f"{each:.10g}" for each in (row.value, row.other))
+    return f"{row.covariate}: {one} less {other}"
+
+
+def rows_in_words(
+    fit: Any, table: pd.DataFrame, name_of: Callable[[Any], Any], form: str
+) -> list[tuple[str, str, str]]:
+    """(component, name, estimate in words) of every row of a table of effects."""
+    names, one = fit.names_of(), table.columns[0]
+    rows = []
+    for number, row in zip(table[one], table.itertuples(index=False), strict=True):
+        said = with_ends((getattr(row, name) for name in ENDS if hasattr(row, name)), form)
+        rows.append((titled(one.capitalize(), number, names.get(number, "")), str(name_of(row)), said))
+    return rows
+
+
+def with_ends(values: Iterable[float], form: str) -> str:
+    """A number, and the ends of its interval if there are any."""
+    middle, *ends = map(form.format, values)
+    return f"{middle} ({ends[0]} to {ends[1]})" if ends else middle

@@ -81,15 +81,20 @@ def test_names_effects_and_shares_over_time_are_shown():
     components = {each["number"]: each for each in found["kinds"][0]["components"]}
     assert components[1]["title"] == "Topic 1: trade"
     assert components[0]["title"] == "Topic 0"
-    table = fit.effects()
+    table, contrasts = fit.effects(), fit.contrasts()
     for number, each in components.items():
-        ((heading, said),) = each["beside"]
+        (heading, said), (second, pairs) = each["beside"]
         rows = table[table["topic"] == number]
         assert heading == "Covariates: coefficient"
         assert said == [
             [row.term, f"{row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})"]
             for row in rows.itertuples()
         ]
+        party = contrasts[contrasts["topic"] == number].iloc[0]
+        assert second == "Covariates: difference of shares"
+        ends = f"({100 * party.lower:+.1f}% to {100 * party.upper:+.1f}%)"
+        assert pairs[0] == ["party: R less D", f"{100 * party.estimate:+.1f}% {ends}"]
+        assert pairs[1][0] == "year: 8 less 3"
     dated = cv.TopicModel(2, **QUICK).fit(data, time=np.repeat([2001, 2002, 2003], 4))
     (found,) = gathered([dated], ["a"], 3, "hidden")["fits"]
     table = dated.prevalence_over()

@@ -1,12 +1,13 @@
 """Everything that the page shows of a fit, as it is put into the page."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.dispersions import COLUMNS
+from countveil.estimators.merging import merged_in_words
 from countveil.estimators.naming import titled
 from countveil.estimators.weighting import weights_in_words
 from countveil.inference.matching import STABLE
@@ -17,9 +18,9 @@ from countveil.report.browse.rows import rows_of
 from countveil.report.bursts import bursts_of
 from countveil.report.page import facts_table, noise_table, parameters, source_table, trust
 from countveil.report.promise import promise_of
+from countveil.report.sections import ENDS, pair_in_words, with_ends
 
 INTERVAL = 0.9
-ENDS = "estimate", "lower", "upper"
 
 
 def gathered(fits: list[FactorizationEstimator], names: list[str], members: int, rows: str) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def of_fit(
         "noIntervals": fit.why_no_intervals,
         "chains": fit.posterior["posterior"].sizes["chain"],
         "weights": weights_in_words(fit),
+        "merged": merged_in_words(fit),
         "facts": [[plain(each), plain(value)] for each, value in facts],
         "kinds": [of_kind(fit, kind, members, also and also[i]) for i, kind in enumerate(kinds)],
         "rows": rows_of(fit, rows, plurals(fit)),
@@ -98,7 +100,10 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
     found: dict[int, list[Any]] = {}
     tables = []
     if fit.covariates_ is not None:
+        contrasts = fit.contrasts()
+        contrasts["pair"] = [pair_in_words(row) for row in contrasts.itertuples(index=False)]
         tables.append(("Covariates: coefficient", fit.effects(), "term", "{:.2f}"))
+        tables.append(("Covariates: difference of shares", contrasts, "pair", "{:+.1%}"))
     if fit.dates_ is not None:
         tables.append(("Over time: expected share", fit.prevalence_over(), "time", "{:.1%}"))
     for heading, table, by, form in tables:
@@ -111,12 +116,6 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
             ]
             found.setdefault(int(number), []).append([heading, said])
     return found
-
-
-def with_ends(values: Iterable[float], form: str) -> str:
-    """A number, and the ends of its interval if there are any."""
-    middle, *ends = map(form.format, values)
-    return f"{middle} ({ends[0]} to {ends[1]})" if ends else middle
 
 
 def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ function notes(kind) {
   if (fit.chains > 1) {
     found.push(`The support of a ${kind.one} is the share of the ${fit.chains} chains that have it${fit.weights ? ` (${fit.weights})` : ""}.`);
   }
+  if (fit.merged) found.push(fit.merged);
   return paragraph(`${found.join(" ")} All lists are to one scale.`, "soft");
 }
 
