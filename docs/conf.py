@@ -74,6 +74,17 @@ html_theme_options = {
 }
 
 
+VERSIONS = os.environ.get("COUNTVEIL_DOCS_VERSIONS")
+"""The address of a JSON file that lists the versions that are online: [{"version": .., "url": ..}, ..]."""
+
+if VERSIONS:
+    html_theme_options |= {
+        "switcher": {"json_url": VERSIONS, "version_match": release},
+        "check_switcher": False,  # the list may be put online after the pages
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
+
+
 def to_restructured_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Keep bars and names that end in an underscore as they are: reStructuredText takes them for markup."""
     for i, line in enumerate(lines):
