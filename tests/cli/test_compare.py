@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,10 @@ def test_it_goes_on_from_a_checkpoint(here):
     asked = ["compare", "r.npz", "--topics", "1,2", *SHORT, "--checkpoint", "c.npz"]
     first = run(*asked).stdout
     assert run(*asked, "--resume").stdout == first
+    Path("c.npz").unlink()
+    told, rest = run(*asked, "--resume").stdout.split("\n", 1)
+    assert told == "There is no checkpoint c.npz yet: starting from the beginning."
+    assert rest.splitlines()[-1] == first.splitlines()[-1]
     assert "c.npz exists" in fails(*asked)
 
 

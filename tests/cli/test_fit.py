@@ -106,7 +106,9 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(cv.TopicModel, "fit", fit)
         command = ["fit", "topics", "r.npz", "-o", "f.nc", "--checkpoint", "c.npz"]
+        Path("c.npz").touch()
         fails(*command, "--checkpoint-minutes", "0.5", "--resume")
+        Path("c.npz").unlink()
     assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
     assert "resume must come with" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
     assert "checkpoint goes with one of" in fails(*command, "--method", "em")
@@ -151,7 +153,8 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     named = {
         "scheduler" if name == "engine" else name.replace("_", "-"): value for name, value in expected.items()
     }
-    (here / "f.nc").touch()
+    for name in ("f.nc", "c.npz"):
+        (here / name).touch()
     del named["resume"]
     fails(
         *asked,

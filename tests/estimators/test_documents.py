@@ -3,10 +3,10 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.estimators.documents import correlations
 from countveil.inference.mixture import keep_weights, places
 
 SIZE, CHAINS, DRAWS = (9, 12), 4, 20
@@ -127,6 +127,16 @@ def test_similar_documents_overlap_most_in_every_draw(fit):
     assert fit.similar_documents(3, 2)["document"].tolist() == found["document"].tolist()[:2]
 
 
+def test_words_of_a_document_are_of_all_topics(fit):
+    found = fit.document_words("doc 4", SIZE[1])
+    words = np.array([counts[4].sum(axis=0) / counts[4].sum() for _, counts in counts_of(fit)])
+    for row in found.itertuples():
+        check(row, words[:, WORDS.index(row.word)], "probability")
+    assert found["rank"].tolist() == list(range(1, SIZE[1] + 1))
+    assert found["probability"].is_monotonic_decreasing
+    pd.testing.assert_frame_equal(fit.document_words(4, 2), found.head(2))
+
+
 def test_a_word_is_found_in_every_topic(fit):
     found, listed = fit.find_word("w4"), fit.topics(SIZE[1])
     values = {}
@@ -166,6 +176,7 @@ def test_what_is_not_there_is_refused_with_what_is_near(planted):
         (lambda: planted.topic_shares(["no such"]), "document must be a label"),
         (lambda: planted.top_documents(4), r"topic must be one of \[0, 1, 2, 3\], got 4"),
         (lambda: planted.top_documents(0, 0), "n must be"),
+        (lambda: planted.document_words("doc 4", 0), "n must be"),
         (lambda: planted.topic_correlations(1.0), "interval must be"),
         (lambda: planted.topic_shares([True]), "document must be a number from 0 to 8 or a label, got True"),
     ):
@@ -185,18 +196,6 @@ def test_one_chain_and_a_point_have_tables_without_support(planted):
     assert len(point.find_word(3)) == 2
 
 
-def test_shares_that_do_not_vary_are_not_correlated():
-    shares = np.array([[[0.1, 0.1, 0.1], [0.2, 0.3, 0.4], [0.7, 0.7, 0.7]]])
-    for some in ([[shares]], [[shares[:, :, :1]], [shares[:, :, 1:]]]):
-        np.testing.assert_allclose(correlations(some)[0][0], np.diag([0.0, 1.0, 0.0]), atol=1e-12)
-
-
-@pytest.mark.parametrize("documents", ["doc 3", 3])
-def test_documents_are_a_sequence(planted, documents):
-    with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
-        planted.topic_shares(documents)
-
-
 def test_numbers_that_are_labels_are_labels():
     counts = np.random.default_rng(1).poisson(3.0, (5, 4))
     data = cv.ExactCounts(
@@ -208,3 +207,9 @@ def test_numbers_that_are_labels_are_labels():
     assert fit.find_word(2)["word"].tolist() == ["b", "b"]
     with pytest.raises(ValueError, match="document must be a label where all of these are numbers, got 0"):
         fit.topic_shares([0])
+
+
+@pytest.mark.parametrize("documents", ["doc 3", 3])
+def test_documents_are_a_sequence(planted, documents):
+    with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
+        planted.topic_shares(documents)

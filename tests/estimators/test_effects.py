@@ -148,6 +148,14 @@ def test_effects_need_covariates_and_an_interval_in_range(fit):
     for call in (plain.effects, plain.expected_prevalence, lambda: plain.contrast({}, {})):
         with pytest.raises(ValueError, match="effects need a fit with prevalence and covariates"):
             call()
+    with pytest.raises(TypeError, match="a must map covariates to values, got str"):
+        fit.contrast("R", "D")
+    with pytest.raises(TypeError, match="b must map covariates to values, got str"):
+        fit.contrast({"party": "R"}, "D")
+    with pytest.raises(TypeError, match="frame must be a DataFrame of covariates, got dict"):
+        fit.expected_prevalence({"party": ["R"]})
+    with pytest.raises(ValueError, match="frame must have a row for each share that is asked for, got none"):
+        fit.expected_prevalence(FRAME.head(0))
     with pytest.raises(ValueError, match="interval must be between 0 and 1"):
         fit.effects(1.0)
     with pytest.raises(ValueError, match=r"among \['party', 'age'\], got 'year'"):

@@ -54,6 +54,11 @@ def test_names_are_given_changed_and_taken_away():
             changed(found, names, range(3))
 
 
+def test_names_must_be_given_by_number():
+    with pytest.raises(TypeError, match="names must map numbers to names, got list"):
+        changed({}, ["trade"], range(3))
+
+
 def test_a_table_has_names_beside_numbers_only_if_there_are_any():
     table = pd.DataFrame({"topic": [2, 0], "share": [0.1, 0.9]})
     assert with_names(table, {}, {"topic": "name"}) is table

@@ -132,6 +132,11 @@ def test_every_model_has_weights_and_mirrored_pairs_count_once():
         assert not np.allclose(fit.weights_, 1 / 3)
 
 
+def test_methods_without_chains_have_no_weights():
+    with pytest.raises(ValueError, match=r"weights 'stacked' goes with one of .*'gibbs'.*, got method 'em'"):
+        cv.TopicModel(2, method="em", weights="stacked").fit(cv.PrivatizedCounts(np.ones((4, 4), int), 0.3))
+
+
 def test_an_interrupt_while_cells_are_scored_leaves_equal_weights_and_the_fit(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -268,6 +268,11 @@ def test_a_checkpoint_that_cannot_be_written_is_a_warning(reports, tmp_path, mon
     assert np.isfinite(found.scores).all()
 
 
+def test_a_checkpoint_that_is_no_path_is_refused(reports):
+    with pytest.raises(TypeError, match="checkpoint must be a path, got int"):
+        cv.compare(reports, [cv.TopicModel(1), cv.TopicModel(2)], seed=1, checkpoint=3)
+
+
 def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
     with pytest.raises(FileNotFoundError, match="checkpoint must go to a folder that exists"):
         cv.compare(

@@ -22,7 +22,7 @@ from countveil.cli.options import (
     number_or_word,
     whole_numbers,
 )
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_free, tell_of_start
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
@@ -132,6 +132,8 @@ def compare_models(
         if plot.suffix.lower() not in PICTURES:
             raise ValueError(f"plot must end in one of {', '.join(PICTURES)}, got {plot.name}")
         check_free(plot, force, release, length.checkpoint)
+    if length.checkpoint is not None:
+        tell_of_start(length.checkpoint, length.resume)
     data, candidates = models.made(without_totals(read_release(release)))
     from countveil.files import write_csv
     from countveil.selection import compare

@@ -27,7 +27,7 @@ from countveil.cli.options import (
     number_or_word,
     whole_numbers,
 )
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_free, tell_of_start
 from countveil.cli.results import Result, fit_tables, with_result
 from countveil.cli.say import say
 from countveil.cli.seeds import Seeding, say_left_out
@@ -249,6 +249,7 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
         raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
     if saving.checkpoint is not None:
         check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
+        tell_of_start(saving.checkpoint, saving.resume)
     return read_release(release)
 
 

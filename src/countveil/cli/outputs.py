@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from countveil.cli.say import say
 from countveil.files import replacing
 from countveil.privacy._archive import check_replaceable
 
@@ -40,3 +41,9 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def tell_of_start(checkpoint: Path, resume: bool) -> None:
+    """Say that there is nothing to go on from, where somebody may think that there is."""
+    if resume and not checkpoint.exists():
+        say(f"There is no checkpoint {checkpoint} yet: starting from the beginning.")

@@ -329,6 +329,11 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             raise ValueError(
                 f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"
             )
+        if self.weights == "stacked" and not method.samples:
+            samplers = sorted(name for name, other in METHODS.items() if other.samples)
+            raise ValueError(
+                f"weights 'stacked' goes with one of {samplers}, which have chains, got method {self.method!r}"
+            )
         if getattr(self, "self_loops", False) and not method.self_loops:
             able = sorted(name for name, other in METHODS.items() if other.self_loops)
             raise ValueError(

@@ -11,16 +11,18 @@ import pandas as pd
 
 from countveil.estimators.checks import check_integer, check_interval
 from countveil.estimators.component_tables import Chain, by_support, mixture, tails
+from countveil.estimators.correlations import correlations
 from countveil.estimators.intervals import as_calibrated
 from countveil.estimators.merging import keep_merged, merged_kept, summed, with_another
 from countveil.estimators.support import HasSupport
 from countveil.inference.matching import Matched
 from countveil.inference.row_gammas import rows_of_draws, summarised
+from countveil.likelihoods.protocol import in_counts
 
 DOCUMENTS_AT_ONCE = 256
 TINY = 1e-300
-ROUNDING = 1e-12  # of sums of shares: what varies by less does not vary
 NAMED = {"topic": "name"}
+AXES = {"document": "doc", "word": "word"}
 ROWS = "theta"  # the factor that documents have
 
 Made = tuple[np.ndarray, list[np.ndarray]]
@@ -164,6 +166,32 @@ class HasDocuments(HasSupport):
         table = self._ranked("overlap", best, values)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
+    def document_words(
+        self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """The n words that a document is expected to have most of, with equal-tailed intervals.
+
+        The probability of word v in document d is its share of the document's expected counts, over all topics, in
+        every draw. Nothing has to be matched across chains for this.
+
+        Columns: rank, word, probability, lower, upper; intervals as in ``topic_shares``.
+
+        Raises:
+            ValueError: an unknown document; n or interval out of range.
+        """
+        check_integer("n", n, 1)
+        check_interval(interval)
+        place, likelihood = self._place_of("document", document), self.model_.likelihood
+        rows = []
+        for (theta, phi), own in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
+            theta_in_counts, phi_in_counts = in_counts(likelihood, theta, phi, own)
+            rows.append(theta_in_counts[place] @ phi_in_counts.T)
+        draws = np.array(rows)
+        draws /= np.maximum(draws.sum(axis=1, keepdims=True), TINY)
+        best = np.argsort(-draws.mean(axis=0), kind="stable")[:n]
+        table = self._ranked("probability", best, summary(draws[:, best], interval), "word")
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
     def find_word(self, word: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Where a word is: its probability in every topic, with equal-tailed intervals, the largest first.
 
@@ -282,9 +310,11 @@ class HasDocuments(HasSupport):
         """The support of every topic; NaN in a fit of one chain, which cannot say."""
         return [found.support if len(drawn.chains) > 1 else np.nan for _, found in drawn.topics]
 
-    def _ranked(self, name: str, places: np.ndarray, values: np.ndarray) -> pd.DataFrame:
-        """Documents in this order, with a mean of this name and its interval."""
-        table = pd.DataFrame({"rank": 1 + np.arange(places.size), "document": self.axes["doc"][places]})
+    def _ranked(
+        self, name: str, places: np.ndarray, values: np.ndarray, kind: str = "document"
+    ) -> pd.DataFrame:
+        """Documents or words in this order, with a mean of this name and its interval."""
+        table = pd.DataFrame({"rank": 1 + np.arange(places.size), kind: self.axes[AXES[kind]][places]})
         table[[name, "lower", "upper"]] = values
         return table
 
@@ -297,7 +327,7 @@ class HasDocuments(HasSupport):
 
         A number is a label before it is a place, and never a place where all labels are numbers.
         """
-        names = self.axes[{"document": "doc", "word": "word"}[kind]].tolist()
+        names = self.axes[AXES[kind]].tolist()
         times = Counter(names)
         place = {name: i for i, name in reversed(list(enumerate(names)))}
 
@@ -338,41 +368,3 @@ def summary(draws: np.ndarray, interval: float) -> np.ndarray:
     """(n, 3) mean and ends of the equal-tailed interval of draws (S, n)."""
     ends: Iterator[np.ndarray] = iter(np.quantile(draws, tails(interval), axis=0))
     return np.stack([draws.mean(axis=0, dtype=np.float64), *ends], axis=1)
-
-
-def correlations(some_at_a_time: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """(S, K, K) of every chain: correlations of shares (S, K, n), which come some entries at a time.
-
-    Zero with what does not vary. Sums are of differences from the first entry, which lose no digits to a mean.
-    """
-    chains: list[Moments] = []
-    for made in some_at_a_time:
-        chains = chains or [Moments(shares[:, :, :1]) for shares in made]
-        for moments, shares in zip(chains, made, strict=True):
-            moments.add(shares)
-    return [moments.correlations() for moments in chains]
-
-
-class Moments:
-    """Sums of shares (S, K, n) over their last axis, as differences from a share (S, K, 1) each."""
-
-    def __init__(self, near: np.ndarray) -> None:
-        self.near, self.n = near, 0
-        self.sizes, self.sums = np.zeros(near.shape[:2]), np.zeros(near.shape[:2])
-        self.products = np.zeros((*near.shape[:2], near.shape[1]))
-
-    def add(self, shares: np.ndarray) -> None:
-        """Count these entries, too."""
-        self.n += shares.shape[2]
-        self.sizes += np.abs(shares).sum(axis=2)
-        apart = shares - self.near
-        self.sums += apart.sum(axis=2)
-        self.products += apart @ apart.transpose(0, 2, 1)
-
-    def correlations(self) -> np.ndarray:
-        """(S, K, K) of all entries that were counted."""
-        products = self.products - self.sums[:, :, None] * self.sums[:, None, :] / max(self.n, 1)
-        squares = np.diagonal(products, axis1=1, axis2=2)
-        length = np.where(squares <= (ROUNDING * self.sizes) ** 2, 0.0, np.sqrt(np.maximum(squares, 0.0)))
-        scale = length[:, :, None] * length[:, None, :]
-        return np.asarray(np.where(scale > 0.0, products / np.maximum(scale, TINY), 0.0))

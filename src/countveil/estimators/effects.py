@@ -78,9 +78,13 @@ class HasEffects(HasCovariates, Readable):
         fit, over which both shares are averaged. The rest is as in ``effects``.
 
         Raises:
+            TypeError: ``a`` or ``b`` is no dict.
             ValueError: as ``effects``; a name that is no covariate, or a value that the fit has not seen.
         """
         covariates = self._known_covariates()
+        for name, values in (("a", a), ("b", b)):
+            if not isinstance(values, Mapping):
+                raise TypeError(f"{name} must map covariates to values, got {type(values).__name__}")
         one, other = (self._shares_at(covariates, values) for values in (a, b))
         table = self._table(lambda drawn: one(drawn) - other(drawn), [""], "contrast", interval)
         return as_calibrated(table.drop(columns="contrast"), self.why_no_intervals, uncalibrated)
@@ -132,9 +136,14 @@ class HasEffects(HasCovariates, Readable):
         row, ``all``, which is the average over all documents. The rest is as in ``effects``.
 
         Raises:
-            ValueError: as ``contrast``.
+            TypeError: something other than a DataFrame.
+            ValueError: as ``contrast``; a frame without rows.
         """
         covariates = self._known_covariates()
+        if not isinstance(frame, pd.DataFrame | None):
+            raise TypeError(f"frame must be a DataFrame of covariates, got {type(frame).__name__}")
+        if frame is not None and not len(frame):
+            raise ValueError("frame must have a row for each share that is asked for, got none")
         frame = pd.DataFrame(index=["all"]) if frame is None else frame
         each = [self._shares_at(covariates, dict(row)) for _, row in frame.iterrows()]
 

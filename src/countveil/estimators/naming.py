@@ -30,8 +30,11 @@ def changed(names: Names, wanted: Mapping[int, str | None], numbers: range) -> N
     """Names after some were given, or taken away by None.
 
     Raises:
+        TypeError: no mapping.
         ValueError: a number that no component has, a name that is no line of text, or the same name twice.
     """
+    if not isinstance(wanted, Mapping):
+        raise TypeError(f"names must map numbers to names, got {type(wanted).__name__}")
     found = dict(names)
     for number, name in wanted.items():
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)

@@ -129,6 +129,7 @@ class HasParts(Readable):
             axis: with several kinds of components, an axis of the kind that is meant; the first kind by default.
 
         Raises:
+            TypeError: names that are no dict.
             ValueError: a number that no component has, a name that is no line of text, or the same name twice; an axis
                 along which nothing can be listed.
         """

@@ -150,11 +150,13 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
         if resume:
             raise ValueError("resume must come with the checkpoint to go on from, got none")
         return None
-    path = Path(checkpoint)
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path, got {type(checkpoint).__name__}")
     if seed is None:
         raise ValueError(
             "checkpoint must come with a seed, by which the fits go on as they began, got seed None"
         )
+    path = Path(checkpoint)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {path}")
     if path.exists() and not resume:
