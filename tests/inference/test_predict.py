@@ -170,3 +170,17 @@ def test_a_mean_over_few_draws_is_extrapolated_to_many():
     np.testing.assert_allclose(
         log_mean_extrapolated(iter(impossible), [False, True]), [-np.inf, -1.0 - np.log(2)]
     )
+
+
+def test_a_pair_is_one_cell_and_no_cells_are_none():
+    counts = np.triu(np.random.default_rng(1).poisson(2.0, (8, 8)), 1)
+    mask = np.zeros((8, 8), dtype=bool)
+    mask[1, 5] = mask[5, 1] = True
+    reports = counts + counts.T
+    data = cv.PrivatizedCounts(reports, 0.3)
+    fit = cv.BlockModel(2, directed=False, **QUICK).fit(cv.PrivatizedCounts(reports, 0.3, mask))
+    one_side = fit.log_predictive(data, np.triu(mask))
+    for chosen in (mask, np.tril(mask)):
+        np.testing.assert_array_equal(fit.log_predictive(data, chosen), one_side)
+    assert one_side.sizes["cell"] == 1
+    assert fit.log_likelihood(data, np.zeros((8, 8), dtype=bool)).sizes["cell"] == 0

@@ -8,8 +8,6 @@ import numpy as np
 import xarray as xr
 
 from countveil import fit_files
-from countveil.data.beside import Axis, in_order
-from countveil.data.matrices import check_mask
 from countveil.estimators.choosing import ChoosesSize
 from countveil.estimators.dates import HasDates
 from countveil.estimators.merging import check_merged_kept
@@ -141,7 +139,8 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         """Log predictive density of max(report, 0) in each cell of X, averaged over draws, (cell,).
 
         X holds the reports of the fit's own rows; cells is a boolean mask of those to score (all that are seen in X
-        by default): for a held-out comparison pass the mask of the cells that were hidden from the fit.
+        by default): for a held-out comparison pass the mask of the cells that were hidden from the fit. A pair of an
+        undirected network is one cell, whichever side of the diagonal is chosen.
 
         Raises:
             ValueError: X, or a table of cells, not of the fit's shape or with other labels; a cell that is masked in X.
@@ -156,16 +155,14 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         """
         draws, dims = self.posterior["posterior"], tuple(self.axes)
         observations = self.data_matrix(self.own_data("X", X))
-        named = [Axis(dim, [names] if names.dtype.kind in "OUT" else []) for dim, names in self.axes.items()]
-        shape = tuple(draws.sizes[d] for d in dims)
-        wanted = check_mask(in_order("cells", cells, named), shape, "cells", "the fit's data")
+        wanted = self._mask_of(cells)
         if wanted is None:
             every = np.arange(observations.shape[0] * observations.shape[1])
             rows, columns = every // observations.shape[1], every % observations.shape[1]
             seen = observations.cells(rows, columns)[0] >= 0
             rows, columns = rows[seen], columns[seen]
         else:
-            rows, columns = np.nonzero(self.as_matrix(wanted))
+            rows, columns = np.nonzero(wanted)
         scores = pointwise_log_likelihood(
             self._draws_of_chains(),
             observations,
