@@ -47,7 +47,7 @@ class Script:
 def test_a_coarse_table_with_settled_ties_is_still_exact(monkeypatch, slack):
     """With 3-bit words almost every draw ties, so that the law rests on settling; unsettled, it is wrong."""
     monkeypatch.setattr(inversion, "_BITS", 3)
-    rate, size = Fraction(1, 2), 100_000
+    rate, size = Fraction(1, 2), 20_000
     coarse = Table(lambda bits: around(_survival.geometric(rate, 60, bits), slack))
 
     def draw() -> int:
