@@ -24,20 +24,27 @@ CASES = {
 }
 
 
-def all_tables(mechanism, reports, truth, p, rates):
-    """(tables, their law): every count that its report allows, and of these tables those with all the totals."""
-    reports, truth = np.array(reports), np.array(truth)
+def logs_of_cells(mechanism, reports, p, rates):
+    """log P(count) P(report | count) of counts from 0 on, for each cell."""
     y, logs = np.arange(20), []
-    for report, rate in zip(reports.ravel(), rates.ravel(), strict=True):
+    for report, rate in zip(np.ravel(reports), rates.ravel(), strict=True):
         kernel = suppressed(report, y, 6, 1) if mechanism is HIDES else triangle(report, y, 3)
         logs.append(log_mass(y, rate, p)[0] + kernel)
-    allowed = [y[np.isfinite(each)] for each in logs]
-    every = np.array(list(itertools.product(*allowed)))
+    return logs
+
+
+def all_tables(logs, truth):
+    """Every count that its report allows, and of these tables those with all the totals."""
+    truth = np.array(truth)
+    every = np.array(list(itertools.product(*(np.flatnonzero(np.isfinite(each)) for each in logs))))
     shaped = every.reshape(-1, *truth.shape)
     same = (shaped.sum(axis=2) == truth.sum(axis=1)).all(axis=1)
-    tables = every[same & (shaped.sum(axis=1) == truth.sum(axis=0)).all(axis=1)]
+    return every[same & (shaped.sum(axis=1) == truth.sum(axis=0)).all(axis=1)]
+
+
+def law_of_tables(tables, logs):
     law = np.exp(sum(own[tables[:, i]] for i, own in enumerate(logs)))
-    return list(map(tuple, tables.tolist())), law / law.sum()
+    return law / law.sum()
 
 
 def both(truth):
@@ -45,7 +52,7 @@ def both(truth):
     return [(1, truth.sum(axis=1)), (0, truth.sum(axis=0))]
 
 
-def drawn(mechanism, reports, truth, p, rates, copies=400, sweeps=8):
+def drawn(mechanism, reports, truth, p, rates, copies=250, sweeps=8):
     rng, totals = np.random.default_rng(1), both(truth)
     given = {"sweeps": sweeps, "dispersion": p}
     return [
@@ -56,20 +63,24 @@ def drawn(mechanism, reports, truth, p, rates, copies=400, sweeps=8):
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_law_of_all_tables_with_these_totals(name):
     mechanism, reports, truth, p = CASES[name]
-    right = RATES[: len(truth)]
-    tables, law = all_tables(mechanism, reports, truth, p, right)
+    rates = RATES[: len(truth)]
+    logs = logs_of_cells(mechanism, reports, p, rates)
+    tables = all_tables(logs, truth)
     assert len(tables) > 3
-    place = {table: i for i, table in enumerate(tables)}
-    order = np.argsort(law)
-    rank = np.empty(order.size, dtype=int)
-    rank[order] = np.arange(order.size)
+    place = {tuple(table): i for i, table in enumerate(tables.tolist())}
+    draws = drawn(mechanism, reports, truth, p, rates)
+    found = [place[tuple(each.ravel().tolist())] for each in draws]
 
-    def p_value(rates):
-        found = [place[tuple(each.ravel().tolist())] for each in drawn(mechanism, reports, truth, p, rates)]
+    def p_value(logs):
+        law = law_of_tables(tables, logs)
+        order = np.argsort(law)
+        rank = np.empty(order.size, dtype=int)
+        rank[order] = np.arange(order.size)
         return reference.chi_square_p_value(rank[found], 0, law[order])
 
-    assert p_value(right) > 1e-4
-    assert p_value(right * np.where(np.arange(3) == 1, [[3.0], [1 / 3], [1.0]][: len(truth)], 1.0)) < 1e-4
+    other = rates * np.where(np.arange(3) == 1, [[3.0], [1 / 3], [1.0]][: len(truth)], 1.0)
+    assert p_value(logs) > 1e-4
+    assert p_value(logs_of_cells(mechanism, reports, p, other)) < 1e-4
 
 
 def test_large_tables_meet_all_totals_and_keep_what_is_shown():

@@ -31,7 +31,7 @@ BURSTS = [
 DRAWS = 40_000
 
 
-@njit
+@njit(cache=True)
 def many(n, s, draws, rng):
     found = np.empty(draws, dtype=np.int64)
     for i in range(draws):
@@ -119,9 +119,14 @@ def bursts_of_cells(cells, repeats, seed=10):
     source, n, shape = new_source(rng), len(cells), np.empty(BATCH)
     count, found = np.empty(BATCH, dtype=np.int64), np.empty((repeats, BATCH), dtype=np.int64)
     count[:n], shape[:n] = zip(*cells, strict=True)
-    for row in found:
-        kernels.draw_bursts_of_all(n, count, shape, row, source, rng)
+    fill(n, count, shape, found, source, rng)
     return found[:, :n]
+
+
+@njit(cache=True)
+def fill(n, count, shape, found, source, rng):
+    for i in range(len(found)):
+        kernels.draw_bursts_of_all(n, count, shape, found[i], source, rng)
 
 
 def test_bursts_of_a_batch_have_their_laws():

@@ -18,7 +18,7 @@ from tests.noise.laws import log_mass
 
 m = cv.mechanisms
 NAN = np.nan
-COPIES = 4_000
+COPIES = 2_000
 HIDES, ROUNDS = m.Suppression(6), m.RandomRounding(3)
 SIX = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0]])
 NINE = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0], [1.0, 3.5, 2.0]])

@@ -61,8 +61,8 @@ def test_counts_are_given_in_proportion(n_topics):
     few, several = kernels.FEW, kernels.SEVERAL
     rng, counts = np.random.default_rng(n_topics), np.array([1, few, few + 1, several, several + 1, 400, 0])
     theta, phi = rng.gamma(0.5, 1.0, n_topics) + 0.3, rng.gamma(0.5, 1.0, (7, n_topics)) + 0.3
-    share, found = given(counts, theta, phi, 3000)
-    np.testing.assert_array_equal(found.sum(axis=2), np.tile(counts, (3000, 1)))
+    share, found = given(counts, theta, phi, 1500)
+    np.testing.assert_array_equal(found.sum(axis=2), np.tile(counts, (1500, 1)))
     for i in range(6 if n_topics > 1 else 0):
         proportions, dispersion = multinomial_p_values(found[:, i], counts[i], share[i])
         assert proportions > FALSE_ALARM / 30
@@ -72,7 +72,7 @@ def test_counts_are_given_in_proportion(n_topics):
 def test_the_check_sees_topics_taken_for_others():
     rng, counts = np.random.default_rng(9), np.array([3, 20, 400])
     theta, phi = rng.gamma(0.5, 1.0, 9) + 0.3, rng.gamma(0.5, 1.0, (3, 9)) + 0.3
-    share, found = given(counts, theta, phi, 3000)
+    share, found = given(counts, theta, phi, 1500)
     for i in range(3):
         assert multinomial_p_values(found[:, i], counts[i], np.roll(share[i], 1))[0] < 1e-9
 
@@ -88,7 +88,7 @@ def test_nothing_goes_to_a_topic_without_weight_even_by_rounding(counts):
 
 @pytest.mark.parametrize("count", [3, 20, 400])
 def test_entries_of_a_batch_are_given_apart(count):
-    share, found = given(np.array([count, count]), np.array([1.0, 2.0]), np.ones((2, 2)), 3000)
+    share, found = given(np.array([count, count]), np.array([1.0, 2.0]), np.ones((2, 2)), 1500)
     first, second = (found[:, :, 0] - count * share[:, 0]).T
-    z = (first * second).mean() / (first * second).std(ddof=1) * np.sqrt(3000)
+    z = (first * second).mean() / (first * second).std(ddof=1) * np.sqrt(1500)
     assert abs(z) < stats.norm.isf(FALSE_ALARM / 6)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.uniforms import new_source
@@ -26,10 +27,16 @@ def drawn(cases, repeats, seed=1):
     report, shape[:n], p, alpha = np.array(cases, dtype=float).T
     batch[1][:n], batch[5][0][:n], batch[5][1][:n] = report, p / alpha, p * alpha
     found = np.empty((repeats, n), dtype=np.int64)
-    for row in found:
-        kernels.draw_few(n, shape, batch, source, rng)
-        row[:] = batch[4][:n]
+    fill(found, shape, batch, source, rng)
     return found
+
+
+@njit(cache=True)
+def fill(found, shape, batch, source, rng):
+    repeats, n = found.shape
+    for i in range(repeats):
+        kernels.draw_few(n, shape, batch, source, rng)
+        found[i] = batch[4][:n]
 
 
 def law(r, s, p, alpha):
