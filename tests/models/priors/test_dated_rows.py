@@ -17,7 +17,7 @@ SHAPE, STEPS = (STEP.size, 2), (4, 2)
 PRIOR = DatedRowsPrior(1.5, 4.0, STEP, STEPS[0])
 EXPOSURE = np.array([[1.0, 0.7], [2.0, 0.5], [0.0, 0.0], [0.6, 1.5], [3.0, 3.0]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0], [1.0]])
-RESTARTS, SWEEPS = 500, 4
+RESTARTS, SWEEPS = 300, 4
 
 
 def factor_of(prior=PRIOR):
@@ -101,7 +101,7 @@ def rates_out_of_the_exposure(right):
 def test_the_joint_law_shows_planted_faults_of_tables(fault, monkeypatch):
     moderate_rates(monkeypatch)
     monkeypatch.setattr(DatedRowsPrior, "tables", fault(DatedRowsPrior.tables))
-    z = z_scores(300)
+    z = z_scores()
     assert np.abs(z).max() > most(z)
 
 
@@ -155,7 +155,7 @@ def test_the_joint_law_shows_rates_that_forget_the_chain(monkeypatch):
     monkeypatch.setattr(
         DatedRowsPrior, "draw_rates", lambda self, d, *rest: right(self, d._replace(x=d.x * 0.5), *rest)
     )
-    z = z_scores(300)
+    z = z_scores()
     assert np.abs(z).max() > most(z)
 
 

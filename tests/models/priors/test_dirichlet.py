@@ -10,7 +10,7 @@ from tests.joint import FALSE_ALARM
 
 SHAPE = 5, 2
 EXPOSURE = np.array([[1.0, 0.2], [2.0, 9.0], [7.0, 0.3], [0.0, 0.0], [12.0, 2.0]])
-RESTARTS, SWEEPS = 800, 3
+RESTARTS, SWEEPS = 500, 3
 
 
 def factor_of(prior):
@@ -65,7 +65,7 @@ def test_a_background_like_the_others_turns_it_red(monkeypatch):
     monkeypatch.setattr(
         DirichletPrior, "draw_with_hypers", lambda self, *given: right(self._replace(background=None), *given)
     )
-    z, most = z_scores(DirichletPrior(0.8, 3.0), 500)
+    z, most = z_scores(DirichletPrior(0.8, 3.0))
     assert z > most
 
 
@@ -74,7 +74,7 @@ def test_a_background_that_counts_for_the_concentration_turns_it_red(monkeypatch
     monkeypatch.setattr(
         DirichletPrior, "log_mass", lambda self, *given: right(self._replace(background=None), *given)
     )
-    z, most = z_scores(DirichletPrior(None, 20.0), 500)
+    z, most = z_scores(DirichletPrior(None, 20.0))
     assert z > most
 
 
@@ -85,7 +85,7 @@ def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
         return right(self, factor, hypers, scale, value, count, np.full(SHAPE, exposure.max()), rng)
 
     monkeypatch.setattr(DirichletPrior, "draw_with_hypers", wrong)
-    z, most = z_scores(DirichletPrior(0.8), 500)
+    z, most = z_scores(DirichletPrior(0.8))
     assert z > most
 
 
@@ -94,7 +94,7 @@ def test_totals_left_out_of_the_concentration_turn_it_red(monkeypatch):
     monkeypatch.setattr(
         DirichletPrior, "log_mass", lambda self, log_a, count, axes: right(self, log_a, 0.5 * count, axes)
     )
-    z, most = z_scores(DirichletPrior(None), 500)
+    z, most = z_scores(DirichletPrior(None))
     assert z > most
 
 

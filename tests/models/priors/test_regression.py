@@ -255,7 +255,7 @@ def means_given_values(prior, value):
 def test_steps_given_values_have_the_posterior_that_a_grid_gives(prior):
     prior = prior._replace(design=DESIGN[:, :1])
     rng, value, hypers, found = np.random.default_rng(5), values(), prior.start(theta()), []
-    for _ in range(4000):
+    for _ in range(2000):
         hypers = prior.draw_hypers(shared(), hypers, OFFSETS, value, rng)
         found.append(hypers[:, 0])
     check_against(means_given_values(prior, value), np.array(found), prior)
