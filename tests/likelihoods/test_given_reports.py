@@ -119,7 +119,7 @@ def test_too_few_counts_are_noticed():
 def test_draws_follow_the_laws(name, noise):
     likelihood, parameters = likelihood_of(name)
     cells, (theta, phi) = cells_of([0, 2, 2, 0, 4, 40, 30, 150, 90])
-    expected, n = given(name, noise, cells, theta @ phi.T), 4000
+    expected, n = given(name, noise, cells, theta @ phi.T), 2000
     many, rng = cells.take(np.repeat(np.arange(9), n)), np.random.default_rng(1)
     drawn = CountsGivenReports(noise, likelihood).draw(((theta, phi), parameters), many, rng)
     passed = np.cumsum(expected, axis=1)

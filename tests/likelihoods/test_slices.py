@@ -8,7 +8,7 @@ from countveil.likelihoods.slices import draw_on_slices
 from tests.joint import FALSE_ALARM
 
 MEANS, SPREADS = np.array([-3.0, 0.0, 5.0]), np.array([0.05, 1.0, 7.0])
-SWEEPS, THIN = 12_000, 6
+SWEEPS, THIN = 6_000, 4
 
 
 def log_density(values):
