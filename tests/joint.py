@@ -27,7 +27,7 @@ from countveil.models.priors import (
 from countveil.models.priors.regression import OF_SHAPES
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.noise.two_sided_geometric import poisson as laws
+from countveil.true_counts import sample_true_counts
 
 SERIAL = ThreadEngine(1)
 LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it
@@ -110,12 +110,12 @@ def draw_noise_rates(
     lambda_l ~ Gamma(1 + g_l, scale alpha). A report that is not positive is one of zero.
     """
     alpha, noise = np.broadcast_to(alpha, reports.shape), np.zeros((*reports.shape, 2))
-    for cell, report in np.ndenumerate(np.maximum(reports, 0)):
-        if alpha[cell] > 0.0:
-            gap = report - laws.sample_count(report, mu[cell], alpha[cell], rng)
-            smaller = rng.geometric(1.0 - alpha[cell] ** 2) - 1
-            counts = np.array([max(gap, 0), max(-gap, 0)]) + smaller
-            noise[cell] = rng.gamma(1.0 + counts, alpha[cell])
+    noisy = alpha > 0.0
+    positive, level = np.maximum(reports, 0)[noisy], alpha[noisy]
+    gap = positive - sample_true_counts(positive, mu[noisy], level, rng)
+    smaller = rng.geometric(1.0 - level**2) - 1
+    counts = np.stack([np.maximum(gap, 0), np.maximum(-gap, 0)], axis=-1) + smaller[:, None]
+    noise[noisy] = rng.gamma(1.0 + counts, level[:, None])
     return noise
 
 

@@ -49,7 +49,7 @@ def statistics(state, reports, mask):
     ]
 
 
-def joint_z(model, mask, restarts=150, step=augmented_gibbs.step, seed=11):
+def joint_z(model, mask, restarts=100, step=augmented_gibbs.step, seed=11):
     """(z-scores of the statistics, the bound they must keep), as for the collapsed sampler.
 
     Every restart begins in the joint law itself; a step, then statistics, then new reports and noise rates.
@@ -118,12 +118,12 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
 @pytest.mark.parametrize(
     ("learned", "step", "restarts"),
     [
-        (False, noise_rates_on_the_printed_scale, 60),
+        (False, noise_rates_on_the_printed_scale, 40),
         (False, noise_rates_swapped, 60),
-        (False, noise_as_if_weaker, 60),
-        (False, gamma_shape_too_large, 150),
-        (False, gamma_rate_too_large, 150),
-        (True, rates_drawn_for_one_entry_fewer, 150),
+        (False, noise_as_if_weaker, 40),
+        (False, gamma_shape_too_large, 100),
+        (False, gamma_rate_too_large, 60),
+        (True, rates_drawn_for_one_entry_fewer, 100),
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(learned, step, restarts):
@@ -157,7 +157,7 @@ def test_the_collapsed_sampler_agrees_on_every_rate():
     alpha = np.resize([0.3, 0.7, 0.9], 30)
     observations = PrivatizedCounts(draw_reports(theta @ phi.T, alpha[:, None], rng), alpha)
     traces = [
-        np.array([rates_of(algorithm, observations, model, 2000, chain) for chain in range(chains)])
+        np.array([rates_of(algorithm, observations, model, 1200, chain) for chain in range(chains)])
         for algorithm in (gibbs, augmented_gibbs)
     ]
     centre = traces[0].mean(axis=(0, 1))
@@ -175,7 +175,7 @@ def quantities(factors, observations, model):
     return [mu[0, 0], mu[3, 2], mu[5, 4], mu[1, 0], mu[5, 1], mu.sum(), mu.max(), score]
 
 
-def ranks(level, runs, draws=31, tune=100, thin=10, seed=100):
+def ranks(level, runs, draws=15, tune=50, thin=10, seed=100):
     """(runs, quantities) how many draws lie below the truth, by a chain told these noise levels."""
     rng, model, found = np.random.default_rng(seed), small_model(SIZE, shape=1.0, rate=0.6), []
     for run in range(runs):
@@ -193,12 +193,12 @@ def ranks(level, runs, draws=31, tune=100, thin=10, seed=100):
 
 
 def test_true_values_rank_uniformly_among_posterior_draws():
-    p = rank_p_values(ranks(ALPHA, 40), 31)
+    p = rank_p_values(ranks(ALPHA, 32), 15)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_a_wrong_noise_level():
-    p = rank_p_values(ranks(0.3 * ALPHA, 20), 31)
+    p = rank_p_values(ranks(0.3 * ALPHA, 20), 15)
     assert p.min() < FALSE_ALARM / p.size
 
 

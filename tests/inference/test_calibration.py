@@ -23,7 +23,8 @@ SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)
 MASK[[2, 5], [3, 0]] = True
-RUNS, TUNE, DRAWS, THIN = 60, 80, 31, 8
+RUNS, TUNE, DRAWS, THIN = 60, 40, 15, 8
+RUNS_OF_LEARNED = 30
 LEARNED = small_model(SIZE, shape=1.5, rate=4.0, learned=True)
 
 
@@ -86,7 +87,7 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 )
 def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
     moderate_shapes(monkeypatch)
-    p = rank_p_values(ranks("private", model, 30, 100, algorithm, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", model, RUNS_OF_LEARNED, 100, algorithm, quantities_with_rates), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
@@ -96,6 +97,6 @@ def test_calibration_shows_that_a_wrong_update_of_the_rates_is_wrong(monkeypatch
         return rng.standard_gamma(size) / (1.0 / self.rate + total)
 
     monkeypatch.setattr(GammaPrior, "draw_hypers", without_their_prior_shape)
-    p = rank_p_values(ranks("private", LEARNED, 30, 100, gibbs, quantities_with_rates), DRAWS)
+    p = rank_p_values(ranks("private", LEARNED, RUNS_OF_LEARNED, 100, gibbs, quantities_with_rates), DRAWS)
     log_rates, largest = p[-3], p[-1]
     assert max(log_rates, largest) < FALSE_ALARM / p.size

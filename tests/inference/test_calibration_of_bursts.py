@@ -10,7 +10,7 @@ from countveil.likelihoods.protocol import parameters_of_rows
 from tests.joint import FALSE_ALARM, SERIAL, rank_p_values
 from tests.likelihoods.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, private, small_model
 
-TUNE, DRAWS, THIN = 60, 15, 6
+RUNS, TUNE, DRAWS, THIN = 24, 40, 15, 6
 
 
 def quantities(state, observations, model):
@@ -46,12 +46,12 @@ def ranks(likelihood, read, runs, seed=1):
 
 @pytest.mark.parametrize("dispersion", ["global", "column"])
 def test_true_values_rank_uniformly_among_posterior_draws(dispersion):
-    p = rank_p_values(ranks(NegativeBinomial(dispersion), private(ROWS[:, None]), 32), DRAWS)
+    p = rank_p_values(ranks(NegativeBinomial(dispersion), private(ROWS[:, None]), RUNS), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_that_bursts_are_no_counts():
     likelihood = Faulty("global")
     likelihood.fault = "counts bursts as units"
-    p = rank_p_values(ranks(likelihood, private(ROWS[:, None]), 32), DRAWS)
+    p = rank_p_values(ranks(likelihood, private(ROWS[:, None]), RUNS), DRAWS)
     assert p[0] < FALSE_ALARM / p.size

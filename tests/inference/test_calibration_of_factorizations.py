@@ -8,7 +8,7 @@ from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values
 
-RUNS, TUNE, DRAWS, THIN = 40, 40, 15, 5
+RUNS, TUNE, DRAWS, THIN = 24, 30, 15, 5
 
 
 def quantities(state, observations, model, mask):
@@ -37,7 +37,7 @@ def ranks(case, seen_as=None, runs=RUNS, seed=100):
     return np.array(found)
 
 
-@pytest.mark.parametrize("name", ["directed", "directed, loops", "undirected", "CP 3", "CP 4", "Tucker"])
+@pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])
 def test_true_values_rank_uniformly_among_posterior_draws(name):
     p = rank_p_values(ranks(CASES[name]), DRAWS)
     assert p.min() > FALSE_ALARM / p.size

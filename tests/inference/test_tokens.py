@@ -40,7 +40,7 @@ def by_tokens(request, monkeypatch):
 def test_a_step_leaves_the_joint_law_as_it_is(by_tokens, learned, monkeypatch):
     moderate_shapes(monkeypatch)
     model = shaped_model(joint.SIZE) if learned else small_model(joint.SIZE)
-    z, most = joint.joint_z(model, NOTHING, restarts=150)
+    z, most = joint.joint_z(model, NOTHING, restarts=60)
     assert np.abs(z).max() < most
 
 
@@ -56,7 +56,7 @@ def test_the_joint_law_shows_a_planted_fault(way, monkeypatch):
     monkeypatch.setattr(joint, "ALPHA", ALPHA)
     monkeypatch.setattr(proposals, "propose_rows", every_proposal_kept)
     monkeypatch.setattr(proposals, "propose_rest", lambda *_: None)
-    z, most = joint.joint_z(small_model(joint.SIZE), NOTHING, restarts=100)
+    z, most = joint.joint_z(small_model(joint.SIZE), NOTHING, restarts=40)
     assert np.abs(z).max() > most
 
 
@@ -64,7 +64,7 @@ def test_true_values_rank_uniformly_among_posterior_draws(by_tokens, monkeypatch
     monkeypatch.setattr(calibration, "ALPHA", np.array([0.1, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8]))
     monkeypatch.setattr(calibration, "MASK", np.zeros(calibration.SIZE, dtype=bool))
     model = small_model(calibration.SIZE, shape=1.0, rate=0.6)
-    p = rank_p_values(calibration.ranks("private", model, 60, seed=300), calibration.DRAWS)
+    p = rank_p_values(calibration.ranks("private", model, 40, seed=300), calibration.DRAWS)
     assert p.min() > FALSE_ALARM / p.size
 
 
