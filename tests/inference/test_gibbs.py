@@ -74,7 +74,7 @@ def prior_then_reports(model, mask, rng):
     return state, reports, PrivatizedCounts(reports, ALPHA, mask)
 
 
-def joint_z(model, mask, restarts=200, step=gibbs.step, seed=11):
+def joint_z(model, mask, restarts=100, step=gibbs.step, seed=11):
     """(z-scores of the statistics, the bound they must keep).
 
     Every restart begins in the joint law itself, and compares the mean of its sweeps with its beginning:
@@ -110,7 +110,7 @@ def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
 
 def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
     moderate_shapes(monkeypatch)
-    z, most = joint_z(shaped_model(SIZE), MASK, restarts=80)
+    z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
     assert np.abs(z).max() < most
 
 
@@ -131,7 +131,7 @@ def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
     model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
     assert model.row_factor == 0
     assert model.fused_factor is None
-    z, most = joint_z(model, MASK, restarts=100, step=stepping(algorithm))
+    z, most = joint_z(model, MASK, restarts=60, step=stepping(algorithm))
     assert np.abs(z).max() < most
 
 
@@ -208,7 +208,7 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
     ],
 )
 def test_the_joint_law_shows_a_planted_fault(learned, step):
-    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), restarts=100, step=step)
+    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), step=step)
     assert np.abs(z).max() > most
 
 
