@@ -43,10 +43,15 @@ def fits(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def refusal(fits, tmp_path, monkeypatch):
-    """What loading a changed fit raises, in one line that names the file; it is read in this process alone."""
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    """Files are inspected without a process of their own."""
     monkeypatch.setattr(fit_files, "_inspected", lambda _, path: fit_files.inspect(path))
+
+
+@pytest.fixture
+def refusal(fits, tmp_path):
+    """What loading a changed fit raises, in one line that names the file."""
 
     def refused(kind, change):
         bad = hostile.changed(fits / f"{kind}.nc", tmp_path / "bad.nc", change)

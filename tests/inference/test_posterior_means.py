@@ -16,7 +16,7 @@ from tests.joint import (
     truncated_logpmf,
 )
 
-CHAINS, TUNE, SWEEPS = 2, 200, 4000
+CHAINS, TUNE, SWEEPS = 2, 200, 2400
 
 
 def slow_chain(reports, alpha, mask, model, sweeps, rng):
@@ -106,18 +106,16 @@ def column_posterior(reports, alpha, mask, shape, rate, learned):
 @pytest.mark.parametrize(
     ("reports", "alpha", "hidden", "learned"),
     [
-        ([4], [0.6], [False], False),
-        ([-3], [0.6], [False], False),
-        ([2, 0, 5, 1], [0.0, 0.5, 0.8, 0.3], [False, False, False, True], False),
+        ([2, -3, 5, 1], [0.0, 0.5, 0.8, 0.3], [False, False, False, True], False),
         ([6], [0.5], [False], True),
     ],
-    ids=["positive", "negative", "column", "learned"],
+    ids=["column", "learned"],
 )
 def test_integrals_on_a_grid_agree(reports, alpha, hidden, learned):
     model = small_model((len(reports), 1), 1, shape=1.2, rate=0.8, learned=learned)
     mean, variance = column_posterior(reports, alpha, hidden, 1.2, 0.8, learned)
     observations = PrivatizedCounts(np.array(reports)[:, None], alpha, np.array(hidden)[:, None])
-    chain = run_chain(observations, model, 12_000, seed=31)
+    chain = run_chain(observations, model, 5_000, seed=31)
     trace = np.array([mu_of(s.factors)[:, 0] for s in chain])[500:]
     for values, expected in ((trace, mean), ((trace - mean) ** 2, variance)):
         z = (values.mean(axis=0) - expected) / batch_error(values)

@@ -58,12 +58,12 @@ def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
 
 @pytest.mark.parametrize("method", ["gibbs", "em"])
 def test_held_out_cells_prefer_the_true_number_of_topics(method):
-    _, _, observations, reports = planted(250, 80, 6, np.exp(-1), seed=3)
+    _, _, observations, reports = planted(120, 60, 6, np.exp(-1), seed=3)
     mask = np.random.default_rng(4).random(reports.shape) < 0.1
     seen = cv.PrivatizedCounts(reports, np.exp(-1), mask)
     scores = {}
     for k in (3, 6, 12):
-        fit = cv.TopicModel(k, method=method, **QUICK | {"tune": 150}).fit(seen)
+        fit = cv.TopicModel(k, method=method, **QUICK | {"tune": 100}).fit(seen)
         scores[k] = float(fit.log_predictive(observations, mask).mean())
     assert max(scores, key=scores.get) == 6
 
