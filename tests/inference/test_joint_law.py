@@ -36,7 +36,7 @@ def statistics(state, model, reports, mask, observations):
     return found
 
 
-def joint_z(case, algorithm=gibbs, restarts=160, seed=12):
+def joint_z(case, algorithm=gibbs, restarts=100, seed=12):
     """(z-scores of the statistics, the bound they must keep), as in ``test_gibbs``."""
     rng, streams, model = np.random.default_rng(seed), Streams.of_chain(seed, 0), model_of(case)
     mask, alpha, differences, sweep = mask_of(case), alpha_of(case), [], 0
@@ -172,5 +172,5 @@ def loops_exposed_though_not_seen(monkeypatch):
 )
 def test_the_joint_law_shows_a_planted_fault(name, break_it, monkeypatch):
     break_it(monkeypatch)
-    z, most = joint_z(CASES[name], restarts=100)
+    z, most = joint_z(CASES[name])
     assert np.abs(z).max() > most

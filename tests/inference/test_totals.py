@@ -17,6 +17,7 @@ from tests.likelihoods.test_negative_binomial import joint_scores
 from tests.test_known_totals import CASES, RATES, all_tables
 
 m = cv.mechanisms
+SWEEPS, MORE_SWEEPS, BATCHES = 300, 400, 20
 HIDES = [m.Suppression(4), m.Suppression(6, False), m.RandomRounding(3), m.DiscreteGaussian(1)]
 
 
@@ -64,13 +65,15 @@ MIXED = with_noisy((1, "exact"), (0, m.DiscreteGaussian(1)), ((0, 1), m.TwoSided
     ids=["rounded rows, columns and all", "exact rows, noisy columns and all"],
 )
 def test_sweeps_with_noisy_totals_leave_the_joint_law_as_it_is(likelihood, read):
-    z = joint_scores(likelihood, "topics", read, sweeps=600)
-    assert z.max() < bound(len(z))
+    z = joint_scores(likelihood, "topics", read, sweeps=SWEEPS, batches=BATCHES)
+    assert z.max() < bound(len(z), BATCHES)
 
 
 def test_the_joint_law_shows_a_wrong_kernel_at_the_sum():
-    z = joint_scores(POISSON, "topics", with_noisy((1, m.DiscreteGaussian(1)), off=2.0), sweeps=400)
-    assert z.max() > bound(len(z))
+    z = joint_scores(
+        POISSON, "topics", with_noisy((1, m.DiscreteGaussian(1)), off=2.0), sweeps=SWEEPS, batches=BATCHES
+    )
+    assert z.max() > bound(len(z), BATCHES)
 
 
 def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch):
@@ -78,8 +81,10 @@ def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch)
     monkeypatch.setattr(
         totals, "sums_of", lambda cells, y: right(cells._replace(fixed_t=0 * cells.fixed_t), y)
     )
-    z = joint_scores(POISSON, "topics", with_noisy((0, m.DiscreteGaussian(1))), sweeps=400)
-    assert z.max() > bound(len(z))
+    z = joint_scores(
+        POISSON, "topics", with_noisy((0, m.DiscreteGaussian(1))), sweeps=SWEEPS, batches=BATCHES
+    )
+    assert z.max() > bound(len(z), BATCHES)
 
 
 @pytest.mark.parametrize(
@@ -92,15 +97,17 @@ def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch)
     ids=["rows", "columns", "groups"],
 )
 def test_sweeps_leave_the_joint_law_as_it_is(likelihood, read):
-    z = joint_scores(likelihood, "topics", read, sweeps=800)
-    assert z.max() < bound(len(z))
+    z = joint_scores(likelihood, "topics", read, sweeps=MORE_SWEEPS, batches=BATCHES)
+    assert z.max() < bound(len(z), BATCHES)
 
 
 def test_the_joint_law_shows_counts_that_are_moved_by_other_rates(monkeypatch):
     right = totals.rates_of
     monkeypatch.setattr(totals, "rates_of", lambda cells, part, given: right(cells, part, given) ** 2)
-    z = joint_scores(POISSON, "topics", with_totals(1, [m.Suppression(60, False)] * 4), sweeps=800)
-    assert z.max() > bound(len(z))
+    z = joint_scores(
+        POISSON, "topics", with_totals(1, [m.Suppression(60, False)] * 4), sweeps=MORE_SWEEPS, batches=BATCHES
+    )
+    assert z.max() > bound(len(z), BATCHES)
 
 
 LAWS = {
@@ -266,7 +273,7 @@ def test_predicted_tables_have_the_law_of_all_tables_with_the_total():
     given = CountsGivenReports(data.noise, POISSON)
     places = {table: i for i, table in enumerate(tables)}
     found = []
-    for _ in range(8_000):
+    for _ in range(4_000):
         counts = np.where(np.isnan([reports]), 3, np.nan_to_num([reports])).astype(np.int64)
         found.append(places[tuple(met(counts, draw, given, data, rng)[0].tolist())])
     order = np.argsort(law)
