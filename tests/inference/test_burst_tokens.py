@@ -25,15 +25,18 @@ def by_tokens(monkeypatch, proposed):
     monkeypatch.setattr(burst_tokens, "proposes_beside_reports", lambda *_: proposed)
 
 
-@pytest.mark.parametrize(("dispersion", "proposed"), [("global", True), ("column", True), ("column", False)])
-def test_sweeps_leave_the_joint_law_as_it_is(dispersion, proposed, monkeypatch):
+@pytest.mark.parametrize(
+    ("dispersion", "proposed", "sweeps"),
+    [("global", True, 3000), ("column", True, 1500), ("column", False, 1500)],
+)
+def test_sweeps_leave_the_joint_law_as_it_is(dispersion, proposed, sweeps, monkeypatch):
     by_tokens(monkeypatch, proposed)
-    z = joint.joint_scores(NegativeBinomial(dispersion), "topics", private(LEVEL), 3000, masked=False)
+    z = joint.joint_scores(NegativeBinomial(dispersion), "topics", private(LEVEL), sweeps, masked=False)
     assert z.max() < bound(len(z))
 
 
-@pytest.mark.parametrize("fault", ["no gain", "unseen cells count twice"])
-def test_the_joint_law_shows_a_planted_fault(fault, monkeypatch):
+@pytest.mark.parametrize(("fault", "sweeps"), [("no gain", 750), ("unseen cells count twice", 3000)])
+def test_the_joint_law_shows_a_planted_fault(fault, sweeps, monkeypatch):
     right = proposals.propose_rows
 
     def no_report(law, entries, *rest):
@@ -44,7 +47,7 @@ def test_the_joint_law_shows_a_planted_fault(fault, monkeypatch):
         monkeypatch.setattr(proposals, "propose_rows", no_report)
     else:
         monkeypatch.setattr(burst_tokens, "NONE_UNSEEN", Unseen(np.array([0.3]), np.array([[10.0]])))
-    z = joint.joint_scores(NegativeBinomial("global"), "topics", private(LEVEL), 3000, masked=False)
+    z = joint.joint_scores(NegativeBinomial("global"), "topics", private(LEVEL), sweeps, masked=False)
     assert z.max() > bound(len(z))
 
 

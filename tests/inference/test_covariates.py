@@ -140,7 +140,7 @@ def joint_z(model, restarts, seed=11):
 )
 def test_a_step_leaves_the_joint_law_as_it_is(model, monkeypatch):
     moderate_shapes(monkeypatch)
-    z, most = joint_z(model(), 100)
+    z, most = joint_z(model(), 60)
     assert np.abs(z).max() < most
 
 
@@ -179,7 +179,7 @@ def test_the_joint_law_of_a_network_shows_a_wrong_step(wrong, monkeypatch):
     assert np.abs(z).max() > most
 
 
-RUNS, TUNE, DRAWS, THIN = 40, 30, 15, 5
+RUNS, TUNE, DRAWS, THIN = 24, 30, 15, 5
 
 
 def quantities(state):

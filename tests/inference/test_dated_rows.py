@@ -19,7 +19,7 @@ SPEC = parse_spec("dk,vk->dv", names=("theta", "phi"))
 STEP, STEPS, K, V = np.array([0, 2, 0, 3, 2, 0]), 4, 2, 4  # nothing is of the second date
 PRIOR = DatedRowsPrior(1.5, 6.0, STEP, STEPS)
 LEVELS = np.array([0.2, 0.6, 0.4, 0.5, 0.3, 0.4])  # one per row
-RUNS, TUNE, DRAWS, THIN = 40, 20, 7, 4
+RUNS, TUNE, DRAWS, THIN = 28, 20, 7, 4
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def joint_z(noise, restarts, seed=1, sweeps=2):
 
 @pytest.mark.parametrize("noise", [True, False], ids=["noise", "no noise"])
 def test_a_step_leaves_the_joint_law_as_it_is(noise):
-    z, most = joint_z(noise, 200)
+    z, most = joint_z(noise, 120)
     assert z < most
 
 
@@ -100,7 +100,7 @@ def test_rates_without_the_masks_of_rows_turn_it_red(monkeypatch):
         return right(self, factor, hypers, scale, value, count, np.ones_like(exposure), rng)
 
     monkeypatch.setattr(DatedRowsPrior, "draw_with_hypers", wrong)
-    z, most = joint_z(True, 200)
+    z, most = joint_z(True, 120)
     assert z > most
 
 
