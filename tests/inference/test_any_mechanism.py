@@ -6,13 +6,13 @@ import pytest
 import countveil as cv
 from countveil.data.numbering import in_rows
 from countveil.likelihoods import POISSON, NegativeBinomial
-from tests.inference.test_calibration_of_bursts import DRAWS, ranks
+from tests.inference.test_calibration_of_bursts import DRAWS, RUNS, ranks
 from tests.joint import FALSE_ALARM, bound, rank_p_values
 from tests.likelihoods.test_negative_binomial import joint_scores
 
 m = cv.mechanisms
 RESPONSE = m.Table([[0.7, 0.2, 0.1]] + [[0.1, 0.6, 0.3]] * 3 + [[0.2, 0.1, 0.7]] * 96)  # not log-concave
-SWEEPS, BATCHES = 500, 20  # the planted faults below are seen with as many
+SWEEPS, MORE_SWEEPS, BATCHES = 300, 500, 20  # the planted faults below are seen with the fewer ones
 
 ROWS = {  # a mechanism for each of four rows
     "noise": [m.DiscreteGaussian(1), m.Gaussian(2), m.Laplace(1), m.Skellam(2, 0.5)],
@@ -68,7 +68,8 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "likelihood", "read"), CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(kind, likelihood, read):
-    z = joint_scores(likelihood, kind, read, sweeps=SWEEPS, batches=BATCHES)
+    sweeps = SWEEPS if likelihood is POISSON else MORE_SWEEPS  # dispersions change slowly
+    z = joint_scores(likelihood, kind, read, sweeps=sweeps, batches=BATCHES)
     assert z.max() < bound(len(z), BATCHES)
 
 
@@ -93,5 +94,5 @@ def test_the_joint_law_shows_another_mechanism(likelihood, read):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_true_values_rank_uniformly_among_posterior_draws(name):
-    p = rank_p_values(ranks(NegativeBinomial("global"), by_row(ROWS[name]), 32), DRAWS)
+    p = rank_p_values(ranks(NegativeBinomial("global"), by_row(ROWS[name]), RUNS), DRAWS)
     assert p.min() > FALSE_ALARM / p.size
