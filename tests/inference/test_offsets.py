@@ -48,7 +48,7 @@ def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
     streams, model = Streams.of_chain(3, 0), small_model((1, 1), 1)
     state = module.init(observations, model, streams, SERIAL)
     trace = []
-    for _ in range(8000):
+    for _ in range(4000):
         state, _ = module.step(state, observations, model, streams, SERIAL)
         trace.append(mu_of(state.factors)[0, 0])
     assert abs(np.mean(trace) - exact) < bound(1) * batch_error(np.array(trace))
@@ -60,7 +60,7 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
     counts[:, 0] = 2
     offset, mask = np.array([1.0, 1.0, 1.0, 100.0]), np.zeros((3, 4), dtype=bool)
     mask[:, 2] = True
-    options = {"prior_shape": 5.0, "prior_rate": 20.0, "draws": 3000, "tune": 200, "chains": 1, "seed": 1}
+    options = {"prior_shape": 5.0, "prior_rate": 20.0, "draws": 1000, "tune": 100, "chains": 1, "seed": 1}
     model = cv.TopicModel(1, method=method, likelihood="poisson", **options)
     upright = model.fit(cv.PrivatizedCounts(counts, 0.5, mask, column_offset=offset)).rate().mean("doc")
     turned = model.fit(cv.PrivatizedCounts(counts.T, 0.5, mask.T, row_offset=offset)).rate().mean("word")

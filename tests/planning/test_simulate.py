@@ -46,7 +46,7 @@ def test_less_noise_is_less_error_and_naive_sees_more_than_there_is(fits):
 def test_a_seed_has_one_result_whatever_the_threads():
     grid = Grid(LEVELS[1:], [20], replicates=2)
     once, again, other = (
-        simulate(each, SOURCE, Silent(), **FAST)
+        simulate(each, SOURCE, Silent(), tune=2, draws=4)
         for each in (grid, grid._replace(threads=2), grid._replace(seed=2))
     )
     pd.testing.assert_frame_equal(again.drop(columns="seconds"), once.drop(columns="seconds"))
@@ -59,14 +59,14 @@ def test_the_noise_is_simulated_and_never_real(monkeypatch):
 
     for name in ("draw", "draw_array", "draw_narrow"):
         monkeypatch.setattr(f"countveil.privacy.noise.{name}", forbidden)
-    simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), **FAST)
+    simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), tune=2, draws=4)
 
 
 def test_bursty_fits_of_bursty_counts_hold_the_rates_more_often():
     source, grid = FromPrior(2, 15, 60.0, 0.9), Grid(LEVELS[1:], [60], 2)
     found = {}
     for likelihood in ("poisson", "negative-binomial"):
-        fits = simulate(grid, source, Silent(), tune=60, draws=40, likelihood=likelihood)
+        fits = simulate(grid, source, Silent(), tune=40, draws=20, likelihood=likelihood)
         found[likelihood] = fits.groupby("method")[["coverage", "total"]].mean()
     assert (
         found["negative-binomial"]["coverage"]["countveil"] > found["poisson"]["coverage"]["countveil"] + 0.1
@@ -113,7 +113,7 @@ def test_the_width_of_intervals_is_that_of_the_draws():
 
 
 def test_a_simulated_study_may_hold_no_count_at_all():
-    found = simulate(Grid(LEVELS[1:], [2], 2), FromPrior(2, 3, 1e-6), Silent(), **FAST)
+    found = simulate(Grid(LEVELS[1:], [2], 2), FromPrior(2, 3, 1e-6), Silent(), tune=2, draws=4)
     assert found["log_score"].isna().all()
     assert found["mae"].notna().all()
 
