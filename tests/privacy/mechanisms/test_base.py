@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.privacy.mechanisms import MECHANISMS, AddedNoise, Elsewhere, from_json
+from countveil.privacy.mechanisms import MECHANISMS, AddedNoise, Elsewhere, from_json, table
 
 m = cv.mechanisms
 HALF = [[0.5, 0.5, 0], ["0.25", Fraction(1, 4), 0.5]]
@@ -148,6 +148,17 @@ def test_ranges_are_named(make, rule):
     with pytest.raises(ValueError) as caught:
         make()
     assert str(caught.value).startswith(rule)
+
+
+def test_tables_that_are_too_large_are_refused_before_their_numbers_are_read(monkeypatch):
+    monkeypatch.setattr(table, "MOST_NUMBERS", 3)
+    for make in (
+        lambda: m.Table([[1, 0], ["no number", 0]]),
+        lambda: m.Table.of_parameters({"probabilities": [["1", "0"], ["no number", "0"]]}),
+        lambda: m.Table([iter([1, 0]), iter([1, 0])]),
+    ):
+        with pytest.raises(ValueError, match="probabilities must hold at most 3 numbers, got 4"):
+            make()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Any mechanism with finitely many counts and reports, as a table of probabilities."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -35,13 +35,12 @@ class Table(Elsewhere):
         given: Any = self.probabilities
         if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
             raise TypeError(f"probabilities must be rows of numbers, got {type(given).__name__}")
+        given = tuple(given)
+        _check_size(given)
         rows = tuple(_row(y, row) for y, row in enumerate(given))
+        _check_size(rows)
         if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
             raise ValueError("probabilities must have rows of one length, at least one, got others")
-        if len(rows) * len(rows[0]) > MOST_NUMBERS:
-            raise ValueError(
-                f"probabilities must hold at most {MOST_NUMBERS} numbers, got {len(rows) * len(rows[0])}"
-            )
         object.__setattr__(self, "probabilities", rows)
 
     def parameters(self) -> dict[str, Any]:
@@ -55,6 +54,7 @@ class Table(Elsewhere):
         rows = parameters["probabilities"]
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
             raise ValueError("probabilities must be a list of lists, got others")
+        _check_size(rows)
         return cls(tuple(tuple(from_text("probabilities", p) for p in row) for row in rows))
 
     def describe(self) -> str:
@@ -70,6 +70,13 @@ class Table(Elsewhere):
 
     def __repr__(self) -> str:
         return f"Table(<{len(self.probabilities)} x {len(self.probabilities[0])}>)"
+
+
+def _check_size(rows: Iterable[Any]) -> None:
+    """Refuse more numbers than a table may hold, before any is converted; rows without a length are not counted."""
+    numbers = sum(len(row) for row in rows if isinstance(row, Sized))
+    if numbers > MOST_NUMBERS:
+        raise ValueError(f"probabilities must hold at most {MOST_NUMBERS} numbers, got {numbers}")
 
 
 def _row(y: int, row: Any) -> tuple[Fraction, ...]:
