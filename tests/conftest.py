@@ -35,3 +35,21 @@ def chronicle():
     from tests.chronicle import Chronicle, chronicled
 
     return Chronicle(2, draws=12, tune=10, chains=2, seed=1, threads=1, progress=False).fit(chronicled())
+
+
+@pytest.fixture
+def checked_apart():
+    """Asked for by tests of the process of its own in which a fit from a file is checked first."""
+
+
+@pytest.fixture(autouse=True)
+def checked_here(request):
+    """Fits from files are checked in this process: starting another takes twenty times as long as the check."""
+    if "checked_apart" in request.fixturenames:
+        yield
+        return
+    from countveil import fit_files
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fit_files, "_inspected", lambda _, path: fit_files.inspect(path))
+        yield

@@ -31,6 +31,7 @@ def victim(tmp_path, valid):
     return tmp_path / "victim"
 
 
+@pytest.mark.usefixtures("checked_apart")
 def test_a_whole_fit_passes_and_says_its_model(valid):
     assert fit_files.check(valid) == "TopicModel"
     assert load_fit(valid).n_topics == 3
@@ -88,12 +89,13 @@ def assert_refused_unread(path, said, read, monkeypatch):
 
 @pytest.mark.parametrize("name", hostile.changes("victim"))
 def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, victim, tmp_path, monkeypatch):
-    """Here by a model; ``fit_files.check`` meets all of them in the tests of the command that makes reports."""
+    """Here by a model; tests of the command that makes reports meet them in processes of their own."""
     change, said = hostile.changes(victim)[name]
     path = hostile.changed(valid, tmp_path / "bad.nc", change)
     assert_refused_unread(path, said, cv.TopicModel.load, monkeypatch)
 
 
+@pytest.mark.usefixtures("checked_apart")
 @pytest.mark.parametrize("read", [fit_files.check, load_fit])
 def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monkeypatch):
     change, said = hostile.changes(victim)["external storage"]
@@ -137,6 +139,7 @@ def test_a_release_is_no_fit(tmp_path):
         cv.TopicModel.load(tmp_path / "r.npz")
 
 
+@pytest.mark.usefixtures("checked_apart")
 def test_a_file_that_takes_the_place_of_a_checked_one_is_not_read(valid, tmp_path, monkeypatch):
     path, other = tmp_path / "fit.nc", tmp_path / "other.nc"
     shutil.copyfile(valid, path)
@@ -148,6 +151,7 @@ def test_a_file_that_takes_the_place_of_a_checked_one_is_not_read(valid, tmp_pat
     assert cv.TopicModel.load(path).posterior["posterior"]["theta"].to_numpy().flat[0] == 12345.0
 
 
+@pytest.mark.usefixtures("checked_apart")
 def test_a_file_that_changes_after_it_was_checked_is_refused(valid, tmp_path, monkeypatch):
     path, other = tmp_path / "fit.nc", tmp_path / "other.nc"
     shutil.copyfile(valid, path)

@@ -12,6 +12,8 @@ import countveil as cv
 from countveil import fit_files, fit_process
 from tests import hostile
 
+pytestmark = pytest.mark.usefixtures("checked_apart")
+
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory):
