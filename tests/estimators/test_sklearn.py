@@ -89,7 +89,7 @@ VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
     [
         (Topics(2, **BRIEF), OF_TRANSFORMERS, 46),
         (Topics(2, **BRIEF | {"alpha": 0.0}), OF_TRANSFORMERS, 47),
-        (Topics(2, **BRIEF | {"method": "em"}), OF_TRANSFORMERS, 46),
+        (Topics(2, **BRIEF | {"method": "em", "max_iter": 3}), OF_TRANSFORMERS, 46),
         (Tensor(2, **BRIEF), OF_TRANSFORMERS, 46),
         (Blocks(2, **BRIEF), OF_NETWORKS, 41),
         (Dynamic(2, **BRIEF), {}, 40),
