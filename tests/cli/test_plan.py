@@ -1,16 +1,27 @@
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from countveil.planning import truths
 from tests.commands import ASKED, fails, run
 
 SMALL = ["--topics", "2", "--replicates", "2", "--threads", "1", "-o", "out"]
 
 
+def short(monkeypatch):
+    """Chains of few sweeps: what is asked here is what a plan does with its fits."""
+    for settings in (import_module("countveil.planning.simulate").SETTINGS, truths.PILOT_FIT):
+        monkeypatch.setitem(settings, "tune", 5)
+        monkeypatch.setitem(settings, "draws", 5)
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with a pilot and a study of its four words in it."""
+    """A working directory with a pilot and a study of its four words in it, and fits that are short."""
+    short(monkeypatch)
     (tmp_path / "word.txt").write_text("surprise\nparty\nfive\ntimes\n")
     sp.save_npz(tmp_path / "pilot.npz", sp.csr_array(np.random.default_rng(1).poisson(3.0, (12, 4))))
     monkeypatch.chdir(tmp_path)
@@ -98,6 +109,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(here):
 
 def test_a_study_of_rho_and_mechanisms_are_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    short(monkeypatch)
     (tmp_path / "word.txt").write_text("surprise\nparty\nfive\n")
     about = ("--title", "T", "--purpose", "P", "--contact", "c@d.org")
     run("study", "new", "word.txt", "-o", "s.json", *about, "--level", "rho:0.125", "--signed")
