@@ -56,6 +56,14 @@ PLANS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Two levels of the network's three, few simulated tables, and small pictures."""
+    monkeypatch.setattr(enron_network, "LEVELS", (3.0, 1.0))
+    monkeypatch.setattr(enron_network, "TABLES", 20)
+    monkeypatch.setattr(style, "DPI", 40)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with a network of 55 actors and a corpus, as a user may have them."""
