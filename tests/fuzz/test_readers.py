@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.__main__ import main
 from tests.fuzz.readers import KINDS, Kind, kind_of
 from tests.fuzz.run import MEMORY, attempt, mutated, run
 
@@ -18,30 +19,36 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def fuzz(*arguments):
-    """The command, as anybody would run it."""
-    command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
-
-
-def test_ten_thousand_mutations_and_none_is_a_crash():
-    done = fuzz("--mutations", 10_000, "--seed", 1)
+def test_thousands_of_mutations_and_none_is_a_crash():
+    """By the command, as anybody would run it."""
+    command = [sys.executable, "-m", "tests.fuzz", "--mutations", "5000", "--seed", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 failures" in done.stdout.splitlines()[-1]
     assert {line.partition(":")[0] for line in done.stdout.splitlines()[:-1]} == set(KINDS)
 
 
-def test_a_run_that_was_stopped_goes_on():
+@pytest.fixture
+def fuzz(monkeypatch, capsys):
+    """The command in this process, by its arguments: what it printed."""
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fuzz", *map(str, arguments)])
+        status, said = main(), capsys.readouterr().out
+        assert status == 0, said
+        return said
+
+    return command
+
+
+def test_a_run_that_was_stopped_goes_on(fuzz):
     whole, rest = (fuzz("study", "--mutations", 400, *more) for more in ((), ("--first", 300)))
-    assert whole.returncode == rest.returncode == 0
-    assert "study: 400 mutations, 0 failures" in whole.stdout
-    assert "study: 100 mutations, 0 failures" in rest.stdout
+    assert "study: 400 mutations, 0 failures" in whole
+    assert "study: 100 mutations, 0 failures" in rest
 
 
-def test_what_once_failed_does_not_again():
-    done = fuzz("--replay", *FAILED)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(FAILED)} mutations, 0 failures" in done.stdout
+def test_what_once_failed_does_not_again(fuzz):
+    assert f"{len(FAILED)} mutations, 0 failures" in fuzz("--replay", *FAILED)
 
 
 def test_a_seed_is_always_the_same_mutation(tmp_path):
