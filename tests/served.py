@@ -1,18 +1,22 @@
 """``countveil`` for the shell blocks of the pages: a process that has imported the library forks for each command.
 
-Most commands of a page take a moment, and starting Python with all that the library stands on takes seconds. That an
-own process starts as it should is for tests/test_main.py and for README.md, whose commands are run by such processes.
+Most commands of a page take a moment, and starting Python with all that the library stands on takes seconds, as does
+loading what was compiled. So the process has run some commands itself before it forks, and fits are checked where they
+are read. That an own process starts as it should, and another to check a fit, is for tests/test_main.py and for
+README.md, whose commands are run by such processes.
 """
 
+import io
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -48,12 +52,10 @@ def serve(address: str) -> None:
     """Run each command that is asked for in a process of its own, until told to stop."""
     import matplotlib.pyplot  # noqa: F401
 
-    import countveil as cv
-    from countveil import report  # noqa: F401
-    from countveil.cli import app  # noqa: F401
-    from countveil.inference import diagnostics  # noqa: F401
+    from countveil import fit_files
 
-    assert cv.TopicModel
+    fit_files._inspected = lambda _, path: fit_files.inspect(path)
+    warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.bind(address)
@@ -68,6 +70,43 @@ def serve(address: str) -> None:
             for stream in streams:
                 os.close(stream)
             caller.close()
+
+
+def warm_up() -> None:
+    """Run commands that need what most others need: late imports, and compiled functions that are loaded once."""
+    import numpy as np
+
+    import countveil as cv
+    from countveil.cli.app import app
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+    ):
+        release, fit = f"{folder}/r.npz", f"{folder}/f.nc"
+        cv.privatize(np.arange(12).reshape(4, 3), cv.PrivacyLevel(1, 1)).save(release)
+        short = [
+            "--topics",
+            "2",
+            "--draws",
+            "4",
+            "--tune",
+            "4",
+            "--chains",
+            "2",
+            "--seed",
+            "1",
+            "--threads",
+            "1",
+        ]
+        for command in (
+            ["fit", "topics", release, "-o", fit, *short],
+            ["show", fit],
+            ["report", fit, "-o", f"{folder}/f.html", "--release", release],
+        ):
+            with suppress(SystemExit):
+                app(command)
 
 
 def answer(said: bytes, streams: list[int]) -> int:

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import pytest
 
 import countveil as cv
+from countveil.estimators import choosing
 from countveil.estimators.parameters import described_options
 from tests.pages import (
     DIRECTIVES,
@@ -103,6 +104,8 @@ def countveil(tmp_path_factory):
 def test_every_code_block_runs(page, tmp_path, monkeypatch, countveil):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))  # for "auto", which tries up to a hundred
+    monkeypatch.setattr(choosing, "FEWER", ())
     left = run_page(page, tmp_path, countveil if page.name != "README.md" else None)
     AFTER.get(page.name, lambda *_: None)(left, tmp_path)
     if "pyplot" in vars(mpl):
