@@ -59,7 +59,7 @@ def fit():
 def study():
     """(mu, topics, signed reports, fit of ours) on planted topics."""
     mu, topics, observations, reports = planted(300, 80, 4, np.exp(-0.5), seed=3)
-    ours = TopicModel(4, draws=200, tune=150, chains=1, seed=1, progress=False).fit(observations)
+    ours = TopicModel(4, draws=100, tune=100, chains=1, seed=1, progress=False).fit(observations)
     return mu, topics, reports, ours
 
 
@@ -262,7 +262,7 @@ def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
 
 def test_planted_topics_are_found_where_the_naive_way_fails(study):
     mu, topics, reports, ours = study
-    naive = TopicModel(4, draws=50, tune=150, chains=1, seed=1, progress=False).fit(NaiveCounts(reports))
+    naive = TopicModel(4, draws=50, tune=100, chains=1, seed=1, progress=False).fit(NaiveCounts(reports))
     error = {name: topic_error(topics, f.components_) for name, f in (("ours", ours), ("naive", naive))}
     mae = {name: np.abs(f.rate() - mu).mean().item() for name, f in (("ours", ours), ("naive", naive))}
     assert error["ours"] < 0.5 * error["naive"]

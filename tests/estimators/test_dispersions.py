@@ -155,10 +155,11 @@ def test_other_models_fit(kind, dispersion):
     rng = np.random.default_rng(6)
     counts = rng.negative_binomial(0.8, 0.3, (20, 20) if kind == "blocks" else (20, 5, 4))
     noise = two_sided_geometric(np.full(counts.shape, 0.1), rng)
+    shorter = BURSTY | {"draws": 25, "tune": 35}
     model = (
-        cv.BlockModel(2, dispersion=dispersion, **BURSTY)
+        cv.BlockModel(2, dispersion=dispersion, **shorter)
         if kind == "blocks"
-        else cv.TensorModel(2, modes=["a", "b", "c"], dispersion=dispersion, **BURSTY)
+        else cv.TensorModel(2, modes=["a", "b", "c"], dispersion=dispersion, **shorter)
     )
     fit = fitted(model, cv.PrivatizedCounts(counts + noise, 0.1))
     seen = counts if kind == "tensor" else counts - np.diag(np.diag(counts))

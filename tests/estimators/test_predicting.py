@@ -48,6 +48,7 @@ def laws(fit, given):
     """(D, V, MOST) P(count | report) where reports are ``given`` and not hidden, averaged over draws."""
     mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
     reports, counts, total, n = planted()[1], np.arange(MOST), 0.0, 0
+    kernel = np.where(mask[:, :, None], 1.0, ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts))
     for (theta, phi), own in zip(fit.matrix_draws(), fit.parameter_draws(), strict=False):
         rate = (theta @ phi.T)[:, :, None]
         if own:
@@ -55,8 +56,7 @@ def laws(fit, given):
             mass = stats.nbinom.pmf(counts, rate / -np.log1p(-p), 1.0 - p)
         else:
             mass = stats.poisson.pmf(counts, rate)
-        kernel = ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts)
-        weights = mass * np.where(mask[:, :, None], 1.0, kernel)
+        weights = mass * kernel
         total += weights / weights.sum(axis=2, keepdims=True)
         n += 1
     return total / n
