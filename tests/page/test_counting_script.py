@@ -61,7 +61,7 @@ def test_words_where_a_long_text_is_cut():
     generator = random.Random(6)
     separators = [" ", "\n", ".", "'"]
     asked = []
-    for _ in range(12):
+    for _ in range(6):
         words = (
             "".join(generator.choices(PIECES, k=5)) + generator.choice(separators) for _ in range(40_000)
         )
