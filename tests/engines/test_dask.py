@@ -121,39 +121,10 @@ def test_starts_are_those_of_threads(columns, masked, client):
     assert_same_bits(*found)
 
 
-def step_and_kill(pid, at_sweep):
-    """A sampler's step that first kills a process, once."""
-
-    def step(state, observations, *rest, real=gibbs.step):
-        if state.sweep == at_sweep:
-            os.kill(pid, signal.SIGKILL)
-        return real(state, observations, *rest)
-
-    return step
-
-
-def test_a_chain_that_loses_a_worker_between_sweeps_ends_the_same(client, monkeypatch):
-    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF | {"chains": 1})
-    here = draws(model.fit(data))
-    monkeypatch.setattr(gibbs, "step", step_and_kill(next(iter(client.run(os.getpid).values())), 2))
-    assert_same_bits(draws(model.fit(data, client=client)), here)
-
-
 def some_pass():
     """(observations, phi, theta)"""
     rng = np.random.default_rng(3)
     return PrivatizedCounts(reports((300, 12)), 0.4), rng.random((12, 2)), rng.random((300, 2))
-
-
-def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
-    data, phi, theta = some_pass()
-    with ThreadEngine() as here, DaskEngine(client) as there:
-        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,))
-        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
-        marker = tmp_path / "died"
-        assert_same_bits(there.over_rows(dies_once, data, (str(marker), phi), (theta,)), wanted)
-        assert marker.exists()
-        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
 
 
 @pytest.mark.parametrize("block_rows", [300, 75, 100, 7])
@@ -458,3 +429,35 @@ def test_the_command_takes_a_scheduler(client, tmp_path, monkeypatch):
         app, ["fit", "topics", "survey.npz", "-o", "x.nc", *quick, "--scheduler", "here"]
     )
     assert "scheduler must be an address such as tcp://" in found.stderr
+
+
+# --- what kills a worker comes last: one that takes its place loads everything anew ---
+
+
+def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
+    data, phi, theta = some_pass()
+    with ThreadEngine() as here, DaskEngine(client) as there:
+        wanted = here.over_rows(reports_by_row, data, (phi,), (theta,))
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
+        marker = tmp_path / "died"
+        assert_same_bits(there.over_rows(dies_once, data, (str(marker), phi), (theta,)), wanted)
+        assert marker.exists()
+        assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
+
+
+def step_and_kill(pid, at_sweep):
+    """A sampler's step that first kills a process, once."""
+
+    def step(state, observations, *rest, real=gibbs.step):
+        if state.sweep == at_sweep:
+            os.kill(pid, signal.SIGKILL)
+        return real(state, observations, *rest)
+
+    return step
+
+
+def test_a_chain_that_loses_a_worker_between_sweeps_ends_the_same(client, monkeypatch):
+    data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF | {"chains": 1})
+    here = draws(model.fit(data))
+    monkeypatch.setattr(gibbs, "step", step_and_kill(next(iter(client.run(os.getpid).values())), 2))
+    assert_same_bits(draws(model.fit(data, client=client)), here)
