@@ -75,8 +75,8 @@ def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
     number = default_of_mutations("page/test_app_script.py")
     assert f"inputs, broken at random in Node: {number:,} in every run of the tests" in tried
     weights = {name: kind_of(name).weight for name in KINDS}
-    shares = {name: 5_000 * weight // sum(weights.values()) for name, weight in weights.items()}
-    assert sum(shares.values()) > 4_990
+    shares = {name: 10_000 * weight // sum(weights.values()) for name, weight in weights.items()}
+    assert sum(shares.values()) > 9_990
     assert (
-        f"about 5,000 in every run of the tests, of which {shares['fit'] + shares['hdf5']} are fits" in tried
+        f"about 10,000 in every run of the tests, of which {shares['fit'] + shares['hdf5']} are fits" in tried
     )
