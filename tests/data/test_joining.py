@@ -96,6 +96,15 @@ def test_sparse_releases_are_joined_up_to_a_size():
         cv.join(wide)
 
 
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    each = [wave(["ann", "bob"], 1), wave(["cy", "di"], 2)]
+    monkeypatch.setattr(joining, "available_memory", lambda: 8 * 4 * 3 * 2 - 1)
+    with pytest.raises(ValueError, match=r"fit into the 191 bytes .* got 12 cells with 2 reports each"):
+        cv.join(each)
+    monkeypatch.setattr(joining, "available_memory", lambda: 8 * 4 * 3 * 2)
+    assert cv.join(each).mode_shape == (4, 3)
+
+
 def test_reports_without_a_level_promise_nothing_together():
     values = pd.DataFrame([[np.nan, 12.0, 0.0]], index=["ann"], columns=list(COUNTS.columns))
     published = cv.import_reports(values, cv.mechanisms.Suppression(10), "Others, 2020")

@@ -15,9 +15,9 @@ from countveil.cli.say import say
 from countveil.cli.tables import read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
+from countveil.privacy._reports import Labels, describe_labels
 from countveil.privacy.any_level import Level
 from countveil.privacy.counting import format_of
-from countveil.privacy.release import Labels, describe_labels
 from countveil.privacy.wording import BOTH
 
 

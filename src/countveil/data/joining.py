@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from countveil.data import joined_files
 from countveil.data.carried import of_all
 from countveil.data.numbering import in_rows
 from countveil.data.promised import promise_of
@@ -16,6 +17,7 @@ from countveil.data.reports import Reports
 from countveil.noise.laws import law_of
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
+from countveil.privacy._sizes import available_memory
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import total
@@ -31,7 +33,7 @@ MOST_CELLS = (
 LOG_CHANCE = np.log(1e-9)  # of reports that agree by chance, below which they are the same ones
 
 
-def join(releases: Iterable[Given]) -> Reports:
+def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     """Releases of the same counts as data in which a count has all its reports.
 
     P(reports | count) = P(report 1 | count) P(report 2 | count) ..,   (mathematics, section 14)
@@ -49,27 +51,31 @@ def join(releases: Iterable[Given]) -> Reports:
     Covariates that participants stated are kept, and ``fit`` reads them with a formula of ``prevalence``;
     ``covariates_of`` is their table. Of a row that several releases have, they must state the same.
 
+    ``save`` of the result writes all releases to one file, and ``join`` of its path reads them.
+
     Args:
         releases: two or more ``Release`` objects or paths of release files, each with labels of rows and columns, or
-            all of the same shape and none with labels.
+            all of the same shape and none with labels. The path of a file of joined releases stands for all of
+            them, alone or among others.
 
     Returns:
-        ``Reports``, for any model.
+        ``Reports``, for any model; its ``releases`` are those that were joined.
 
     Raises:
         TypeError: something else than a release or a path.
+        ReleaseError: a file that is damaged, or that is of something else.
         ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
             tables together; the same reports twice, in all rows or in some; sparse releases with more than
-            ``MOST_CELLS`` cells in all, which several reports of a count make dense; covariates that two releases
-            state otherwise of the same row, by name.
+            ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells than fit into memory;
+            covariates that two releases state otherwise of the same row, by name.
     """
-    if isinstance(releases, Release | str | os.PathLike):
+    if isinstance(releases, Release):
         raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
-    given = list(releases)
+    given: list[Any] = [releases] if isinstance(releases, str | os.PathLike) else list(releases)
     for j, i in combinations(range(len(given)), 2):
         if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
             raise ValueError(SAME.format("", j + 1, i + 1))
-    read = [opened(each) for each in given]
+    read = [release for each in given for release in all_opened(each)]
     if any(each.totals is not None for each in read):
         raise ValueError(
             "releases must have no totals to be joined, got some: give Reports(..., totals=...) to .also(...)"
@@ -96,7 +102,13 @@ def join(releases: Iterable[Given]) -> Reports:
     found.levels = together(read, axes[0], found.mode_shape[0])
     found.promise = promise_of(found.levels)
     found.covariates = beside
+    found.releases = tuple(read)
     return found
+
+
+def all_opened(given: Any) -> list[Release]:
+    """A release, or all in a file, which are several where they were joined; raises TypeError."""
+    return joined_files.read(given) if isinstance(given, str | os.PathLike) else [opened(given)]
 
 
 def opened(given: Any) -> Release:
@@ -146,11 +158,15 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
 
 
 def check_size(releases: Sequence[Release], axes: Sequence[tuple[str, ...] | None]) -> None:
-    """Refuse sparse releases that are too large to be held dense; raises ValueError."""
-    if not any(sp.issparse(each.reports) for each in releases):
-        return
+    """Refuse what is too large: sparse releases to be held dense, and any for the memory; raises ValueError."""
     sizes = [n if names is None else len(names) for n, names in zip(releases[0].shape, axes, strict=True)]
-    if (size := prod(sizes)) > MOST_CELLS:
+    size, free = prod(sizes), available_memory()
+    if free is not None and 8 * size * len(releases) > free:
+        raise ValueError(
+            f"releases must fit into the {free} bytes of memory that are free once they are joined, got {size:,} "
+            f"cells with {len(releases)} reports each"
+        )
+    if size > MOST_CELLS and any(sp.issparse(each.reports) for each in releases):
         raise ValueError(
             f"releases must have at most {MOST_CELLS:,} cells together where they are sparse, because cells with "
             f"several reports are all held, got {size:,}: join some of the rows at a time"

@@ -1,5 +1,6 @@
 """Reports under any mechanism, as they were published: noisy, rounded, suppressed, or several of one count."""
 
+import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data import joined_files
 from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
 from countveil.data.made import Made, Published
@@ -72,6 +74,7 @@ class Reports(Observations):
 
     kind: ClassVar[str] = "private"
     levels: tuple[Level | None, ...] | None = None  # of each row, where releases were joined
+    releases: tuple[Release, ...] | None = None  # those that were joined, where that is all there is
     covariates: pd.DataFrame | None = None  # of each row, where the releases carried some
     differing: Mapping[str, int] = MappingProxyType(
         {}
@@ -183,6 +186,18 @@ class Reports(Observations):
             more.promise = promise_of(more.levels)
         return more
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write joined releases to one file, each as it is, in one step; ``countveil.join`` of its path reads it.
+
+        Raises:
+            ValueError: reports that are not those that ``join`` returned, as they were.
+        """
+        if self.releases is None:
+            raise ValueError(
+                "save must be called on what join returned, as it was, got other reports: save a release of them"
+            )
+        joined_files.write(path, self.releases)
+
     @classmethod
     def from_release(
         cls,
@@ -237,7 +252,7 @@ class Reports(Observations):
 
     def _copy(self) -> Any:
         other = super()._copy()
-        for name in ("_layers", "_totals"):
+        for name in ("_layers", "_totals", "releases"):
             other.__dict__.pop(name, None)
         return other
 

@@ -17,7 +17,7 @@ from countveil.privacy import _seal
 from countveil.privacy._sizes import packed_otherwise, too_much
 from countveil.privacy.errors import ReleaseError
 
-_COPIES = 3
+COPIES = 3
 """How often the bytes of an array are held while it is read: as a member, as an array, and as a checked one."""
 _LEVEL = 1
 """The higher levels take four to ten times as long for files that are hardly smaller."""
@@ -41,28 +41,44 @@ class Streamed(NamedTuple):
     pieces: Iterable[bytes]
 
 
-def write(path: str | os.PathLike[str], members: Mapping[str, bytes | Streamed]) -> None:
+def write(
+    path: str | os.PathLike[str],
+    members: Mapping[str, bytes | Streamed],
+    method: int = zipfile.ZIP_DEFLATED,
+) -> None:
     """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays.
 
     The same members give the same bytes, which do not tell when or where they were written.
     """
     with _replacing(path) as file:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, content in members.items():
-                info = zipfile.ZipInfo(name, _EPOCH)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                info._compresslevel = _LEVEL  # type: ignore[attr-defined]
-                info.create_system = 3
-                info.external_attr = 0o644 << 16
-                info.file_size = content.size if isinstance(content, Streamed) else len(content)
-                with archive.open(info, "w") as member:
-                    for piece in content.pieces if isinstance(content, Streamed) else (content,):
-                        member.write(piece)
-            archive.comment = b" " * _seal.LENGTH
-        size = file.seek(0, os.SEEK_END) - _seal.LENGTH
-        found = _seal.seal(file, size)
-        file.seek(size)
-        file.write(found)
+        _put_together(file, members, method)
+
+
+def packed(members: Mapping[str, bytes | Streamed], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """The bytes of the file that ``write`` makes of the members."""
+    file = io.BytesIO()
+    _put_together(file, members, method)
+    return file.getvalue()
+
+
+def _put_together(file: BinaryIO, members: Mapping[str, bytes | Streamed], method: int) -> None:
+    """Writes the members and the seal to an empty file."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = method
+            info._compresslevel = _LEVEL  # type: ignore[attr-defined]
+            info.create_system = 3
+            info.external_attr = 0o644 << 16
+            info.file_size = content.size if isinstance(content, Streamed) else len(content)
+            with archive.open(info, "w") as member:
+                for piece in content.pieces if isinstance(content, Streamed) else (content,):
+                    member.write(piece)
+        archive.comment = b" " * _seal.LENGTH
+    size = file.seek(0, os.SEEK_END) - _seal.LENGTH
+    found = _seal.seal(file, size)
+    file.seek(size)
+    file.write(found)
 
 
 def put(path: str | os.PathLike[str], content: bytes) -> None:
@@ -96,11 +112,14 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 class Reader:
-    """The members of a file whose seal holds; every fault is a ReleaseError that names the file."""
+    """The members of a file whose seal holds; every fault is a ReleaseError that names the file.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    ``content`` is what a file holds that lies in another one; ``path`` then says how errors call it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], content: bytes | None = None) -> None:
         self.path = os.fspath(path)
-        with open(self.path, "rb") as file:
+        with open(self.path, "rb") if content is None else io.BytesIO(content) as file:
             rule = _seal.broken(file, "release")
             if rule is not None:
                 raise self.fault(rule)
@@ -114,9 +133,9 @@ class Reader:
             raise self.fault(f"must be a zip archive, got {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
             raise self.fault("must hold every member once, got one twice")
-        asked = packed_otherwise(self._infos.values()) or too_much(
-            sum(info.file_size for info in self._infos.values()), len(content), _COPIES
-        )
+        self.length = len(content)
+        self.asked = sum(info.file_size for info in self._infos.values())
+        asked = packed_otherwise(self._infos.values()) or too_much(self.asked, self.length, COPIES)
         if asked is not None:
             raise self.fault(asked)
 

@@ -146,3 +146,22 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
             raise ReleaseError(
                 f"labels of axis {axis} must be {WRITABLE}, got something else in entry {place}"
             )
+
+
+def describe_labels(labels: Labels) -> str:
+    """One sentence that counts the labels, which no noise protects; empty where there are none."""
+    kinds = ["row label", "column label", *(f"label of axis {axis}" for axis in range(2, len(labels)))]
+    counted = [
+        f"{len(names)} {kind if len(names) == 1 else kind.replace('label', 'labels', 1)}"
+        for names, kind in zip(labels, kinds, strict=False)
+        if names is not None
+    ]
+    if not counted:
+        return ""
+    said = " and ".join(counted) if len(counted) < 3 else f"{', '.join(counted[:-1])} and {counted[-1]}"
+    verb = (
+        "is published as it is"
+        if said.startswith("1 ") and len(counted) == 1
+        else "are published as they are"
+    )
+    return f"{said} {verb}, without noise."

@@ -12,7 +12,7 @@ from countveil.privacy import _archive, _cells, _covariates, _format, _imported,
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._html import card
-from countveil.privacy._reports import Labels, check_directed, check_labels, frozen
+from countveil.privacy._reports import Labels, check_directed, check_labels, describe_labels, frozen
 from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
@@ -305,7 +305,11 @@ class Release:
         Raises ReleaseError, which names the file and the rule, if anything is amiss; FileNotFoundError if
         there is no file.
         """
-        reader = _archive.Reader(path)
+        return cls._read(_archive.Reader(path))
+
+    @classmethod
+    def _read(cls, reader: _archive.Reader) -> "Release":
+        """The release in a file whose seal holds; raises ReleaseError."""
         parts = _format.read(reader)
         try:
             return cls(**parts)
@@ -376,22 +380,3 @@ def _mechanisms(
         except ValueError as error:
             raise ReleaseError(str(error)) from None
     return known[given] if one else tuple(known[each] for each in listed)
-
-
-def describe_labels(labels: Labels) -> str:
-    """One sentence that counts the labels, which no noise protects; empty where there are none."""
-    kinds = ["row label", "column label", *(f"label of axis {axis}" for axis in range(2, len(labels)))]
-    counted = [
-        f"{len(names)} {kind if len(names) == 1 else kind.replace('label', 'labels', 1)}"
-        for names, kind in zip(labels, kinds, strict=False)
-        if names is not None
-    ]
-    if not counted:
-        return ""
-    said = " and ".join(counted) if len(counted) < 3 else f"{', '.join(counted[:-1])} and {counted[-1]}"
-    verb = (
-        "is published as it is"
-        if said.startswith("1 ") and len(counted) == 1
-        else "are published as they are"
-    )
-    return f"{said} {verb}, without noise."
