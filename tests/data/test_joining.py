@@ -75,6 +75,16 @@ def test_promises_add_up_for_every_row():
     assert weakest.describe() in data.promise
 
 
+def test_the_sum_is_stated_at_the_precision_of_the_first_report():
+    level = cv.PrivacyLevel(epsilon=1, precision=10)
+    joined = cv.join([wave(["ann"], 1, level), wave(["ann"], 2, cv.PrivacyLevel(epsilon=1, precision=5))])
+    (ann,) = joined.levels
+    assert (ann.epsilon, ann.precision) == (3, 10)
+    (more,) = joined.also(np.full((1, 3), 4), level.mechanism).levels
+    assert (more.epsilon, more.precision) == (4, 10)
+    assert "differ by at most 10 in total" in joined.promise
+
+
 def test_a_further_report_keeps_what_is_promised():
     data, values = cv.join([wave(["ann", "bob"], 1), wave(["bob", "ann"], 2)]), np.full((2, 3), 4)
     more = data.also(values, cv.PrivacyLevel(epsilon=1, precision=4).mechanism)
@@ -97,7 +107,7 @@ def test_sparse_releases_are_joined_up_to_a_size():
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
-    each = [wave(["ann", "bob"], 1), wave(["cy", "di"], 2)]
+    each = [wave(["ann", "bob"], 1), wave(["bob", "cy", "di"], 2)]
     monkeypatch.setattr(joining, "available_memory", lambda: 8 * 4 * 3 * 2 - 1)
     with pytest.raises(ValueError, match=r"fit into the 191 bytes .* got 12 cells with 2 reports each"):
         cv.join(each)
@@ -202,6 +212,10 @@ REFUSED = {
             cv.simulate_release(np.ones((1, 3), dtype=int), LEVEL, np.random.default_rng(1)),
         ],
         "must all have row labels, or none",
+    ),
+    "no row in common": (
+        lambda: [wave(["ann", "bob"], 1), wave(["cy"], 2)],
+        "rows in common to be of the same counts, got 3 labels, each in one of them",
     ),
     "axes": (
         lambda: [

@@ -18,9 +18,9 @@ from countveil.noise.laws import law_of
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy._sizes import available_memory
+from countveil.privacy._waves import added
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
-from countveil.privacy.level import total
 from countveil.privacy.mechanisms import Mechanism
 
 Given = Release | str | os.PathLike[str]
@@ -44,9 +44,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     give them an axis of time instead.
 
     What the reports of one record promise *together* is less than what each promises. ``levels`` of the result has it
-    for every row: epsilon/N adds up, rhos add up, and where there are both, epsilon/N counts as a rho of
-    (epsilon/N)^2/2. It is None where a mechanism keeps no level. ``promise`` says it in words, for the row with the
-    weakest one.
+    for every row: epsilon/N adds up, stated at the N of the first report, rhos add up, and where there are both,
+    epsilon/N counts as a rho of (epsilon/N)^2/2. It is None where a mechanism keeps no level. ``promise`` says it in
+    words, for the row with the weakest one.
 
     Covariates that participants stated are kept, and ``fit`` reads them with a formula of ``prevalence``;
     ``covariates_of`` is their table. Of a row that several releases have, they must state the same.
@@ -64,8 +64,8 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     Raises:
         TypeError: something else than a release or a path.
         ReleaseError: a file that is damaged, or that is of something else.
-        ValueError: fewer than two releases; labels in some of them only, or repeated; other columns; networks and
-            tables together; the same reports twice, in all rows or in some; sparse releases with more than
+        ValueError: fewer than two releases; labels in some of them only, or repeated; no row in common; other columns;
+            networks and tables together; the same reports twice, in all rows or in some; sparse releases with more than
             ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells than fit into memory;
             covariates that two releases state otherwise of the same row, by name.
     """
@@ -87,6 +87,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
+    check_in_common(read, axes[0])
     check_size(read, axes)
     beside = of_all(read, axes[0], read[0].shape[0])
     layers = [placed(each, axes) for each in read]
@@ -155,6 +156,15 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
             odd = next(iter(set(names or ()) ^ set(labels[0] or ())))
             raise ValueError(f"releases must have the same {name} labels, got {odd!r} in some of them only")
     return labels[0]
+
+
+def check_in_common(releases: Sequence[Release], rows: tuple[str, ...] | None) -> None:
+    """Refuse releases of which no two have a row in common; raises ValueError."""
+    if rows is not None and len(rows) == sum(each.shape[0] for each in releases):
+        raise ValueError(
+            f"releases must have rows in common to be of the same counts, got {len(rows)} labels, each in one of them: "
+            "participants have other tokens in every study"
+        )
 
 
 def check_size(releases: Sequence[Release], axes: Sequence[tuple[str, ...] | None]) -> None:
@@ -266,5 +276,5 @@ def together(
     known: dict[tuple[Any, ...], Level | None] = {}
     for each in own:
         if tuple(each) not in known:
-            known[tuple(each)] = None if None in each else total(each)  # type: ignore[arg-type]
+            known[tuple(each)] = None if None in each else added(each)  # type: ignore[arg-type]
     return tuple(known[tuple(each)] for each in own)

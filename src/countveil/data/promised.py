@@ -7,13 +7,13 @@ import numpy as np
 
 from countveil.data.numbering import by_mechanism
 from countveil.privacy import PrivacyLevel
+from countveil.privacy._waves import added
 from countveil.privacy.any_level import Level
-from countveil.privacy.level import total
 
 
 def both(one: Level | None, other: Level | None) -> Level | None:
-    """The level of two independent reports of one record; None where one of them keeps none."""
-    return None if one is None or other is None else total([one, other])
+    """The level of two independent reports of one record, at the N of the first; None where one of them keeps none."""
+    return None if one is None or other is None else added([one, other])
 
 
 def levels_by_row(mechanism: Any, shape: tuple[int, ...]) -> list[Level | None]:
