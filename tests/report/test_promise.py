@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.report.loading import observed
+from countveil.report.checklist import who_vouches
+from countveil.report.loading import observed, stating
 from countveil.report.promise import SEVERAL, promise_of
 from tests.report.conftest import QUICK, release_of
 
@@ -28,7 +29,7 @@ def test_the_level_of_the_release_is_said_in_its_own_words():
 
 
 def test_without_a_release_the_promise_is_recomputed_from_the_noise():
-    found = promise_of(fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-0.5))), None)
+    found = promise_of(fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-0.5))))
     assert "for a difference of one count" in found.paragraphs[1]
     assert {d: f for d, f, _ in found.distances}["2"] == f"{math.e:.3g} times"
 
@@ -39,7 +40,7 @@ def test_of_several_levels_the_least_protective_is_told():
     found = promise_of(fit_of(release), release)
     assert "epsilon = 3" in found.paragraphs[1]
     assert "Levels differ between records" in found.paragraphs[2]
-    without = promise_of(fit_of(release), None)
+    without = promise_of(fit_of(release))
     assert without.distances == found.distances
 
 
@@ -50,7 +51,7 @@ def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alon
         (None, "reports alone"),
         ([(1, COUNTS.sum(1))], "totals that were published beside"),
     ):
-        found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)), None)
+        found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)))
         assert said in found.paragraphs[0]
         assert ("alone" in found.paragraphs[0]) == (totals is None)
 
@@ -64,7 +65,7 @@ def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alon
     ],
 )
 def test_where_nobody_is_protected_the_page_says_so(data, kind, headline):
-    found = promise_of(fit_of(data), None)
+    found = promise_of(fit_of(data))
     assert (found.kind, found.headline) == (kind, headline)
     if kind == "simulated":
         assert "protects nobody" in found.paragraphs[0]
@@ -75,7 +76,7 @@ def test_where_nobody_is_protected_the_page_says_so(data, kind, headline):
 def test_cells_without_noise_are_told():
     alpha = np.full(6, 0.4)
     alpha[0] = 0.0
-    found = promise_of(fit_of(cv.PrivatizedCounts(COUNTS, alpha)), None)
+    found = promise_of(fit_of(cv.PrivatizedCounts(COUNTS, alpha)))
     assert found.headline == "Some counts carry no noise, and are not protected."
     assert "Some counts carry no noise at all" in found.paragraphs[2]
 
@@ -85,7 +86,7 @@ def test_cells_without_noise_are_told():
 )
 def test_a_weak_level_is_not_called_protection(epsilon, said):
     fit = fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-epsilon)))
-    assert said in promise_of(fit, None).headline
+    assert said in promise_of(fit).headline
 
 
 def test_levels_of_rho_are_said_in_their_own_words():
@@ -96,7 +97,7 @@ def test_levels_of_rho_are_said_in_their_own_words():
     found = promise_of(fit, release)
     assert found.headline == "Every count got noise, but it hides little."
     assert levels[1].describe() in found.paragraphs[1]
-    assert "as whoever made this fit has stated" in promise_of(fit, None).headline
+    assert "as whoever made this fit has stated" in promise_of(fit).headline
     one = cv.Release(simulated.reports, levels[0], False)
     assert promise_of(fit_of(one), one).headline == "Every count was protected by noise."
 
@@ -110,8 +111,8 @@ def test_imported_reports_are_vouched_for_by_whoever_imported_them():
         values = np.where((reports > 0) & (reports < 5), np.nan, reports) if "no" in said[:2] else reports
         release = cv.import_reports(values, mechanism, "Others, 2020")
         fit = fit_of(release)
-        for given in (release, None):
-            found = promise_of(fit, given)
+        for given in ([release], []):
+            found = promise_of(fit, *given)
             assert found.headline.startswith(
                 "The reports were imported from: Others, 2020. Whoever imported them"
             )
@@ -126,13 +127,33 @@ def test_what_several_reports_of_a_record_promise_together_is_said(tmp_path):
     fit = fit_of(joined)
     fit.save(tmp_path / "fit.nc")
     for each in (fit, cv.TopicModel.load(tmp_path / "fit.nc")):
-        *_, said = promise_of(each, None).paragraphs
+        *_, said = promise_of(each).paragraphs
         assert said == f"{SEVERAL} {joined.promise}"
         assert "e^3" in said
     mechanism = cv.mechanisms.TwoSidedGeometric(0.3)
     again = cv.Reports(COUNTS, mechanism).also(COUNTS, mechanism)
-    assert promise_of(fit_of(again), None).paragraphs[-1] == SEVERAL
-    assert SEVERAL not in promise_of(fit_of(cv.Reports(COUNTS, mechanism)), None).paragraphs
+    assert promise_of(fit_of(again)).paragraphs[-1] == SEVERAL
+    assert SEVERAL not in promise_of(fit_of(cv.Reports(COUNTS, mechanism))).paragraphs
+
+
+def test_joined_releases_describe_themselves_beside_the_fit_of_their_reports():
+    table, level = pd.DataFrame(COUNTS, [f"p{i}" for i in range(6)]), cv.PrivacyLevel(1, 1)
+    first, second, fewer = (cv.privatize(table[:n], level) for n in (6, 6, 4))
+    assert stating(first) == (first,)
+    assert stating(None) == stating(cv.Reports(COUNTS, level.mechanism)) == ()
+    alike, differing = cv.join([first, second]), cv.join([first, fewer])
+    assert stating(alike) == (first, second)
+    fit = fit_of(alike)
+    headline, words = promise_of(fit, first, second).headline, promise_of(fit, first, second).paragraphs
+    assert headline == "Every count was protected by noise."
+    assert words[1] == f"All 2 releases describe themselves as follows. {first.describe()}"
+    words = promise_of(fit_of(differing), *stating(differing)).paragraphs
+    assert words[1] == f"Release 1 of 2 describes itself as follows. {first.describe()}"
+    assert words[2] == f"Release 2 of 2 describes itself as follows. {fewer.describe()}"
+    assert words[-1] == f"{SEVERAL} {differing.promise}"
+    vouched = [who_vouches(fit, each) for each in ((), (first,), (first, second))]
+    assert [bool(each) for each in vouched] == [False, True, True]
+    assert vouched[2] == "The owners of the counts: the 2 releases that they made state it."
 
 
 def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():

@@ -25,7 +25,7 @@ from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed, stating
 from countveil.report.page import diagnostic_rows, noise_table, parameters
 from countveil.report.priors import priors_of
-from countveil.report.promise import promise_of
+from countveil.report.promise import Releases, promise_of
 
 MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
 GUIDE = "reporting.md in the documentation"
@@ -110,8 +110,8 @@ def checklist_of(
 
     Args:
         fit: any fitted model.
-        release: what it was fitted to; with it the list has the stated level and posterior predictive checks.
-            Observations, such as ``PrivatizedCounts``, state no level.
+        release: what it was fitted to, such as what ``join`` returned; with it the list has the stated level and
+            posterior predictive checks. Other observations, such as ``PrivatizedCounts``, state no level.
         files: what the commands call the two files.
 
     Raises:
@@ -120,10 +120,10 @@ def checklist_of(
         NotFittedError: before ``fit``.
     """
     data = None if release is None else observed(fit, release)
-    release, files = stating(release), files or Files()
+    releases, files = stating(release), files or Files()
     sections: dict[str, Callable[[], list[tuple[str, bool, str, str]]]] = {
-        "Data": lambda: data_items(fit, data, release, files),
-        "Privacy": lambda: privacy_items(fit, release, files),
+        "Data": lambda: data_items(fit, data, releases, files),
+        "Privacy": lambda: privacy_items(fit, releases, files),
         "Model and priors": lambda: model_items(fit, files),
         "Computation": lambda: computation_items(fit),
         "Diagnostics": lambda: diagnostic_items(fit, data, files),
@@ -143,7 +143,7 @@ def again(files: Files) -> str:
 
 
 def data_items(
-    fit: FactorizationEstimator, data: Observations | None, release: Release | None, files: Files
+    fit: FactorizationEstimator, data: Observations | None, releases: Releases, files: Files
 ) -> Rows:
     """Size, masked cells, what was done to the counts, and who says so."""
     cells = int(np.prod([len(names) for names in fit.axes.values()], dtype=np.int64))
@@ -155,7 +155,7 @@ def data_items(
         "its data, as self-loops and the other half of an undirected network are."
     )
     noise = "; ".join(f"{name}: {value}" for name, value in noise_table(fit))
-    vouched = who_vouches(fit, release)
+    vouched = who_vouches(fit, releases)
     return [
         ("Size", True, f"{fit.data_in_words()}: {cells:,} cells.", ""),
         ("Masked cells", masked is not None, hidden, "" if masked is not None else again(files)),
@@ -170,7 +170,7 @@ def data_items(
     ]
 
 
-def who_vouches(fit: FactorizationEstimator, release: Release | None) -> str:
+def who_vouches(fit: FactorizationEstimator, releases: Releases) -> str:
     """Who says what was done to the counts; empty where neither fit nor release knows."""
     facts = fit.posterior.attrs
     if facts["observations"] != "private":
@@ -179,14 +179,14 @@ def who_vouches(fit: FactorizationEstimator, release: Release | None) -> str:
         return "The noise was simulated from a seed, for research. It protects nobody."
     if "source" in facts:
         return f"Whoever imported the reports. They are from: {facts['source']}."
-    if release is not None:
-        return "The owners of the counts: the release that they made states it."
-    return ""
+    if len(releases) > 1:
+        return f"The owners of the counts: the {len(releases)} releases that they made state it."
+    return "The owners of the counts: the release that they made states it." if releases else ""
 
 
-def privacy_items(fit: FactorizationEstimator, release: Release | None, files: Files) -> Rows:
+def privacy_items(fit: FactorizationEstimator, releases: Releases, files: Files) -> Rows:
     """What is promised, what is not, and the stated level."""
-    found = promise_of(fit, release)
+    found = promise_of(fit, *releases)
     rows: Rows = [("Statement", True, " ".join([found.headline, *found.paragraphs]), "")]
     if found.distances and found.kind == "private":
         told = "; ".join(f"by {distance}: {guesses}" for distance, _, guesses in found.distances)
@@ -197,10 +197,9 @@ def privacy_items(fit: FactorizationEstimator, release: Release | None, files: F
         rows.append(("How well counts can be told apart", True, said, ""))
     if found.kind != "private" or "source" in fit.posterior.attrs:
         return rows
-    stated = release is not None
-    without = (
-        [each for each in release.known_mechanisms if PrivacyLevel.kept_by(each) is None] if release else []
-    )
+    stated = bool(releases)
+    known = dict.fromkeys(each for release in releases for each in release.known_mechanisms)
+    without = [each for each in known if PrivacyLevel.kept_by(each) is None]
     said = "The statement above has it." if stated else "The fit keeps the strength of the noise alone."
     if without:
         said = f"There is none: {' and '.join(map(repr, without))} states no level of privacy."

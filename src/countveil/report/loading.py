@@ -8,6 +8,7 @@ import numpy as np
 from countveil import fit_files
 from countveil.data.accepted import observations_of
 from countveil.data.observations import Observations
+from countveil.data.reports import Reports
 from countveil.data.waves import by_wave
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.estimators.checks import check_labels_of_fit
@@ -31,9 +32,11 @@ def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
     return model.load(path)
 
 
-def stating(release: Release | Observations | None) -> Release | None:
-    """The release, which states what was promised; None of observations, which state the noise alone."""
-    return release if isinstance(release, Release) else None
+def stating(release: Release | Observations | None) -> tuple[Release, ...]:
+    """What states what was promised: a release, or those that were joined; none of others, which state noise alone."""
+    if isinstance(release, Release):
+        return (release,)
+    return (release.releases or ()) if isinstance(release, Reports) else ()
 
 
 def observed(fit: FactorizationEstimator, release: Release | Observations) -> Observations:

@@ -53,9 +53,10 @@ def write_report(
     Args:
         fit: any fitted model.
         path: the file.
-        release: what it was fitted to; with it the page says how much of the reports noise alone explains, and
-            whether releases simulated from the fit look like it. Observations, such as ``PrivatizedCounts``, state no
-            level, so that the page says what it says without a release of what was promised.
+        release: what it was fitted to, such as what ``join`` returned; with it the page says how much of the reports
+            noise alone explains, and whether releases simulated from the fit look like it. Other observations, such as
+            ``PrivatizedCounts``, state no level, so that the page says what it says without a release of what was
+            promised.
         members: how many words (actors, entries) to list of each topic (community, component).
         title: heading of the page.
         naive: compare the fit with one that takes the release's reports for true counts. It is fitted for the page,
@@ -85,9 +86,8 @@ def render(
 ) -> str:
     """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
     check_integer("members", members, 1)
-    stated = stating(release)
-    if naive and stated is None:
-        got = "none" if release is None else type(release).__name__
+    if naive and not isinstance(release, Release):
+        got = "none" if release is None else "joined ones" if stating(release) else type(release).__name__
         raise ValueError(f"naive must come with the release that was fitted, got {got}")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -106,8 +106,8 @@ def render(
         raise ValueError(
             "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
         )
-    if naive and stated is not None:
-        context["naive"] = compare(fit, naive_fit(fit, stated), observed(fit, stated), members)
+    if naive and isinstance(release, Release):
+        context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
     return plain(template.render(context), lines=True) + "\n"
 
 
@@ -127,7 +127,7 @@ def gathered(
     context: dict[str, Any] = {
         "title": title or title_of(found),
         "style": style,
-        "promise": promise_of(fit, stating(release)),
+        "promise": promise_of(fit, *stating(release)),
         "shape": fit.data_in_words(),
         "noise_table": [*source_table(fit), *noise_table(fit)],
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",

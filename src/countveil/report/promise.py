@@ -13,6 +13,8 @@ from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up, short
 
+Releases = tuple[Release, ...]
+
 DISTANCES = (1, 2, 5, 10, 50)
 SURE = 0.99  # a share of right guesses above it is called practically all
 
@@ -67,8 +69,8 @@ SIMULATED = (
 )
 
 
-def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
-    """What the fit's facts, and its release where there is one, say about protection."""
+def promise_of(fit: FactorizationEstimator, *releases: Release) -> Promise:
+    """What the fit's facts, and its release, or those that were joined for it, say about protection."""
     facts = fit.posterior.attrs
     kind = str(facts["observations"])
     noise, level = noise_of(fit.posterior)
@@ -79,11 +81,11 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
         said = "This fit is of true counts, without noise. Nothing here protects anybody."
         return Promise("exact", "No protection.", [said], [])
     if noise is TWO_SIDED_GEOMETRIC:
-        found = _of_level(np.unique(level), None if "source" in facts else release)
+        found = _of_level(np.unique(level), () if "source" in facts else releases)
     elif isinstance(noise, AnyMechanismNoise):
-        found = _of_mechanisms(noise, level, release)
+        found = _of_mechanisms(noise, level, releases)
     else:
-        found = _of_mechanism(noise, level, release)
+        found = _of_mechanism(noise, level, releases)
     if "source" in facts:
         imported = IMPORTED.format(source=facts["source"])
         found = found._replace(headline=imported, paragraphs=[FROM_REPORTS, *found.paragraphs[1:]])
@@ -99,17 +101,33 @@ def promise_of(fit: FactorizationEstimator, release: Release | None) -> Promise:
     return found
 
 
-def _of_level(alpha: np.ndarray, release: Release | None) -> Promise:
+def described(releases: Releases) -> list[str]:
+    """What releases say of themselves, a paragraph each; one for those that say the same."""
+    said = [each.describe() for each in releases]
+    if len(set(said)) == 1:
+        which = (
+            "The release describes itself"
+            if len(said) == 1
+            else f"All {len(said)} releases describe themselves"
+        )
+        return [f"{which} as follows. {said[0]}"]
+    return [
+        f"Release {place} of {len(said)} describes itself as follows. {each}"
+        for place, each in enumerate(said, start=1)
+    ]
+
+
+def _of_level(alpha: np.ndarray, releases: Releases) -> Promise:
     """What two-sided geometric noise of these strengths promises."""
-    weakest, words = _levels(alpha, release)
+    weakest, words = _levels(alpha, releases)
     distances = [(str(d), _factor(weakest, d), _guesses(weakest, d)) for d in DISTANCES]
     return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
 
 
-def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release | None) -> Promise:
+def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, releases: Releases) -> Promise:
     """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
     kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
-    if release is not None and len(kept) == len(noise.mechanisms):
+    if releases and len(kept) == len(noise.mechanisms):
         weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()
         headline = (
@@ -117,14 +135,13 @@ def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, release: Release
             if hidden
             else "Every count was protected by noise."
         )
-        words = [f"The release describes itself as follows. {release.describe()}"]
-        return Promise("private", headline, [PRIVATE, *words], [])
+        return Promise("private", headline, [PRIVATE, *described(releases)], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
     words = [each.describe() for each in noise.mechanisms]
     return Promise("private", headline, [FROM_REPORTS, *words], [])
 
 
-def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> Promise:
+def _of_mechanism(noise: Noise, level: np.ndarray, releases: Releases) -> Promise:
     """What is known about another mechanism: its name and level, and the release's own words."""
     low, high = float(level.min()), float(level.max())
     strength = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
@@ -132,11 +149,10 @@ def _of_mechanism(noise: Noise, level: np.ndarray, release: Release | None) -> P
         f"The mechanism is {noise.mechanism}, with {noise.level} {strength}. It states no level of privacy, so this "
         "page cannot say how well two sets of counts can be told apart."
     )
-    described = [] if release is None else [f"The release describes itself as follows. {release.describe()}"]
     headline = (
         f"The counts were reported by the mechanism {noise.mechanism}, which states no level of privacy."
     )
-    return Promise("private", headline, [FROM_REPORTS, stated, *described], [])
+    return Promise("private", headline, [FROM_REPORTS, stated, *described(releases)], [])
 
 
 def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
@@ -147,9 +163,9 @@ def _headline(weakest: PrivacyLevel, alpha: np.ndarray) -> str:
     return "Every count was protected by noise."
 
 
-def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, list[str]]:
+def _levels(alpha: np.ndarray, releases: Releases) -> tuple[PrivacyLevel, list[str]]:
     """The least protective level and what is said about it."""
-    if release is None:
+    if not releases:
         rate = -math.log(float(alpha[alpha > 0.0].min()))
         weakest = PrivacyLevel(Fraction(rounded_up(rate, 6)), 1)
         words = [
@@ -157,7 +173,8 @@ def _levels(alpha: np.ndarray, release: Release | None) -> tuple[PrivacyLevel, l
             "the promise is stated here for a difference of one count. " + weakest.describe()
         ]
     else:
-        stated = (release.levels,) if isinstance(release.levels, Level) else release.levels
+        every = [each.levels for each in releases]
+        stated = [level for kept in every for level in ((kept,) if isinstance(kept, Level) else kept)]
         levels = [level for level in stated if isinstance(level, PrivacyLevel)]
         weakest = max(levels, key=lambda level: level.rate)
         words = [f"The level is N = {short(weakest.precision)}, epsilon = {short(weakest.epsilon)}."]

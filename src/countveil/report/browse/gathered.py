@@ -48,7 +48,7 @@ def of_fit(
     fit: FactorizationEstimator, name: str, kinds: list[Kind], members: int, rows: str, also: Any
 ) -> dict[str, Any]:
     """One fit; of its components along each axis ``also`` says what to keep besides the first members."""
-    diagnostics, promise = fit.diagnostics(), promise_of(fit, None)
+    diagnostics, promise = fit.diagnostics(), promise_of(fit)
     facts = [*source_table(fit), *noise_table(fit), *facts_table(fit), ("parameters", parameters(fit))]
     return {
         "name": plain(name),
