@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import random
+import zipfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -13,13 +14,14 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from countveil.cli.fit import check_imported
 from countveil.cli.mechanism_tables import MechanismTable
+from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.console import console
+from countveil.data import joined_files
 from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.protected_files import read_protected
-from countveil.privacy import PrivacyLevel, Release, report, study
+from countveil.privacy import PrivacyLevel, Release, _archive, report, study
 from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
 from countveil.privacy.report import Report
@@ -85,6 +87,44 @@ def imported() -> dict[str, bytes]:
         "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
     }
     return {name: _saved(each.save, name) for name, each in made.items()}
+
+
+def joined() -> dict[str, bytes]:
+    """Releases of the same counts in one file: with labels and without, of several mechanisms, imported ones."""
+    rows, columns = ("ann", "bo"), ("x", "y")
+    first = Release(np.array([[5, 0], [2, 7]]), LEVELS, True, (rows, columns))
+    second = Release(np.array([[3, 1]]), PrivacyLevel.zcdp(2), False, (rows[1:], columns))
+    rounded = Release(np.array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others")
+    made = {
+        "named.npz": [first, second],
+        "unnamed.npz": [Release(np.array([[4, 1], [6, 0]]), LEVELS[0], True), rounded],
+    }
+    return {
+        name: _saved(lambda path, each=each: joined_files.write(path, each), name)
+        for name, each in made.items()
+    }
+
+
+def rejoined(content: bytes, rng: random.Random) -> bytes:
+    """Joined releases, one of which was changed, left out or doubled, under seals that all hold."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        releases = [archive.read(name) for name in archive.namelist()[1:]]
+    place, kind = rng.randrange(len(releases)), rng.randrange(8)
+    if kind == 0:
+        del releases[place]
+    elif kind == 1:
+        releases.append(releases[place])
+    else:
+        releases[place] = m.mutated_release(releases[place], rng)
+    return _archive.packed(joined_files.members_of(releases), zipfile.ZIP_STORED)
+
+
+def read_joined(path: Path) -> None:
+    """Load all of them, say what they are, and take their reports for a fit."""
+    found = loaded(path)
+    if not isinstance(found, Release):
+        in_words(found)
+    observations_of(found)
 
 
 def read_release(path: Path) -> None:
@@ -321,6 +361,8 @@ def kind_of(name: str) -> Kind:
         )
     if name == "study":
         return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 250)
+    if name == "joined":
+        return Kind(joined(), (rejoined, rejoined, rejoined, m.mutated_release, m.cut), read_joined, 60)
     if name == "imported":
         return Kind(imported(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 60)
     if name == "protected":
@@ -341,6 +383,7 @@ KINDS = (
     "imported",
     "protected",
     "mechanisms",
+    "joined",
 )
 """``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
 

@@ -20,6 +20,7 @@ from countveil.cli.fit import fit_app
 from countveil.cli.fit_dynamic import fit_dynamic
 from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
+from countveil.cli.join import join_releases
 from countveil.cli.plan import plan_study
 from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
@@ -51,6 +52,7 @@ app.command("browse")(browse)
 app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)
 app.command("import")(import_table)
+app.command("join")(join_releases)
 fit_app.command("dynamic")(fit_dynamic)
 app.command("forecast")(forecast)
 app.add_typer(fit_app, name="fit")

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from countveil.cli import releases
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_free, write_text
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
-from countveil.privacy import Release
 
 
 @plain_errors
@@ -43,7 +43,7 @@ def checklist(
     found = loaded(fit)
     from countveil.report.checklist import Files, checklist_of
 
-    data = None if release is None else Release.load(release)
+    data = None if release is None else releases.loaded(release)
     usual = Files()
     names = Files(shlex.quote(str(fit)), usual.release if release is None else shlex.quote(str(release)))
     made = checklist_of(found, data, names)

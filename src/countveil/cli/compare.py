@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.fit import ReleaseFile, folded, read_release
+from countveil.cli.fit import folded
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import (
     Dispersion,
@@ -23,6 +23,7 @@ from countveil.cli.options import (
     whole_numbers,
 )
 from countveil.cli.outputs import check_free, tell_of_start
+from countveil.cli.releases import ReleaseFile, read_release
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 

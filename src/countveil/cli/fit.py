@@ -28,31 +28,22 @@ from countveil.cli.options import (
     whole_numbers,
 )
 from countveil.cli.outputs import check_free, tell_of_start
+from countveil.cli.releases import Data, ReleaseFile, read_release
 from countveil.cli.results import Result, fit_tables, with_result
 from countveil.cli.say import say
 from countveil.cli.seeds import Seeding, say_left_out
 from countveil.cli.totals_used import print_totals_used
-from countveil.privacy import Release
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from countveil.data.observations import Observations
-    from countveil.data.release_files import ReleaseFiles
     from countveil.estimators.base import FactorizationEstimator
     from countveil.models.layout import Part
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
-TABLES = ".csv", ".tsv", ".parquet", ".xlsx"
-
-ReleaseFile = Annotated[
-    Path,
-    typer.Argument(
-        help="A release, or a folder of them, written by `countveil privatize` or `countveil import`."
-    ),
-]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
@@ -230,17 +221,18 @@ def fit_tensor(
     return finish(model, output, members)
 
 
-def folded(data: "Release | ReleaseFiles", shape: str | None) -> "Observations":
+def folded(data: "Data", shape: str | None) -> "Observations":
     """A release of a matrix as the tensor that it stands for; one of a tensor as it is."""
     from countveil.data.accepted import observations_of
+    from countveil.data.release_files import ReleaseFiles
 
-    whole = observations_of(data) if isinstance(data, Release) else data.unpacked()
+    whole = data.unpacked() if isinstance(data, ReleaseFiles) else observations_of(data)
     if len(whole.mode_shape) > 2 and shape is None:
         return whole
     return whole.folded(None if shape is None else whole_numbers("shape", shape))
 
 
-def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFiles":
+def ready(release: Path, output: Path, saving: Saving) -> "Data":
     """The release, or those of a folder, once every file that the command names has been checked."""
     if output.suffix.lower() != ".nc":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
@@ -251,39 +243,6 @@ def ready(release: Path, output: Path, saving: Saving) -> "Release | ReleaseFile
         check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
         tell_of_start(saving.checkpoint, saving.resume)
     return read_release(release)
-
-
-def check_imported(path: Path, release: Release) -> None:
-    """Refuses reports that their mechanism cannot have made; raises ValueError, which names the file."""
-    from countveil.data.importing import check_again
-
-    try:
-        check_again(release)
-    except ValueError as error:
-        raise ValueError(f"{path} must hold reports that its mechanism can have made: {error}") from error
-
-
-def read_release(release: Path) -> "Release | ReleaseFiles":
-    """A release, or those of a folder; says so if its noise is simulated."""
-    if not release.exists():
-        raise FileNotFoundError(f"no release at {release}")
-    if release.suffix.lower() in TABLES:
-        raise ValueError(
-            f"{release} must be a release, got a table: `countveil import` makes a release of a table that somebody "
-            "else protected, `countveil privatize` one of true counts"
-        )
-    from countveil.data.release_files import ReleaseFiles
-
-    data = ReleaseFiles(release) if release.is_dir() else Release.load(release)
-    if data.simulated:
-        say("This release is simulated: its noise came from a seeded generator and protects nobody.")
-    if isinstance(data, Release):
-        check_imported(release, data)
-    if isinstance(data, Release) and data.source is not None:
-        say(
-            f"These reports were imported from: {data.source}. Whoever imported them vouches for the mechanism."
-        )
-    return data
 
 
 def fit_to(

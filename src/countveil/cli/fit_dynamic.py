@@ -8,7 +8,6 @@ from countveil.cli.errors import plain_errors
 from countveil.cli.fit import (
     AUTO,
     Output,
-    ReleaseFile,
     Sampling,
     Saving,
     finish,
@@ -20,6 +19,7 @@ from countveil.cli.fit import (
 )
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Members, Shape, number_or_auto
+from countveil.cli.releases import ReleaseFile
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 from countveil.privacy import Release

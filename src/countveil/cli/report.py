@@ -8,9 +8,9 @@ import typer
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Members
 from countveil.cli.outputs import check_free
+from countveil.cli.releases import loaded
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
-from countveil.privacy import Release
 
 
 @plain_errors
@@ -62,7 +62,7 @@ def report(
             f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"
         )
     ahead = found.forecast(forecast) if forecast else None
-    data = None if release is None else Release.load(release)
+    data = None if release is None else loaded(release)
     write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
     say(found.diagnostics().verdict)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")
