@@ -104,3 +104,18 @@ def test_estimates_and_their_variances():
     rounded, codes = noise_and_codes(cv.Reports([[0, 10]], m.Rounding(10)))
     assert not rounded.unbiased
     np.testing.assert_array_equal(rounded.kernel.whole_cj[codes[0]][:, [LEAST, MOST]], [[0, 4], [5, 14]])
+
+
+def test_two_sided_geometric_reports_are_estimates_where_they_were_cut_at_zero_too():
+    """Of counts that are mostly zero, the mean of cut reports is far too high."""
+    rng, alpha = np.random.default_rng(1), 0.6
+    counts = rng.poisson(0.2, (400, 250))
+    mechanism = m.TwoSidedGeometric(alpha)
+    for cut in (False, True):
+        first, second = (cv.simulate_reports(counts, mechanism, rng) for _ in range(2))
+        if cut:
+            first, second = np.maximum(first, 0), np.maximum(second, 0)
+        noise, codes = noise_and_codes(cv.Reports(first, mechanism).also(second, mechanism))
+        total = float(noise.kernel.real_cj[codes, GUESS].sum())
+        error = np.sqrt(float(noise.variance(codes, 1.0).sum()))
+        assert abs(total - counts.sum()) < 4 * error < 0.15 * counts.sum(), cut

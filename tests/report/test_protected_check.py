@@ -33,6 +33,17 @@ def test_reports_that_the_model_made_are_as_it_expects(hidden):
     assert not outside(*hidden)
 
 
+def test_joined_releases_that_were_cut_at_zero_are_as_a_fit_expects():
+    rng, level = np.random.default_rng(1), cv.PrivacyLevel(epsilon=1, precision=2)
+    counts = rng.poisson(rng.gamma(0.5, 1.0, (60, 2)) @ rng.gamma(0.5, 1.0, (2, 15)))
+    data = cv.join([cv.simulate_release(counts, level, rng, truncate=True) for _ in range(2)])
+    fit = cv.TopicModel(2, draws=40, tune=60, chains=1, seed=1, progress=False).fit(data)
+    assert not outside(fit, data)
+    totals = fit.totals()
+    assert abs(totals.reported - counts.sum()) < 4 * totals.error
+    assert not totals.far_off
+
+
 def test_other_reports_are_not(hidden):
     fit, data = hidden
     values, _ = checks.values_of(data)

@@ -28,6 +28,7 @@ from countveil.noise.laws import law_of
 from countveil.noise.pieces import Pieces, joined
 from countveil.noise.protocol import Contradiction, Tally
 from countveil.noise.report_law import Counts, Flags, Floats
+from countveil.noise.two_sided_geometric.formulas import mean_over_positive
 from countveil.privacy.mechanisms import (
     AddedNoise,
     Mechanism,
@@ -41,7 +42,7 @@ from countveil.privacy.mechanisms import (
 
 NONE = np.empty(0)
 UNBIASED = AddedNoise, TwoSidedGeometric, RandomRounding
-"""Mechanisms whose reports, less the mean of the noise, have the count for their mean."""
+"""Mechanisms of whose reports there is an estimate that has the count for its mean."""
 
 
 class Said(NamedTuple):
@@ -61,13 +62,19 @@ class Said(NamedTuple):
 
 
 def said_by(mechanism: Mechanism, reports: Floats) -> Said:
-    """What reports (n,) of a mechanism say, NaN where a count is without one."""
+    """What reports (n,) of a mechanism say, NaN where a count is without one.
+
+    The estimate by a two-sided geometric report that is not positive is -alpha / (1 - alpha) (mathematics, equation
+    12.3): releases may have cut it at zero.
+    """
     law = law_of(mechanism)
     least, most = law.support(reports)
     estimate, variance = np.full(reports.shape, np.nan), np.zeros(reports.shape)
     if isinstance(mechanism, AddedNoise | TwoSidedGeometric):
         mean = float(mechanism.l1 - mechanism.l2) if isinstance(mechanism, Skellam) else 0.0
         estimate, variance = reports - mean, np.full(reports.shape, law.spread**2)  # type: ignore[attr-defined]
+        if isinstance(mechanism, TwoSidedGeometric):  # unbiased of reports that were cut at zero, too
+            estimate = np.where(reports > 0, reports, -mean_over_positive(float(mechanism.alpha)))
     elif isinstance(mechanism, RandomRounding):
         estimate, variance = reports, np.full(reports.shape, mechanism.base**2 / 4)
     elif isinstance(mechanism, Rounding | Thresholded):
