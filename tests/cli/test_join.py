@@ -78,6 +78,9 @@ def test_what_cannot_be_joined_is_refused_in_one_line_and_nothing_is_written(her
     ):
         assert rule in fails("join", *paths, "-o", "both.npz")
     assert not (here / "both.npz").exists()
+    assert "output must end in .npz, got both.csv" in fails(
+        "join", "spring.npz", "autumn.npz", "-o", "both.csv"
+    )
     assert "which this command needs" in fails(
         "join", "spring.npz", "autumn.npz", "-o", "spring.npz", "--force"
     )

@@ -32,6 +32,8 @@ def join_releases(
 
     Example: `countveil join spring.npz autumn.npz -o both.npz`
     """
+    if output.suffix.lower() != ".npz":
+        raise ValueError(f"output must end in .npz, got {output.name}")
     check_free(output, force, *releases)
     for path in releases:
         check_release(path)
