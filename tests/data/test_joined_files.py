@@ -144,7 +144,7 @@ def test_a_release_and_a_file_of_several_are_told_apart(tmp_path):
     cv.join([simulated(), simulated(seed=2)]).save(tmp_path / "both.npz")
     assert [each.shape for each in joined_files.read(tmp_path / "one.npz")] == [(4, 3)]
     with pytest.raises(
-        ReleaseError, match="must have format 'countveil-release', got 'countveil-joined-release"
+        ReleaseError, match="got 'countveil-joined-releases', of joined releases, which join reads"
     ):
         cv.Release.load(tmp_path / "both.npz")
     with pytest.raises(ValueError, match=r"releases must be two or more to be joined, got 1$"):
@@ -153,6 +153,8 @@ def test_a_release_and_a_file_of_several_are_told_apart(tmp_path):
         cv.read_counts(tmp_path / "both.npz")
     with pytest.raises(FileNotFoundError):
         cv.join(tmp_path / "none.npz")
+    with pytest.raises(IsADirectoryError, match="must be a file of releases, got a folder"):
+        cv.join(tmp_path)
 
 
 def test_every_flipped_byte_and_every_truncation_is_refused(tmp_path):

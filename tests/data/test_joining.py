@@ -233,9 +233,25 @@ def test_what_cannot_be_joined_is_refused(make, rule):
         cv.join(make())
 
 
+def test_a_row_in_two_waves_is_refused_and_one_in_the_same_wave_twice_is_not():
+    def in_waves(seed, *of_row):
+        release = wave(["ann", "bob"], seed)
+        stated = {"simulated": True, "waves": (("spring", "autumn"), of_row)}
+        return cv.Release(release.reports, LEVEL, release.truncated, release.labels, **stated)
+
+    assert cv.join([in_waves(1, 0, 1), in_waves(2, 0, 1), wave(["bob"], 3)]).mode_shape == (2, 3)
+    with pytest.raises(
+        ValueError, match="got row 'bob' in the waves 'autumn' and 'spring': collect the waves"
+    ):
+        cv.join([in_waves(1, 0, 1), in_waves(2, 0, 0)])
+
+
 def test_what_is_no_release_is_refused():
-    with pytest.raises(TypeError, match="sequence of them, got one Release"):
+    with pytest.raises(TypeError, match="a sequence of them, or a path, got Release"):
         cv.join(wave(["ann"], 1))
+    for other in (5, None, {"ann": wave(["ann"], 1)}):
+        with pytest.raises(TypeError, match=f"a sequence of them, or a path, got {type(other).__name__}"):
+            cv.join(other)
     with pytest.raises(TypeError, match="Release objects or paths of files, got ndarray"):
         cv.join([wave(["ann"], 1), np.ones((1, 3))])
 

@@ -6,7 +6,7 @@ import pytest
 
 import countveil as cv
 from countveil.estimators import effects
-from countveil.estimators.effects import MOST_ROWS, evenly_weighted, pairs_of
+from countveil.estimators.effects import MOST_ROWS, evenly_weighted, pairs_of, takes_as_levels
 from countveil.inference.mixture import keep_weights
 from tests.effects import FRAME, SHORT, counts, model, the_fit
 
@@ -101,6 +101,23 @@ def test_contrasts_are_those_that_covariates_suggest(fit):
 def test_pairs_are_levels_with_the_first_and_quartiles(values, pairs):
     column = pd.Series(values) if isinstance(values[0], float) else pd.Series(pd.Categorical(values))
     assert pairs_of(column) == pairs
+
+
+@pytest.mark.parametrize(
+    ("formula", "levels"),
+    [("~ C(year)", True), ("~ x + C( year , Sum)", True), ("~ year", False), ("~ C(years) + year", False)],
+)
+def test_numbers_are_compared_as_levels_where_the_formula_makes_levels_of_them(formula, levels):
+    assert takes_as_levels(formula, "year") is levels
+    column = pd.Series([3.0, 1.0, 2.0, 1.0])
+    pairs = [(2.0, 1.0), (3.0, 1.0)] if levels else [(2.0, 1.0)]
+    assert pairs_of(column, as_levels=takes_as_levels(formula, "year")) == pairs
+
+
+def test_a_contrast_of_levels_of_numbers_is_made():
+    frame = FRAME.assign(year=np.arange(len(FRAME)) % 3 + 2001)
+    found = model(prevalence="~ C(year)", draws=4, tune=2).fit(counts(), covariates=frame).contrasts()
+    assert set(zip(found["value"], found["other"], strict=True)) == {(2002.0, 2001.0), (2003.0, 2001.0)}
 
 
 def test_covariates_that_suggest_no_contrast_have_an_empty_table(fit, monkeypatch):

@@ -75,6 +75,7 @@ def test_pages_lists_and_commands_say_what_counts_as_one(fit, tmp_path):
     assert said in str(checklist_of(fit))
     assert gathered([fit], ["a"], 3, "hidden")["fits"][0]["merged"] == said
     assert said in run("show", tmp_path / "fit.nc").stdout
+    assert json.loads(run("show", tmp_path / "fit.nc", "--json").stdout)["merged"] == [[0, 1, 3]]
     assert merging.merged_in_words(fit.unmerge()) == ""
 
 

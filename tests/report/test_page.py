@@ -1,3 +1,4 @@
+import copy
 import json
 import re
 from html.parser import HTMLParser
@@ -150,6 +151,14 @@ def test_effects_of_covariates_are_listed():
     row = the_fit().contrasts().iloc[0]
     middle, low, high = (f"{100 * value:+.1f}" for value in (row.estimate, row.lower, row.upper))
     assert f"Topic {row.topic} party: R less D {middle} ({low} to {high})" in text
+
+
+def test_contrasts_are_shown_where_merged_topics_have_no_coefficients():
+    fit = copy.deepcopy(the_fit())
+    fit._adopt(fit.posterior.copy())
+    page = read(render(fit.merge([0, 1, 2]))).text
+    assert "Differences of shares" in page
+    assert "Topic 0 party: R less D" in page
 
 
 def test_topics_over_time_are_a_picture_with_words():

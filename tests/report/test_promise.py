@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.report import render
 from countveil.report.checklist import who_vouches
 from countveil.report.loading import observed, stating
 from countveil.report.promise import SEVERAL, promise_of
@@ -147,7 +148,9 @@ def test_joined_releases_describe_themselves_beside_the_fit_of_their_reports():
     headline, words = promise_of(fit, first, second).headline, promise_of(fit, first, second).paragraphs
     assert headline == "Every count was protected by noise."
     assert words[1] == f"All 2 releases describe themselves as follows. {first.describe()}"
-    words = promise_of(fit_of(differing), *stating(differing)).paragraphs
+    found = promise_of(fit_of(differing), *stating(differing))
+    assert found.headline == "Every count was protected by noise."
+    words = found.paragraphs
     assert words[1] == f"Release 1 of 2 describes itself as follows. {first.describe()}"
     assert words[2] == f"Release 2 of 2 describes itself as follows. {fewer.describe()}"
     assert words[-1] == f"{SEVERAL} {differing.promise}"
@@ -170,3 +173,24 @@ def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
     folded = cv.PrivatizedCounts.from_release(release).folded((6, 5, 1))
     tensor = cv.TensorModel(2, **QUICK).fit(folded)
     assert observed(tensor, release).mode_shape == (6, 5, 1)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_headline_of_joined_releases_is_of_what_they_promise_together(labelled):
+    table = pd.DataFrame(COUNTS, [f"p{i}" for i in range(6)]) if labelled else COUNTS
+    releases = [cv.privatize(table, cv.PrivacyLevel(3, 1)) for _ in range(3)]
+    joined = cv.join(releases)
+    assert joined.levels[0].hides() == "little"
+    fit = fit_of(joined)
+    assert promise_of(fit, *releases).headline == "Every count got noise, but it hides little."
+    assert "this fit is of several reports of a count." in render(fit, joined)
+    assert promise_of(fit_of(releases[0]), releases[0]).headline == "Every count was protected by noise."
+
+
+def test_other_reports_than_those_that_were_fitted_are_refused():
+    table, level = pd.DataFrame(COUNTS, [f"p{i}" for i in range(6)]), cv.PrivacyLevel(1, 1)
+    first, second, third = (cv.privatize(table, level) for _ in range(3))
+    fit = fit_of(cv.join([first, second, third]))
+    observed(fit, cv.join([first, second, third]))
+    with pytest.raises(ValueError, match="the one that was fitted, got reports that promise something else"):
+        observed(fit, cv.join([first, third]))

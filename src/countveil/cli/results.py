@@ -137,6 +137,9 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         for axis in part.axes:
             listed = found.supported(axis, members)
             tables[f"{part.many} by {axis}"] = listed.rename(columns={"component": part.one, "member": axis})
+    merged: list[list[int]] = found.merged() if found.merges else []
+    if merged:
+        tables["merged"] = merged
     if documents:
         tables["documents"] = top_documents(found, documents)
     if found.covariates_ is not None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from countveil.privacy import Release, _archive, _format
 from countveil.privacy._sizes import too_much
 
-FORMAT = "countveil-joined-releases"
 FORMAT_VERSION = 1
 FIRST = "1.npz"
 MOST_RELEASES = 100
@@ -33,7 +32,7 @@ def write(path: str | os.PathLike[str], releases: Iterable[Release]) -> None:
 def members_of(contents: Sequence[bytes]) -> dict[str, bytes]:
     """The members of a file of these release files."""
     seals = [each[-HASH:].decode("ascii") for each in contents]
-    meta = {"format": FORMAT, "format_version": FORMAT_VERSION, "releases": seals}
+    meta = {"format": _format.JOINED, "format_version": FORMAT_VERSION, "releases": seals}
     return {_format.META: _format.canonical(meta)} | {
         f"{number}.npz": each for number, each in enumerate(contents, start=1)
     }
@@ -44,9 +43,12 @@ def read(path: str | os.PathLike[str]) -> list[Release]:
 
     Raises:
         FileNotFoundError: no such file.
+        IsADirectoryError: a folder.
         ReleaseError: a file that is damaged, is of something else, or asks for more memory than its bytes can fill, by
             itself or in one of its releases; the error names file and rule.
     """
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} must be a file of releases, got a folder")
     reader = _archive.Reader(path)
     parts = readers_in(reader) if FIRST in reader.names else [reader]
     return [Release._read(each) for each in parts]
@@ -69,8 +71,8 @@ def readers_in(reader: _archive.Reader) -> list[_archive.Reader]:
     ]
     if reader.read(_format.META) != members_of(contents)[_format.META]:
         raise reader.fault(
-            f"must describe itself as {FORMAT!r}, version {FORMAT_VERSION}, with the seals of its releases in their "
-            "order, got something else"
+            f"must describe itself as {_format.JOINED!r}, version {FORMAT_VERSION}, with the seals of its releases in "
+            "their order, got something else"
         )
     asked = too_much(sum(each.asked for each in found), reader.length, _archive.COPIES)
     if asked is not None:

@@ -1,7 +1,7 @@
 """Releases of the same counts, put together: all reports of every record, and what they promise together."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -64,13 +64,13 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     Raises:
         TypeError: something else than a release or a path.
         ReleaseError: a file that is damaged, or that is of something else.
-        ValueError: fewer than two releases; labels in some of them only, or repeated; no row in common; other columns;
-            networks and tables together; the same reports twice, in all rows or in some; sparse releases with more than
-            ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells than fit into memory;
-            covariates that two releases state otherwise of the same row, by name.
+        ValueError: fewer than two releases; labels in some of them only, or repeated; no row in common; a row of two
+            waves; other columns; networks and tables together; the same reports twice, in all rows or in some; sparse
+            releases with more than ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells
+            than fit into memory; covariates that two releases state otherwise of the same row, by name.
     """
-    if isinstance(releases, Release):
-        raise TypeError(f"releases must be a sequence of them, got one {type(releases).__name__}")
+    if isinstance(releases, Release | Mapping) or not isinstance(releases, str | os.PathLike | Iterable):
+        raise TypeError(f"releases must be a sequence of them, or a path, got {type(releases).__name__}")
     given: list[Any] = [releases] if isinstance(releases, str | os.PathLike) else list(releases)
     for j, i in combinations(range(len(given)), 2):
         if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
@@ -88,6 +88,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
     check_in_common(read, axes[0])
+    check_waves(read)
     check_size(read, axes)
     beside = of_all(read, axes[0], read[0].shape[0])
     layers = [placed(each, axes) for each in read]
@@ -156,6 +157,21 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
             odd = next(iter(set(names or ()) ^ set(labels[0] or ())))
             raise ValueError(f"releases must have the same {name} labels, got {odd!r} in some of them only")
     return labels[0]
+
+
+def check_waves(releases: Sequence[Release]) -> None:
+    """Refuse releases that have a row in different waves, whose counts are not the same ones; raises ValueError."""
+    before: dict[str, str] = {}
+    for each in releases:
+        if each.waves is None:
+            continue
+        for name, place in zip(each.row_labels or (), each.waves.of_row, strict=True):
+            wave = each.waves.names[place]
+            if before.setdefault(name, wave) != wave:
+                raise ValueError(
+                    f"releases must be of the same counts, got row {name!r} in the waves {before[name]!r} and "
+                    f"{wave!r}: collect the waves into one release, which a model over time fits"
+                )
 
 
 def check_in_common(releases: Sequence[Release], rows: tuple[str, ...] | None) -> None:

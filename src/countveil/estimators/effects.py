@@ -4,6 +4,7 @@ Every draw has topics, shapes, sizes and coefficients that belong together, give
 the uncertainty of noise, topics and sampling at once. A topic's numbers come from the chains that have it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -94,13 +95,18 @@ class HasEffects(HasCovariates, Readable):
 
         Columns: topic, support, covariate, value, other, estimate, lower, upper; each row is that of ``contrast`` with
         the covariate's value and with its other value. Of numbers whose quartiles are the same it is the largest with
-        the smallest. Text with more than ten levels is left out. The rest is as in ``contrast``.
+        the smallest; numbers that the formula takes for levels, ``C(year)``, are compared as these. Text with more than
+        ten levels is left out. The rest is as in ``contrast``.
 
         Raises:
             ValueError: as ``effects``.
         """
         covariates = self._known_covariates()
-        asked = [(name, *pair) for name, column in covariates.frame.items() for pair in pairs_of(column)]
+        asked = [
+            (name, *pair)
+            for name, column in covariates.frame.items()
+            for pair in pairs_of(column, as_levels=takes_as_levels(covariates.formula, str(name)))
+        ]
         at = {
             (name, value): self._shares_at(covariates, {name: value})
             for name, *pair in asked
@@ -207,12 +213,17 @@ class HasEffects(HasCovariates, Readable):
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
 
 
-def pairs_of(column: pd.Series) -> list[tuple[Any, Any]]:
-    """(value, other) of the contrasts that a covariate suggests."""
-    if column.dtype == np.float64:
+def takes_as_levels(formula: str, name: str) -> bool:
+    """Whether a formula makes levels of a covariate, whatever it is made of."""
+    return re.search(rf"\bC\(\s*{re.escape(name)}\s*[,)]", formula) is not None
+
+
+def pairs_of(column: pd.Series, *, as_levels: bool = False) -> list[tuple[Any, Any]]:
+    """(value, other) of the contrasts that a covariate suggests; of numbers at their quartiles, or as levels."""
+    if column.dtype == np.float64 and not as_levels:
         low, high = column.quantile([0.25, 0.75], interpolation="nearest").tolist()
         return [(high, low) if low < high else (float(column.max()), float(column.min()))]
-    first, *others = column.cat.categories
+    first, *others = sorted(column.unique()) if column.dtype == np.float64 else column.cat.categories
     return [(level, first) for level in others] if len(others) < MOST_LEVELS else []
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from countveil.privacy.release import Release
 
 FORMAT = "countveil-release"
+JOINED = "countveil-joined-releases"  # of files that hold several
 FORMAT_VERSION = 3
 """``_older`` reads versions 1 and 2."""
 CELLS_VERSION = 4
@@ -287,7 +288,8 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault("must describe itself with the keys format and format_version, got others")
     version = meta["format_version"]
     if meta["format"] != FORMAT:
-        raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
+        hint = ", of joined releases, which join reads" if meta["format"] == JOINED else ""
+        raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}{hint}")
     if type(version) is not int or version not in (*_older.VERSIONS, *_OPTIONAL_OF):
         raise reader.fault(
             f"must have a format_version from 1 to {TOTALS_VERSION}, got {ascii(version)[:40]}"

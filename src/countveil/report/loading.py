@@ -52,6 +52,11 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
         data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
+    said, kept = getattr(data, "promise", None), fit.posterior.attrs.get("promised_together")
+    if said and kept and said.strip() != str(kept).strip():
+        raise ValueError(
+            f"release must be the one that was fitted, got reports that promise something else together: {said}"
+        )
     if data.mode_shape != shape:
         raise ValueError(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"

@@ -134,6 +134,7 @@ def gathered(
         "kinds": found,
         "chain_weights": weights_in_words(fit),
         "merged": merged_in_words(fit),
+        "several": "promised_together" in fit.posterior.attrs,
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
         "pictures": [] if network is None else network_pictures(fit, network),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.data.joining import together
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
 from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
@@ -83,7 +84,7 @@ def promise_of(fit: FactorizationEstimator, *releases: Release) -> Promise:
     if noise is TWO_SIDED_GEOMETRIC:
         found = _of_level(np.unique(level), () if "source" in facts else releases)
     elif isinstance(noise, AnyMechanismNoise):
-        found = _of_mechanisms(noise, level, releases)
+        found = _of_mechanisms(fit, noise, level, releases)
     else:
         found = _of_mechanism(noise, level, releases)
     if "source" in facts:
@@ -124,10 +125,21 @@ def _of_level(alpha: np.ndarray, releases: Releases) -> Promise:
     return Promise("private", _headline(weakest, alpha), [PRIVATE, *words], distances)
 
 
-def _of_mechanisms(noise: AnyMechanismNoise, level: np.ndarray, releases: Releases) -> Promise:
-    """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated."""
-    kept = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
+def _of_mechanisms(
+    fit: FactorizationEstimator, noise: AnyMechanismNoise, level: np.ndarray, releases: Releases
+) -> Promise:
+    """What the mechanisms say: those of a release that keep levels, or those that the fit's maker has stated.
+
+    The headline is of what all reports of the least protected record promise together.
+    """
+    kept: list[Level] = [
+        found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None
+    ]
     if releases and len(kept) == len(noise.mechanisms):
+        if len(releases) > 1:
+            names = next(iter(fit.axes.values())).tolist()
+            rows = None if releases[0].row_labels is None else tuple(map(str, names))
+            kept += [each for each in together(releases, rows, len(names)) if each is not None]
         weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()
         headline = (
