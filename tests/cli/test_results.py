@@ -18,7 +18,7 @@ from tests.commands import ASKED, SHORT, fails, privatized, run
 
 RESULTS = {
     "audit", "checklist", "collect", "compare", "fit blocks", "fit dynamic", "fit tensor", "fit topics", "forecast",
-    "plan", "plan-trend", "show", "study new", "study show", "study status",
+    "join", "plan", "plan-trend", "show", "study new", "study show", "study status",
 }  # fmt: skip
 NEITHER = {"demo", "demo communities", "receive", "reproduce", "study strings"}
 

@@ -124,7 +124,7 @@ def test_covariates_that_suggest_no_contrast_have_an_empty_table(fit, monkeypatc
     monkeypatch.setattr(effects, "MOST_LEVELS", 1)
     text_alone = fit.contrasts()
     assert text_alone["covariate"].unique().tolist() == ["age"]
-    monkeypatch.setattr(effects, "pairs_of", lambda column: [])
+    monkeypatch.setattr(effects, "pairs_of", lambda column, **_: [])
     empty = fit.contrasts()
     assert empty.empty
     assert empty.columns.tolist() == text_alone.columns.tolist()

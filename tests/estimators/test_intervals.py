@@ -86,6 +86,8 @@ def tables_of(fit, **more):
             continue
         if name == "dispersions" and fit.model_.likelihood.name == "poisson":
             continue
+        if name == "to_frame":  # of the tables of the others
+            continue
         if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
             continue  # for which tests/estimators/test_effects.py and test_over_time.py ask
         asked = inspect.signature(method).parameters

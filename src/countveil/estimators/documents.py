@@ -290,7 +290,7 @@ class HasDocuments(HasSupport):
         drawn: Drawn,
         values_of: Callable[[Sequence[np.ndarray]], np.ndarray],
         n: int,
-        interval: float,
+        within: float,
         but: int = -1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The n documents with the largest means of values (S, documents), but one, and ``summary`` of theirs."""
@@ -303,7 +303,7 @@ class HasDocuments(HasSupport):
         best = order[order != but][:n]
         values = np.empty((best.size, 3))
         for some, made in self._made_of_documents(drawn, best):
-            values[some] = summary(values_of(made), interval)
+            values[some] = summary(values_of(made), within)
         return best, values
 
     def _supports(self, drawn: Drawn) -> list[float]:

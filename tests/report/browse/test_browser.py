@@ -213,13 +213,15 @@ def test_effects_stand_below_the_members_of_a_component_on_a_dark_phone(people, 
     page = render(fit, members=3)
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     first = data_of(page)["fits"][0]["kinds"][0]["components"][0]
-    ((heading, said),) = first["beside"]
+    (heading, said), (second, pairs) = first["beside"]
     with b.browser(tmp_path, 390, dark=True) as driver:
         opened(driver, tmp_path / "page.html")
         assert found(driver, "#detail h2") == [first["title"]]
-        assert found(driver, "#detail h3")[-1] == heading == "Covariates: coefficient"
-        assert found(driver, "#detail ul .name") == ["party[T.R]", "year"]
-        assert found(driver, "#detail ul .numbers") == [value for _, value in said]
+        assert found(driver, "#detail h3")[-2:] == [heading, second]
+        assert heading == "Covariates: coefficient"
+        names = ["party[T.R]", "year", "party: R less D", "year: 8 less 3"]
+        assert found(driver, "#detail ul .name") == names
+        assert found(driver, "#detail ul .numbers") == [value for _, value in said + pairs]
         assert "Topic 0: trade" in found(driver, "#components strong")
         assert json.loads(b.evaluated(driver, AXE)) == []
         assert b.evaluated(driver, CUT) == []
