@@ -181,11 +181,15 @@ def contrast_rows(fit: Any) -> list[tuple[str, str, str]]:
     """(component, values that are compared, points in words) of every contrast that covariates suggest."""
     if fit.covariates_ is None:
         return []
+    return rows_in_words(fit, contrasts_in_points(fit), pair_in_words, "{:+.1f}")
+
+
+def contrasts_in_points(fit: Any) -> pd.DataFrame:
+    """``contrasts``, in percentage points."""
     found = fit.contrasts()
-    for name in ENDS:
-        if name in found:
-            found[name] *= 100.0
-    return rows_in_words(fit, found, pair_in_words, "{:+.1f}")
+    ends = [name for name in ENDS if name in found]
+    found[ends] *= 100.0
+    return found
 
 
 def pair_in_words(row: Any) -> str:

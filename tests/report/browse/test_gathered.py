@@ -91,9 +91,9 @@ def test_names_effects_and_shares_over_time_are_shown():
             for row in rows.itertuples()
         ]
         party = contrasts[contrasts["topic"] == number].iloc[0]
-        assert second == "Covariates: difference of shares"
-        ends = f"({100 * party.lower:+.1f}% to {100 * party.upper:+.1f}%)"
-        assert pairs[0] == ["party: R less D", f"{100 * party.estimate:+.1f}% {ends}"]
+        assert second == "Covariates: difference of shares, in points"
+        ends = f"({100 * party.lower:+.1f} to {100 * party.upper:+.1f})"
+        assert pairs[0] == ["party: R less D", f"{100 * party.estimate:+.1f} {ends}"]
         assert pairs[1][0] == "year: 8 less 3"
     dated = cv.TopicModel(2, **QUICK).fit(data, time=np.repeat([2001, 2002, 2003], 4))
     (found,) = gathered([dated], ["a"], 3, "hidden")["fits"]

@@ -18,7 +18,7 @@ from countveil.report.browse.rows import rows_of
 from countveil.report.bursts import bursts_of
 from countveil.report.page import facts_table, noise_table, parameters, source_table, trust
 from countveil.report.promise import promise_of
-from countveil.report.sections import ENDS, pair_in_words, with_ends
+from countveil.report.sections import ENDS, contrasts_in_points, pair_in_words, with_ends
 
 INTERVAL = 0.9
 
@@ -100,10 +100,10 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
     found: dict[int, list[Any]] = {}
     tables = []
     if fit.covariates_ is not None:
-        contrasts = fit.contrasts()
+        contrasts = contrasts_in_points(fit)
         contrasts["pair"] = [pair_in_words(row) for row in contrasts.itertuples(index=False)]
         tables.append(("Covariates: coefficient", fit.effects(), "term", "{:.2f}"))
-        tables.append(("Covariates: difference of shares", contrasts, "pair", "{:+.1%}"))
+        tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
         tables.append(("Over time: expected share", fit.prevalence_over(), "time", "{:.1%}"))
     for heading, table, by, form in tables:
