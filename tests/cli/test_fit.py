@@ -328,10 +328,19 @@ def test_topics_by_covariates(here):
     )
     run("export", "f.nc", "tables")
     assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects())
+    assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.contrasts())
     assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
     people.drop(index="d3").to_csv("people.csv")
     said = fails(*given, "--force", "--prevalence", "~ party", "--covariates", "people.csv")
     assert "none for 'd3'" in said
+
+
+def test_a_checkpoint_that_is_not_there_yet_is_told(here):
+    privatized()
+    asked = ["fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--checkpoint", "c.npz"]
+    told = "There is no checkpoint c.npz yet: starting from the beginning."
+    assert told in run(*asked, "--resume").stdout
+    assert told not in run(*asked[:4], "g.nc", *asked[5:-1], "d.npz").stdout
 
 
 def test_topics_over_time(here):
