@@ -144,7 +144,7 @@ def test_a_release_and_a_file_of_several_are_told_apart(tmp_path):
     cv.join([simulated(), simulated(seed=2)]).save(tmp_path / "both.npz")
     assert [each.shape for each in joined_files.read(tmp_path / "one.npz")] == [(4, 3)]
     with pytest.raises(
-        ReleaseError, match="got 'countveil-joined-releases', of joined releases, which join reads"
+        ReleaseError, match="must have format 'countveil-release', got 'countveil-joined-release"
     ):
         cv.Release.load(tmp_path / "both.npz")
     with pytest.raises(ValueError, match=r"releases must be two or more to be joined, got 1$"):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from countveil.privacy import Release, _archive, _format
 from countveil.privacy._sizes import too_much
 
+FORMAT = "countveil-joined-releases"
 FORMAT_VERSION = 1
 FIRST = "1.npz"
 MOST_RELEASES = 100
@@ -32,7 +33,7 @@ def write(path: str | os.PathLike[str], releases: Iterable[Release]) -> None:
 def members_of(contents: Sequence[bytes]) -> dict[str, bytes]:
     """The members of a file of these release files."""
     seals = [each[-HASH:].decode("ascii") for each in contents]
-    meta = {"format": _format.JOINED, "format_version": FORMAT_VERSION, "releases": seals}
+    meta = {"format": FORMAT, "format_version": FORMAT_VERSION, "releases": seals}
     return {_format.META: _format.canonical(meta)} | {
         f"{number}.npz": each for number, each in enumerate(contents, start=1)
     }
@@ -71,7 +72,7 @@ def readers_in(reader: _archive.Reader) -> list[_archive.Reader]:
     ]
     if reader.read(_format.META) != members_of(contents)[_format.META]:
         raise reader.fault(
-            f"must describe itself as {_format.JOINED!r}, version {FORMAT_VERSION}, with the seals of its releases in "
+            f"must describe itself as {FORMAT!r}, version {FORMAT_VERSION}, with the seals of its releases in "
             "their order, got something else"
         )
     asked = too_much(sum(each.asked for each in found), reader.length, _archive.COPIES)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from countveil.privacy.release import Release
 
 FORMAT = "countveil-release"
-JOINED = "countveil-joined-releases"  # of files that hold several
 FORMAT_VERSION = 3
 """``_older`` reads versions 1 and 2."""
 CELLS_VERSION = 4
@@ -288,8 +287,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault("must describe itself with the keys format and format_version, got others")
     version = meta["format_version"]
     if meta["format"] != FORMAT:
-        hint = ", of joined releases, which join reads" if meta["format"] == JOINED else ""
-        raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}{hint}")
+        raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
     if type(version) is not int or version not in (*_older.VERSIONS, *_OPTIONAL_OF):
         raise reader.fault(
             f"must have a format_version from 1 to {TOTALS_VERSION}, got {ascii(version)[:40]}"
