@@ -99,7 +99,7 @@ def fit_dynamic(
     print_stays(model)
     print_trend(model)
     print_totals(model)
-    return {**finish(model, output, members), "trend": model.trend(), "transitions": model.transitions()}
+    return {**finish(model, output, members), "trend": model.trend, "transitions": model.transitions}
 
 
 def waves_of(

@@ -28,7 +28,13 @@ ReleaseFile = Annotated[
 
 
 def loaded(path: Path) -> "Release | Reports":
-    """A release, or the reports of those that were joined in a file; raises ValueError, which names the file."""
+    """A release, or the reports of those that were joined in a file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: a table, or a file of something else; the error names the file.
+    """
+    check_release(path)
     from countveil.data.joined_files import read
     from countveil.data.joining import join
 
@@ -48,7 +54,6 @@ def read_release(path: Path) -> "Data":
         FileNotFoundError: no such file.
         ValueError: a table, a file that is not a release, or reports that their mechanism cannot have made.
     """
-    check_release(path)
     from countveil.data.release_files import ReleaseFiles
 
     data = ReleaseFiles(path) if path.is_dir() else loaded(path)

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ import typer
 from countveil.cli.say import say
 
 Result = dict[str, Any]
-"""Tables, lines, numbers and lists by name."""
+"""Tables, lines, numbers and lists by name, or functions that make them, called if they are printed."""
 
 Json = Annotated[
     bool,
@@ -117,7 +118,9 @@ def as_text(found: Result) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A table as a list of rows, what is not a number as None, anything else as it is."""
+    """A table as a list of rows, what is not a number as None, anything else as it is; functions are called first."""
+    if callable(value):
+        value = value()
     if hasattr(value, "to_json"):
         return json.loads(value.to_json(orient="records"))
     if isinstance(value, dict):
@@ -135,25 +138,29 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     tables: Result = {}
     for part in found.parts:
         for axis in part.axes:
-            listed = found.supported(axis, members)
-            tables[f"{part.many} by {axis}"] = listed.rename(columns={"component": part.one, "member": axis})
+            tables[f"{part.many} by {axis}"] = partial(members_of, found, part, axis, members)
     merged: list[list[int]] = found.merged() if found.merges else []
     if merged:
         tables["merged"] = merged
     if documents:
-        tables["documents"] = top_documents(found, documents)
+        tables["documents"] = partial(top_documents, found, documents)
     if found.covariates_ is not None:
-        tables |= {"effects": found.effects(), "contrasts": found.contrasts()}
+        tables |= {"effects": found.effects, "contrasts": found.contrasts}
     if found.dates_ is not None:
-        tables["prevalence over time"] = found.prevalence_over()
+        tables["prevalence over time"] = found.prevalence_over
     if found.model_.likelihood.name == NegativeBinomial.name:
-        tables["dispersions"] = found.dispersions()
+        tables["dispersions"] = found.dispersions
     totals = found.totals()
     if totals is not None:
         tables["totals"] = totals._asdict()
     judged = found.diagnostics()
     tables["diagnostics"] = judged.table.reset_index(names="quantity")
     return tables | judged.of_chains() | {"state": str(judged.state), "verdict": judged.verdict}
+
+
+def members_of(found: Any, part: Any, axis: str, n: int) -> Any:
+    """The n largest members of every component of a kind along an axis."""
+    return found.supported(axis, n).rename(columns={"component": part.one, "member": axis})
 
 
 def top_documents(found: Any, n: int) -> Any:
