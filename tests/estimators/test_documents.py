@@ -127,6 +127,16 @@ def test_similar_documents_overlap_most_in_every_draw(fit):
     assert fit.similar_documents(3, 2)["document"].tolist() == found["document"].tolist()[:2]
 
 
+def test_a_label_that_several_documents_have_is_refused_and_their_numbers_are_not():
+    titles = ["one", "two", "two", "three"]
+    data = cv.PrivatizedCounts(np.arange(12).reshape(4, 3), 0.3, row_labels=titles)
+    fit = cv.TopicModel(2, **QUICK).fit(data)
+    with pytest.raises(ValueError, match="document must name one, got 'two', the label of 2"):
+        fit.topic_shares(["one", "two"])
+    assert fit.topic_shares([2])["document"].tolist() == ["two"] * len(fit.topic_shares(["one"]))
+    assert fit.similar_documents("three", 3)["document"].tolist().count("two") == 2
+
+
 def test_words_of_a_document_are_of_all_topics(fit):
     found = fit.document_words("doc 4", SIZE[1])
     words = np.array([counts[4].sum(axis=0) / counts[4].sum() for _, counts in counts_of(fit)])

@@ -33,10 +33,11 @@ def test_reports_that_the_model_made_are_as_it_expects(hidden):
     assert not outside(*hidden)
 
 
-def test_joined_releases_that_were_cut_at_zero_are_as_a_fit_expects():
+@pytest.mark.parametrize("truncate", [True, False])
+def test_joined_releases_are_as_a_fit_expects_whether_they_were_cut_at_zero_or_not(truncate):
     rng, level = np.random.default_rng(1), cv.PrivacyLevel(epsilon=1, precision=2)
     counts = rng.poisson(rng.gamma(0.5, 1.0, (60, 2)) @ rng.gamma(0.5, 1.0, (2, 15)))
-    data = cv.join([cv.simulate_release(counts, level, rng, truncate=True) for _ in range(2)])
+    data = cv.join([cv.simulate_release(counts, level, rng, truncate=truncate) for _ in range(2)])
     fit = cv.TopicModel(2, draws=40, tune=60, chains=1, seed=1, progress=False).fit(data)
     assert not outside(fit, data)
     totals = fit.totals()

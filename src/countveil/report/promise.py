@@ -137,9 +137,8 @@ def _of_mechanisms(
     ]
     if releases and len(kept) == len(noise.mechanisms):
         if len(releases) > 1:
-            names = next(iter(fit.axes.values())).tolist()
-            rows = None if releases[0].row_labels is None else tuple(map(str, names))
-            kept += [each for each in together(releases, rows, len(names)) if each is not None]
+            rows = tuple(map(str, next(iter(fit.axes.values()))))
+            kept += [each for each in together(releases, rows, len(rows)) if each is not None]
         weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()
         headline = (
