@@ -72,9 +72,13 @@ def test_weights_follow_chains_that_are_taken_out(tree):
     np.testing.assert_allclose(mixture.weights_of(tree.isel(chain=[2])), [1.0])
 
 
-def test_draws_of_a_mixture_are_of_the_first_or_the_second_half_of_their_chain(tree):
-    np.testing.assert_array_equal(mixture.later_halves(tree), np.tile(np.arange(S) >= S // 2, C))
+def test_draws_of_a_mixture_know_their_chain_and_its_half(tree):
+    chains, later = mixture.halves(tree)
+    np.testing.assert_array_equal(chains, np.repeat(np.arange(C), S))
+    np.testing.assert_array_equal(later, np.tile(np.arange(S) >= S // 2, C))
     mixture.keep_weights(tree, np.array([0.5, 0.5, 0.0]))
-    found = mixture.later_halves(tree)
-    np.testing.assert_array_equal(found, mixture.members_of(tree) % S >= S // 2)
-    assert found.sum() == C * S // 2
+    chains, later = mixture.halves(tree)
+    np.testing.assert_array_equal(chains, mixture.members_of(tree) // S)
+    assert set(chains) == {0, 1}
+    np.testing.assert_array_equal(later, mixture.members_of(tree) % S >= S // 2)
+    assert later.sum() == C * S // 2

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
 
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning, signal_share
-from countveil.inference.predict import log_mean_extrapolated, log_predictive_of_cells
+from countveil.inference.predict import log_predictive_of_cells
 from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.count_laws import count_laws, laws_by_draws
@@ -133,43 +132,6 @@ def test_no_cells_have_no_densities(method):
     fit = cv.BlockModel(1, method=method, **QUICK).fit(data)
     assert fit.log_likelihood(data).sizes["cell"] == 0
     assert fit.log_predictive(data).shape == (0,)
-
-
-def test_what_is_extrapolated_stays_a_probability():
-    """A chain that has not arrived: its halves differ by far more than chance."""
-    drifting = np.log([[1e-3], [1e-2], [0.4], [0.5]])
-    np.testing.assert_allclose(
-        log_mean_extrapolated(iter(drifting), [False, False, True, True]), np.log([0.5])
-    )
-
-
-def test_a_mean_over_few_draws_is_extrapolated_to_many():
-    """Where the mean over 20 is clearly too low: two chains, of draws that are alike."""
-    rng = np.random.default_rng(1)
-    cells, n_draws = 40_000, 10
-    noise = rng.normal(size=(2, n_draws, cells))
-    chains = np.empty_like(noise)
-    chains[:, 0] = noise[:, 0]
-    for s in range(1, n_draws):
-        chains[:, s] = 0.3 * chains[:, s - 1] + np.sqrt(1 - 0.09) * noise[:, s]
-    scores = 0.6 * chains.reshape(20, cells) - 2.0
-    plain = (logsumexp(scores, axis=0) - np.log(20)).mean()
-    later = np.tile([False] * 5 + [True] * 5, 2)
-    found = log_mean_extrapolated(iter(scores), later).mean()
-    right = 0.18 - 2.0  # log of a lognormal mean
-    assert plain - right < -0.01
-    assert abs(found - right) < 0.25 * abs(plain - right)
-    halves = scores.reshape(2, 2, 5, cells)
-    each = [logsumexp(halves[:, h], axis=(0, 1)) - np.log(10) for h in (0, 1)]
-    whole = logsumexp(scores, axis=0) - np.log(20)
-    wanted = np.minimum(2 * whole - np.mean(each, axis=0), scores.max(axis=0))
-    np.testing.assert_allclose(log_mean_extrapolated(iter(scores), later), wanted)
-    for half in (False, True):
-        np.testing.assert_array_equal(log_mean_extrapolated(iter(scores[:1]), [half]), scores[0])
-    impossible = np.array([[-np.inf, -np.inf], [-np.inf, -1.0]])  # in a half, or in all draws
-    np.testing.assert_allclose(
-        log_mean_extrapolated(iter(impossible), [False, True]), [-np.inf, -1.0 - np.log(2)]
-    )
 
 
 def test_a_pair_is_one_cell_and_no_cells_are_none():

@@ -60,11 +60,11 @@ def members_of(tree: xr.DataTree) -> np.ndarray | None:
     return members(weights_of(tree), tree["posterior"].sizes["draw"])
 
 
-def later_halves(tree: xr.DataTree) -> np.ndarray:
-    """(C S,) whether each draw of a fit's mixture is of the second half of its chain."""
+def halves(tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """(C S,) the chain of each draw of a fit's mixture, and whether it is of that chain's later half."""
     n_draws = tree["posterior"].sizes["draw"]
-    numbers = members(weights_of(tree), n_draws)
-    return np.asarray(numbers % n_draws >= n_draws // 2)
+    chain, place = np.divmod(members(weights_of(tree), n_draws), n_draws)
+    return chain, place >= n_draws // 2
 
 
 def pooled(tree: xr.DataTree, values: np.ndarray) -> np.ndarray:

@@ -81,38 +81,6 @@ def log_predictive_of_cells(
     return np.asarray(total - np.log(n_draws))
 
 
-def log_mean_extrapolated(scores: Iterable[np.ndarray], later: Iterable[bool]) -> np.ndarray:
-    """(cells,) log of the mean over draws of exp(score), as it would be over many more draws.
-
-        2 L(all draws) - (L(first halves) + L(second halves)) / 2
-
-    for L the log of a mean over draws, which is too low by about a constant over their number, and by more the more a
-    model's draws differ (mathematics, equation 15.4); but no more than the largest score of any draw, so that it stays
-    the log of a probability. ``later`` says of every draw whether it is of the second half of its chain, so that draws
-    that are alike count as such. Where there are no two halves, or no draw of one finds a report possible, it is the
-    plain mean.
-    """
-    halves: list[np.ndarray | None] = [None, None]
-    counts, largest = [0, 0], np.array(-np.inf)
-    for score, late in zip(scores, later, strict=False):
-        half = int(late)
-        before = halves[half]
-        halves[half] = score if before is None else np.logaddexp(before, score)
-        counts[half] += 1
-        largest = np.maximum(largest, score)
-    first, second = halves
-    if first is None or second is None:
-        whole = second if first is None else first
-        assert whole is not None
-        return np.asarray(whole - np.log(sum(counts)))
-    whole = np.logaddexp(first, second) - np.log(sum(counts))
-    possible = np.isfinite(first) & np.isfinite(second)
-    found = whole.copy()
-    halves_of_possible = first[possible] - np.log(counts[0]) + second[possible] - np.log(counts[1])
-    found[possible] = 2.0 * whole[possible] - 0.5 * halves_of_possible
-    return np.asarray(np.minimum(found, largest))
-
-
 def scores_of_draws(
     draws: Laws,
     observations: Observations,

@@ -34,7 +34,8 @@ class Candidate(NamedTuple):
     differs: dict[str, Any]  # the parameters in which the models differ
     observed: Observations
     size: int  # entries of all factors: about how long a fit takes
-    facts: str  # everything that decides its fits
+    facts: str  # everything that decides its fits and their scores
+    n_chains: int  # of its own fits, which are not as short
     covariates: Any = None  # of the rows, where the model has a formula of some
 
 
@@ -92,11 +93,12 @@ def candidate(
         "class": type(model).__name__,
         "model": model_facts(matrix.model),
         "start": start,
+        "n_chains": given.chains,
     }
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
         name, model, differs, observed, size,
-        as_text(settings), covariates,
+        as_text(settings), given.chains, covariates,
     )  # fmt: skip
 
 

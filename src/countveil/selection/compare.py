@@ -20,9 +20,10 @@ from countveil.engines.threads import available_threads
 from countveil.inference.checkpoint import fingerprint
 from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning
+from countveil.inference.extrapolated import log_mean_extrapolated
 from countveil.inference.folds import Cells, folds_of, is_mirrored
-from countveil.inference.mixture import later_halves
-from countveil.inference.predict import log_mean_extrapolated, scores_of_draws
+from countveil.inference.mixture import halves
+from countveil.inference.predict import scores_of_draws
 from countveil.inference.progress import progress_bar
 from countveil.selection import saving
 from countveil.selection.candidates import Candidate, Model, candidates_of
@@ -31,7 +32,7 @@ from countveil.selection.saving import Place, Scored
 
 DRAWS, TUNE, THIN, CHAINS = 25, 100, 2, 2
 """Short fits, but not too short, nor of one chain: both favour few components, whose chains arrive sooner and differ
-less (docs/choosing.md). A mean over few draws is below that over many as well, and more so with many components."""
+less (docs/choosing.md). What few draws and few chains lack is extrapolated."""
 
 
 class Problem(NamedTuple):
@@ -69,10 +70,11 @@ def compare(
 
     The cells that were seen are dealt at random into folds, at most 200,000 into each. Every model is fitted without
     the cells of a fold, the same for all models, and scored on their reports: the log of the posterior average of
-    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7), extrapolated to many draws
-    (equation 15.4), since a mean over few is too low, and more so with many components. Models are then compared cell
-    by cell with the best one. Cells that are masked in the data, or that a model leaves out, such as self-loops, are
-    not scored. Of an undirected network each pair is one cell, hidden on both sides of the diagonal.
+    P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7). It is extrapolated to many
+    draws and to the models' own number of chains (equations 15.4 and 15.5), since a mean over few of them is too low,
+    and more so with many components. Models are then compared cell by cell with the best one. Cells that are masked in
+    the data, or that a model leaves out, such as self-loops, are not scored. Of an undirected network each pair is one
+    cell, hidden on both sides of the diagonal.
 
     Args:
         data: whatever the models' ``fit`` takes.
@@ -253,7 +255,7 @@ def attempt(problem: Problem, place: Place, threads: int) -> Scored:
 def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     """(cells,) log of the posterior average of P(report | draw) of a fold's cells, by the fit that did not see them.
 
-    Extrapolated to many draws.
+    Extrapolated to many draws, and to as many chains as the model has by itself.
     """
     candidate, cells = problem.candidates[place[0]], problem.folds[place[1]]
     observed, own = candidate.observed, {"seed": problem.seeds[place[1]], "threads": threads}
@@ -264,7 +266,7 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
     matrix = fit.data_matrix(observed)
     scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
-    return log_mean_extrapolated(scores, later_halves(fit.posterior))
+    return log_mean_extrapolated(scores, *halves(fit.posterior), candidate.n_chains)
 
 
 def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Comparison:
