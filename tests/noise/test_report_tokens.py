@@ -107,16 +107,23 @@ def parts_p_value(counts, parts, s):
     return 2 * stats.norm.sf(abs(parts.sum() - mean) / math.sqrt(variance))
 
 
-def test_the_law_shows_a_proposal_that_is_always_kept(monkeypatch):
-    right = kernels.fill_keeping
+@pytest.mark.parametrize(
+    ("kept", "name", "rate", "repeats"),
+    [(slice(None), "rounding", 4.0, REPEATS), (2, "random rounding", 1.5, 6000)],
+    ids=["whatever the count", "of two"],
+)
+def test_the_law_shows_a_proposal_that_is_always_kept(kept, name, rate, repeats, monkeypatch):
+    right, law = kernels.fill_keeping, law_of_counts(name, rate, None)
 
     def always(noise, code, ratio, keep):
         right(noise, code, ratio, keep)
-        keep[:] = 1.0
+        keep[:, kept] = 1.0
 
+    counts, _, _ = draws(name, rate, repeats=repeats)
+    assert reference.chi_square_p_value(counts, 0, law) > 1e-5
     monkeypatch.setattr(kernels, "fill_keeping", always)
-    counts, _, _ = draws("rounding", 4.0)
-    assert reference.chi_square_p_value(counts, 0, law_of_counts("rounding", 4.0, None)) < 1e-9
+    counts, _, _ = draws(name, rate, repeats=repeats)
+    assert reference.chi_square_p_value(counts, 0, law) < 1e-9
 
 
 def test_chances_are_those_of_the_kernel():
