@@ -8,7 +8,7 @@ which is --from (0), the counts are given seeded noise, numbers of topics are co
 fitted by eight chains of 150 sweeps of tuning and 100 draws. Printed are the differences of held-out scores from the
 best, per 1,000 cells, with standard errors; the predictive log score of true counts, per token, in a fifth of the cells
 whose reports four such chains did not see; and what the best number loses by it, and the best by two of the five folds,
-which is what ``n_topics="auto"`` looks at. Then the same score in the cells that were seen: of the fit's best chain, of
+as many as ``n_topics="auto"`` looks at. Then the same score in the cells that were seen: of the fit's best chain, of
 its first four and of all eight with equal weights, of all with stacked weights, and of 20 topics of Poisson counts with
 shape .1, fitted by two chains.
 

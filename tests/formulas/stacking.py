@@ -70,3 +70,18 @@ def many_draws():
         off, extrapolated = expected(n) - right, 2 * expected(n) - expected(n // 2) - right
         assert off < 0
         assert abs(extrapolated) < 0.4 * abs(off)
+
+
+@formula("15.5")
+def more_chains():
+    """L(M chains) is about L(C) + (L(C) - L(1)) (1/C - 1/M) / (1 - 1/C),   L(1) the mean of L over single chains"""
+    low, high, chance = 0.3, 0.5, 0.4  # P(r | chain) takes two values
+
+    def expected(n):
+        ones = np.arange(n + 1)
+        return stats.binom.pmf(ones, n, chance) @ np.log((ones * low + (n - ones) * high) / n)
+
+    for c, m in ((2, 4), (2, 8), (4, 8), (4, 2)):
+        told = expected(c) + (expected(c) - expected(1)) * (1 / c - 1 / m) / (1 - 1 / c)
+        assert expected(1) < expected(2) < expected(4) < expected(8)
+        assert abs(told - expected(m)) < 0.1 * abs(expected(m) - expected(c))

@@ -3,7 +3,7 @@ from scipy.special import logsumexp
 
 from countveil.inference.extrapolated import log_mean_extrapolated
 
-ONE = np.zeros(4, dtype=int)
+ONE, TWO = np.zeros(4, dtype=int), np.array([0, 0, 1, 1])
 
 
 def many(scores):
@@ -15,7 +15,16 @@ def many(scores):
 def test_what_is_extrapolated_stays_a_probability():
     """A chain that has not arrived: its halves differ by far more than chance."""
     drifting, later = np.log([[1e-3], [1e-2], [0.4], [0.5]]), np.array([False, False, True, True])
-    np.testing.assert_allclose(log_mean_extrapolated(iter(drifting), ONE, later), np.log([0.5]))
+    np.testing.assert_allclose(log_mean_extrapolated(iter(drifting), ONE, later, 1), np.log([0.5]))
+
+
+def test_chains_that_have_not_arrived_pull_nothing_far_down():
+    """The halves of either chain differ by far more than chance: by (15.4) alone it would be above its largest draw."""
+    later = np.array([False, True, False, True])
+    for draws in ([0.5, 1e-6, 1e-6, 0.5], [0.001, 0.5, 0.5, 0.5]):
+        for n_chains in (4, 8):
+            found = log_mean_extrapolated(iter(np.log(draws)[:, None]), TWO, later, n_chains)
+            assert np.log(np.mean(draws)) - 0.7 < found < np.log(0.5) + 1e-12  # by log 2 at most
 
 
 def test_a_mean_over_few_draws_is_extrapolated_to_many():
@@ -30,25 +39,26 @@ def test_a_mean_over_few_draws_is_extrapolated_to_many():
     scores = 0.6 * chains.reshape(20, cells) - 2.0
     plain = (logsumexp(scores, axis=0) - np.log(20)).mean()
     numbers, later = np.repeat([0, 1], 10), np.tile(np.arange(10) >= 5, 2)
-    found = log_mean_extrapolated(iter(scores), numbers, later).mean()
+    found = log_mean_extrapolated(iter(scores), numbers, later, 2).mean()
     right = 0.18 - 2.0  # log of a lognormal mean
     assert plain - right < -0.01
     assert abs(found - right) < 0.25 * abs(plain - right)
     halves = scores.reshape(2, 2, 5, cells).transpose(1, 0, 2, 3).reshape(2, 10, cells)
     wanted = np.minimum(many(halves), scores.max(axis=0))
-    np.testing.assert_allclose(log_mean_extrapolated(iter(scores), numbers, later), wanted)
+    np.testing.assert_allclose(log_mean_extrapolated(iter(scores), numbers, later, 2), wanted)
 
 
 def test_what_cannot_be_extrapolated_is_the_plain_mean():
     scores = np.random.default_rng(1).normal(size=(4, 3))
     for late in (False, True):
         half = np.full(4, late)
-        np.testing.assert_array_equal(log_mean_extrapolated(iter(scores[:1]), ONE, half), scores[0])
+        one = log_mean_extrapolated(iter(scores[:1]), ONE[:1], half[:1], 4)
+        np.testing.assert_array_equal(one, scores[0])
         wanted = logsumexp(scores, axis=0) - np.log(4)
-        np.testing.assert_allclose(log_mean_extrapolated(iter(scores), ONE, half), wanted)
+        np.testing.assert_allclose(log_mean_extrapolated(iter(scores), ONE, half, 4), wanted)
     impossible = np.array([[-np.inf, -np.inf], [-np.inf, -1.0]])  # in a half, or in all draws
     later, wanted = np.array([False, True]), [-np.inf, -1.0 - np.log(2)]
-    np.testing.assert_allclose(log_mean_extrapolated(iter(impossible), ONE, later), wanted)
+    np.testing.assert_allclose(log_mean_extrapolated(iter(impossible), ONE[:2], later, 1), wanted)
     for chains in ([0, 1], [1, 0]):  # in a chain
         found = log_mean_extrapolated(iter(impossible), np.array(chains), later, 4)
         np.testing.assert_allclose(found, wanted)
@@ -64,17 +74,22 @@ def test_few_chains_are_extrapolated_to_more():
     numbers = np.repeat(np.arange(n_chains), n_draws)
 
     def found(n, wanted):
-        return log_mean_extrapolated(iter(scores[:n].reshape(-1, cells)), numbers, later, wanted)
+        some = slice(n * n_draws)
+        return log_mean_extrapolated(iter(scores[:n].reshape(-1, cells)), numbers[some], later[some], wanted)
 
-    two, four = (found(n, 0).mean() for n in (2, 4))
+    two, four = (found(n, n).mean() for n in (2, 4))
     assert four - two > 0.02
     assert abs(found(2, 4).mean() - four) < 0.1 * (four - two)
+    largest = scores[:2].max(axis=1)
     alone = [many(own.reshape(2, 10, cells)) for own in scores[:2]]
+    alone = np.minimum(alone, largest).mean(axis=0)
     both = many(scores[:2].reshape(2, 2, 10, cells).transpose(1, 0, 2, 3).reshape(2, 20, cells))
-    wanted = both + 0.5 * (both - np.mean(alone, axis=0))
-    np.testing.assert_allclose(found(2, 4), np.minimum(wanted, scores[:2].max(axis=(0, 1))))
-    for n, same in ((2, 1), (2, 2), (4, 3), (1, 4)):  # nothing to extrapolate to, or from
-        np.testing.assert_array_equal(found(n, same), found(n, 0))
+    both = np.minimum(both, largest.max(axis=0))
+    np.testing.assert_allclose(found(2, 2), both)
+    np.testing.assert_allclose(found(2, 1), alone)
+    wanted = both + 0.5 * (both - alone)
+    np.testing.assert_allclose(found(2, 4), np.minimum(wanted, largest.max(axis=0)))
+    np.testing.assert_array_equal(found(1, 4), found(1, 1))  # nothing to tell from
 
 
 def test_a_chain_counts_as_it_weighs():

@@ -36,8 +36,8 @@ def fitted(monkeypatch):
     return seen
 
 
-def models(likelihood=None):
-    return [cv.TopicModel(k, likelihood=likelihood) for k in (1, 2)]
+def models(likelihood=None, **options):
+    return [cv.TopicModel(k, likelihood=likelihood, **options) for k in (1, 2)]
 
 
 def probability(report, rate, p):
@@ -49,8 +49,8 @@ def probability(report, rate, p):
 
 
 def many_draws(early, late):
-    halves = np.log(np.mean(early)), np.log(np.mean(late))
-    return 2.0 * np.log(np.mean([*early, *late])) - np.mean(halves)
+    halves, draws = (np.log(np.mean(early)), np.log(np.mean(late))), [*early, *late]
+    return min(2.0 * np.log(np.mean(draws)) - np.mean(halves), np.log(np.max(draws)))
 
 
 def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws_and_chains(reports):
@@ -78,6 +78,25 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
                 alone = [many_draws(each[c : c + 3], each[c + 3 : c + 6]) for c in (0, 6)]
                 wanted += 0.5 * (wanted - np.mean(alone))
             assert found.scores[m, cell] == pytest.approx(min(wanted, np.log(np.max(each))), rel=1e-6)
+
+
+def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
+    data, each = cv.PrivatizedCounts(reports, ALPHA), [cv.TopicModel(2, chains=n) for n in (1, 2, 4)]
+    one, two, four = cv.compare(data, each, 3, 5, **SHORT).scores
+    assert one.mean() < two.mean()
+    more, told = four - two, 0.5 * (two - one)
+    as_told = np.isclose(more, told, atol=1e-12)
+    assert as_told.mean() > 0.5
+    assert (more < told)[~as_told].all()  # no score is above the largest of a draw
+    alone = cv.compare(data, each, 3, 5, chains=1, **SHORT).scores
+    np.testing.assert_array_equal(alone[0], alone[2])
+    for method in ("em", "cavi"):  # without chains
+        fitted = [cv.TopicModel(2, chains=n, method=method) for n in (1, 4)]
+        few, many = cv.compare(data, fitted, 3, 5, **SHORT).scores
+        np.testing.assert_array_equal(few, many)
+    for wrong in ("four", None, 2.5, 0):
+        with pytest.raises(ValueError, match="chains must be a whole number of at least 1, got"):
+            cv.compare(data, models(chains=wrong), 3, 5, **SHORT)
 
 
 def test_all_models_have_the_same_folds_and_never_see_them(reports, fitted):
@@ -199,6 +218,7 @@ def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, mo
         lambda: cv.compare(data, models(), 3, 8, checkpoint=path, resume=True, **SHORT),
         lambda: cv.compare(data, models("poisson"), 3, 7, checkpoint=path, resume=True, **SHORT),
         lambda: cv.compare(data, models(), 4, 7, checkpoint=path, resume=True, **SHORT),
+        lambda: cv.compare(data, models(chains=8), 3, 7, checkpoint=path, resume=True, **SHORT),
         lambda: cv.compare(data, models(), 3, 7, checkpoint=path, resume=True, **SHORT | {"draws": 5}),
         lambda: cv.compare(
             cv.PrivatizedCounts(reports + 1, ALPHA), models(), 3, 7, checkpoint=path, resume=True, **SHORT

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from countveil.data.accepted import observations_of
+from countveil.data.integers import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference.checkpoint import printed
@@ -35,7 +36,7 @@ class Candidate(NamedTuple):
     observed: Observations
     size: int  # entries of all factors: about how long a fit takes
     facts: str  # everything that decides its fits and their scores
-    n_chains: int  # of its own fits, which are not as short
+    n_chains: int  # that the model asks for itself
     covariates: Any = None  # of the rows, where the model has a formula of some
 
 
@@ -81,6 +82,7 @@ def candidate(
     """A model with its short settings, checked against the data."""
     model = clone(given).set_params(**{key: value for key, value in short.items() if value is not None})
     try:
+        check_integer("chains", given.chains, 1)
         model._check_parameters()
         model._take_covariates(covariates)
         observed = model.observe(data)
@@ -93,12 +95,12 @@ def candidate(
         "class": type(model).__name__,
         "model": model_facts(matrix.model),
         "start": start,
-        "n_chains": given.chains,
+        "n_chains": int(given.chains),
     }
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
         name, model, differs, observed, size,
-        as_text(settings), given.chains, covariates,
+        as_text(settings), int(given.chains), covariates,
     )  # fmt: skip
 
 

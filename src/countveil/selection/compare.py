@@ -71,10 +71,10 @@ def compare(
     The cells that were seen are dealt at random into folds, at most 200,000 into each. Every model is fitted without
     the cells of a fold, the same for all models, and scored on their reports: the log of the posterior average of
     P(report | draw), a proper score whatever the likelihood (mathematics, equation 13.7). It is extrapolated to many
-    draws and to the models' own number of chains (equations 15.4 and 15.5), since a mean over few of them is too low,
-    and more so with many components. Models are then compared cell by cell with the best one. Cells that are masked in
-    the data, or that a model leaves out, such as self-loops, are not scored. Of an undirected network each pair is one
-    cell, hidden on both sides of the diagonal.
+    draws (equation 15.4), and from two or more chains to as many as the model has itself (equation 15.5), since a mean
+    over few of them is too low, and more so with many components. Models are then compared cell by cell with the best
+    one. Cells that are masked in the data, or that a model leaves out, such as self-loops, are not scored. Of an
+    undirected network each pair is one cell, hidden on both sides of the diagonal.
 
     Args:
         data: whatever the models' ``fit`` takes.
@@ -83,7 +83,7 @@ def compare(
         seed: of the folds and the fits, in place of the models' own.
         covariates: a DataFrame for the models that have a ``prevalence``, as their ``fit`` takes it.
         draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
-            models' own.
+            models' own. Whatever ``chains`` is, scores are about the models' own number of them.
         threads: how many fits to make at once; None takes all cores. Does not change the result.
         progress: as for the models.
         checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it. One that cannot
@@ -255,7 +255,7 @@ def attempt(problem: Problem, place: Place, threads: int) -> Scored:
 def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     """(cells,) log of the posterior average of P(report | draw) of a fold's cells, by the fit that did not see them.
 
-    Extrapolated to many draws, and to as many chains as the model has by itself.
+    Extrapolated to many draws, and to as many chains as the model asks for itself.
     """
     candidate, cells = problem.candidates[place[0]], problem.folds[place[1]]
     observed, own = candidate.observed, {"seed": problem.seeds[place[1]], "threads": threads}
