@@ -1,9 +1,10 @@
 """Poisson or bursty counts, on real and planted data: the tables behind the default likelihood.
 
-python benchmarks/likelihoods.py FOLDER [DRAWS] [CORPUS...]
+python benchmarks/likelihoods.py FOLDER [DRAWS] [CORPUS...] [--true]
 
 DRAWS is how many noise draws (5), or the first and the last of them, as in 2-4: draws are seeded, so that a later run
-can add to an earlier one. The figures of every draw go to the standard error.
+can add to an earlier one. The figures of every draw go to the standard error. With --true there is no noise, and draws
+are of the fits alone.
 
 FOLDER holds enron_text/enron_ham_1000x1400.npz, enron_network/enron161.npz and icews/icews_tensor.npz; Reuters comes
 with the extra ``demo``. Every corpus is given noise at epsilon/N = 1, 2 and 3, DRAWS times, and fitted by one chain for
@@ -38,6 +39,7 @@ LIKELIHOODS = {
 }
 CELLS, LAWS = 10_000, 30  # of which the laws of true counts are computed, and draws for them
 LEVELS = 1.0, 2.0, 3.0
+NO_NOISE = 99.0  # a level at which no report differs from its count
 
 
 class Corpus(NamedTuple):
@@ -148,16 +150,18 @@ def each(name, level, likelihood, draws, corpus, options):
 
 
 def main():
-    folder = Path(sys.argv[1])
-    draws = chosen(sys.argv[2] if len(sys.argv) > 2 else "5")
+    arguments = [each for each in sys.argv[1:] if each != "--true"]
+    levels = LEVELS if len(arguments) == len(sys.argv) - 1 else (NO_NOISE,)
+    folder = Path(arguments[0])
+    draws = chosen(arguments[1] if len(arguments) > 1 else "5")
     known = corpora(folder)
     print(
         "| data | epsilon/N | likelihood | log score | MAE | 90% of all | of positive | NPMI | topic error | s |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for name in sys.argv[3:] or known:
+    for name in arguments[2:] or known:
         corpus = known[name]()
-        for level in LEVELS:
+        for level in levels:
             base = None
             for likelihood, options in LIKELIHOODS.items():
                 found = each(name, level, likelihood, draws, corpus, options)
