@@ -16,6 +16,10 @@ def test_what_is_extrapolated_stays_a_probability():
     """A chain that has not arrived: its halves differ by far more than chance."""
     drifting, later = np.log([[1e-3], [1e-2], [0.4], [0.5]]), np.array([False, False, True, True])
     np.testing.assert_allclose(log_mean_extrapolated(iter(drifting), ONE, later, 1), np.log([0.5]))
+    apart = np.log([[0.5], [0.5], [0.01], [0.01]])  # two chains, of which eight would gain more than there is
+    later = np.array([False, True, False, True])
+    np.testing.assert_allclose(log_mean_extrapolated(iter(apart), TWO, later, 8), np.log([0.5]))
+    assert log_mean_extrapolated(iter(apart), TWO, later, 4) < np.log(0.5)
 
 
 def test_chains_that_have_not_arrived_pull_nothing_far_down():
@@ -58,7 +62,9 @@ def test_what_cannot_be_extrapolated_is_the_plain_mean():
         np.testing.assert_allclose(log_mean_extrapolated(iter(scores), ONE, half, 4), wanted)
     impossible = np.array([[-np.inf, -np.inf], [-np.inf, -1.0]])  # in a half, or in all draws
     later, wanted = np.array([False, True]), [-np.inf, -1.0 - np.log(2)]
-    np.testing.assert_allclose(log_mean_extrapolated(iter(impossible), ONE[:2], later, 1), wanted)
+    for half in (later, ~later):
+        found = log_mean_extrapolated(iter(impossible), ONE[:2], half, 1)
+        np.testing.assert_allclose(found, wanted)
     for chains in ([0, 1], [1, 0]):  # in a chain
         found = log_mean_extrapolated(iter(impossible), np.array(chains), later, 4)
         np.testing.assert_allclose(found, wanted)
