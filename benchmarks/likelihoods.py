@@ -151,7 +151,7 @@ def each(name, level, likelihood, draws, corpus, options):
 
 def main():
     arguments = [each for each in sys.argv[1:] if each != "--true"]
-    levels = LEVELS if len(arguments) == len(sys.argv) - 1 else (NO_NOISE,)
+    levels = (NO_NOISE,) if "--true" in sys.argv else LEVELS
     folder = Path(arguments[0])
     draws = chosen(arguments[1] if len(arguments) > 1 else "5")
     known = corpora(folder)
