@@ -469,6 +469,16 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     assert fit.diagnostics().verdict.startswith("Not to be trusted yet: the chains differ")
 
 
+def test_fits_too_short_to_be_judged_are_not_diagnosed_until_somebody_asks(monkeypatch):
+    """Diagnoses take as long as a short fit, and a comparison makes many of them."""
+    whole, asked = TopicModel._diagnosed, []
+    monkeypatch.setattr(TopicModel, "_diagnosed", lambda own: asked.append(own) or whole(own))
+    fit = TopicModel(3, **SHORT).fit(small_data())
+    assert not asked
+    assert fit.diagnostics().verdict
+    assert asked == [fit]
+
+
 def test_progress_can_be_shown(capsys):
     TopicModel(2, **{**SHORT, "progress": True}).fit(small_data())
     assert "40/40 sweeps" in capsys.readouterr().err

@@ -342,14 +342,14 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             )
 
     def _warn_if_unsound(self) -> None:
-        found = self.diagnostics()
-        if misses_counts(self) or contradiction_kept(self.posterior) is not None:
-            warnings.warn(found.verdict, FitWarning, stacklevel=4)
-            return
+        missed = misses_counts(self) or contradiction_kept(self.posterior) is not None
         sizes = self.posterior["posterior"].sizes
-        if sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE:
+        if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
             return
-        if found.state == State.UNTRUSTED:
+        found = self.diagnostics()
+        if missed:
+            warnings.warn(found.verdict, FitWarning, stacklevel=4)
+        elif found.state == State.UNTRUSTED:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 
