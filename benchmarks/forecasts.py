@@ -1,15 +1,17 @@
 """Forecasts and smoothing of two real tensors over time, by dynamic and static models: python benchmarks/forecasts.py.
 
 python benchmarks/forecasts.py FOLDER [--actors NUMBER] [--components 20] [--sweeps 200] [--chains 2] [--levels 1 2 3]
-    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background]
-    [--likelihood negative-binomial] [--corpus NAME ...] [--seed 1]
+    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background [CONCENTRATION]]
+    [--likelihood negative-binomial] [--corpus NAME ...] [--months 38 ...] [--seed 1]
 
 FOLDER holds enron_network/enron161_monthly_tensor.npz and icews/icews_tensor.npz; of each, all actors are taken, or as
 many as are said, with the largest counts. The last steps are held back, and some steps in the middle are masked; models
-are fitted once to the rest. Printed are log scores per held-back count (the sum over cells of the log of the predictive
-probability of the true count, by the sum of counts) of the steps to come and of those in the middle, by fits to true
-counts, to reports taken for true counts ("naive") and to reports with their noise ("ours"), at epsilon/N = LEVEL. Each
-is followed by how many per cent it is behind the fit of the same model to true counts. Seconds are of the processor.
+are fitted once to the rest. Enron's mail may end in several --months, as if it were known until four months before each
+of them: forecasts from several origins, whose means come last. Printed are log scores per held-back count (the sum over
+cells of the log of the predictive probability of the true count, by the sum of counts) of the steps to come and of
+those in the middle, by fits to true counts, to reports taken for true counts ("naive") and to reports with their noise
+("ours"), at epsilon/N = LEVEL. Each is followed by how many per cent it is behind the fit of the same model to true
+counts. Seconds are of the processor.
 
 The static model is a ``TensorModel``, whose last step goes on. "known" is the dynamic model with its components as a
 draw of its fit to true counts has them: what is left to learn from reports is activity, transitions and dispersion.
@@ -33,6 +35,7 @@ import numpy as np
 from scipy import stats
 
 import countveil as cv
+from countveil.estimators import dynamics
 from countveil.estimators.forecasts import over_cells
 from countveil.inference.posterior import factor_draws
 from countveil.models.factorization import factorization
@@ -44,6 +47,7 @@ BURSTS = 0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998  # p of negativ
 MODELS = "steady", "volumes", "static", "known"
 MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
+MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
 
 
 class Task(NamedTuple):
@@ -57,14 +61,17 @@ class Task(NamedTuple):
     year: int  # steps of a year; 0 if steps are years
 
 
-def tasks(folder, actors):
-    """Both tensors, (source, target, .., time)."""
+def tasks(folder, actors, months):
+    """Both tensors, (source, target, .., time); that of mail once for each number of months."""
     mail = np.load(folder / "enron_network/enron161_monthly_tensor.npz", allow_pickle=False)
     events = np.load(folder / "icews/icews_tensor.npz", allow_pickle=False)
     enron = largest(full(mail["subs_dedup"], mail["counts_dedup"], mail["shape"]), actors)
     icews = largest(full(events["subs"], events["counts"], events["shape"]), actors)
     return [
-        task("Enron by month", enron[..., :MONTHS], 4, [20, 30], 12),
+        *(
+            task("Enron by month", enron[..., :n], 4, [n - 4 - before for before in MASKED], 12)
+            for n in months
+        ),
         task("ICEWS by year", icews, 2, [5, 8], 0),
     ]
 
@@ -198,7 +205,7 @@ def fitted(kind, data, task, given, options):
     sampling = {name: getattr(options, name) for name in ("chains", "seed", "likelihood")}
     sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "thin": 2}
     sampling |= {"threads": 1, "progress": False}
-    dynamic = {"time": task.counts.ndim - 1, "background": options.background}
+    dynamic = {"time": task.counts.ndim - 1, "background": options.background is not None}
     if options.likelihood == "negative-binomial":
         sampling["dispersion"] = options.dispersion
     if kind == "static":
@@ -217,15 +224,12 @@ def fitted(kind, data, task, given, options):
 
 
 def run(task, options):
-    """Print the scores of one tensor."""
+    """Print the scores of one tensor; {(data, model): (score of the steps to come, of the middle)}."""
     shape = (*task.counts.shape[:-1], task.counts.shape[-1] + task.later.shape[-1])
     total, to_come = task.counts.sum() + task.later.sum(), task.later.sum()
     print(f"\n{task.name}: {' x '.join(map(str, shape))}, sum {total:,}, to come {to_come:,}")
-    print(
-        f"{'data':10} {'model':18}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}"
-    )
-    first = {}  # scores of the fits to true counts
-    given = None
+    heading()
+    given, all_found = None, {}
     for kind, level in [("true", None), *((k, a) for a in options.levels for k in ("naive", "ours"))]:
         seen = task.counts if level is None else reports_of(task.counts, level, options.seed)
         data = observed(kind, seen, level, task.mask)
@@ -235,13 +239,13 @@ def run(task, options):
                 continue
             fit, seconds = fitted(model, data, task, given, options)
             given = fit if kind == "true" and model == "steady" else given
-            found = scores(fit, task)
-            line(
-                label, model, found, first.setdefault("steady" if model == "known" else model, found), seconds
-            )
+            all_found[label, model] = scores(fit, task)
+            line(label, model, all_found, seconds)
         if kind != "ours":
             for rule, found in rules(seen, task).items():
-                line(label, rule, found, first.setdefault(rule, found), 0.0)
+                all_found[label, rule] = found
+                line(label, rule, all_found, 0.0)
+    return all_found
 
 
 def observed(kind, seen, level, mask):
@@ -251,10 +255,27 @@ def observed(kind, seen, level, mask):
     return (cv.ExactCounts if kind == "true" else cv.NaiveCounts)(seen, mask=mask)
 
 
-def line(label, model, found, first, seconds):
-    """Print one row of the table."""
+def heading():
+    """Print the names of the columns."""
+    print(
+        f"{'data':10} {'model':18}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}"
+    )
+
+
+def line(label, model, all_found, seconds):
+    """Print one row of the table, beside the same model of true counts."""
+    found, first = all_found[label, model], all_found["true", "steady" if model == "known" else model]
     pairs = "".join(f"{a:12.4f}{100.0 * (a / b - 1.0):12.1f}" for a, b in zip(found, first, strict=True))
     print(f"{label:10} {model:18}{pairs}{seconds:9.0f}", flush=True)
+
+
+def mean_over(runs):
+    """Print the mean scores of several runs."""
+    print(f"\nMeans of {len(runs)}")
+    heading()
+    means = {key: tuple(np.mean([run[key] for run in runs], axis=0)) for key in runs[0]}
+    for key in means:
+        line(*key, means, 0.0)
 
 
 def main():
@@ -272,15 +293,25 @@ def main():
     parser.add_argument("--naive", nargs="*", default=MODELS, help="of them, those with naive fits")
     parser.add_argument("--likelihood", default="negative-binomial")
     parser.add_argument("--dispersion", default="row", help="row: each source has one; global: one for all")
-    parser.add_argument("--background", action="store_true", help="a component that is spread over all cells")
+    parser.add_argument(
+        "--background", nargs="?", type=float, const=dynamics.BACKGROUND,
+        help="a component that is spread over all cells, with the usual concentration or this one",
+    )  # fmt: skip
     parser.add_argument("--corpus", nargs="*")
+    parser.add_argument("--months", type=int, nargs="+", default=[MONTHS], help="where Enron's mail ends")
     parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
     options = parser.parse_args()
     if "known" in options.models and "steady" not in options.models:
         parser.error("known needs steady, whose components it takes")
-    for each in tasks(options.folder, options.actors):
+    if options.background is not None:
+        dynamics.BACKGROUND = options.background
+    found = {}
+    for each in tasks(options.folder, options.actors, options.months):
         if not options.corpus or any(name in each.name for name in options.corpus):
-            run(each, options)
+            found.setdefault(each.name, []).append(run(each, options))
+    for runs in found.values():
+        if len(runs) > 1:
+            mean_over(runs)
 
 
 if __name__ == "__main__":
