@@ -2,7 +2,7 @@
 
 python benchmarks/forecasts.py FOLDER [--actors NUMBER] [--components 20] [--sweeps 200] [--chains 2] [--levels 1 2 3]
     [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background [CONCENTRATION]]
-    [--likelihood negative-binomial] [--corpus NAME ...] [--months 38 ...] [--seed 1]
+    [--likelihood negative-binomial] [--corpus NAME ...] [--months 38 ...] [--parts] [--seed 1]
 
 FOLDER holds enron_network/enron161_monthly_tensor.npz and icews/icews_tensor.npz; of each, all actors are taken, or as
 many as are said, with the largest counts. The last steps are held back, and some steps in the middle are masked; models
@@ -47,6 +47,7 @@ BURSTS = 0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998  # p of negativ
 MODELS = "steady", "volumes", "static", "known"
 MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
+PAST = 0, 1, 8
 MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
 
 
@@ -134,6 +135,13 @@ def scores(fit, task):
         return score_of_steps(fit, task.later, [-1]), middle
     ahead = fit.forecast(task.later.shape[-1], draws=MOST)
     return score(ahead.log_predictive(task.later), task.later), middle
+
+
+def parts(fit, task):
+    """The score of the steps to come in parts: of pairs with so many true counts before as each of PAST or more."""
+    each = fit.forecast(task.later.shape[-1], draws=MOST).log_predictive(task.later).to_numpy().sum(axis=-1)
+    place = np.digitize(task.counts.sum(axis=-1), PAST)
+    return [score(each[place == i + 1], task.later) for i in range(len(PAST))]
 
 
 def rules(seen, task):
@@ -241,6 +249,9 @@ def run(task, options):
             given = fit if kind == "true" and model == "steady" else given
             all_found[label, model] = scores(fit, task)
             line(label, model, all_found, seconds)
+            if options.parts and isinstance(fit, cv.DynamicModel):
+                shown = ", ".join(f"{part:.4f}" for part in parts(fit, task))
+                print(f"{'':10} its forecast by what pairs had before, {PAST} or more: {shown}", flush=True)
         if kind != "ours":
             for rule, found in rules(seen, task).items():
                 all_found[label, rule] = found
@@ -299,6 +310,9 @@ def main():
     )  # fmt: skip
     parser.add_argument("--corpus", nargs="*")
     parser.add_argument("--months", type=int, nargs="+", default=[MONTHS], help="where Enron's mail ends")
+    parser.add_argument(
+        "--parts", action="store_true", help="split forecasts' scores by the counts of pairs before"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
     options = parser.parse_args()
     if "known" in options.models and "steady" not in options.models:
