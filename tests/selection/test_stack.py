@@ -106,6 +106,78 @@ def test_fits_that_see_other_cells_have_no_probabilities_together():
             ask(counts)
 
 
+def passed(stack, shape, X):
+    """(counts, cells) P(count <= y) in each cell, of all counts in turn."""
+    return np.stack([np.add(*stack.count_probabilities(np.full(shape, y), X)) for y in range(25)])
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_count_intervals_are_those_of_the_weighted_laws(stacked, parts, given):
+    X = parts[0] if given else None
+    mixed = Stack(stacked.fits, stacked.names, np.array([0.3, 0.5, 0.2]), stacked.scores)
+    table = mixed.count_intervals(X, 0.8)
+    assert list(table) == ["mean", "median", "lower", "upper"]
+    assert table["median"].dims == ("doc", "word")
+    assert table["word"].to_numpy().tolist() == WORDS
+    reached = passed(mixed, (24, 14), X)
+    for name, level in {"median": 0.5, "lower": 0.1, "upper": 0.9}.items():
+        least = np.argmax(reached >= level - 1e-12, axis=0)
+        np.testing.assert_array_equal(table[name].to_numpy().ravel(), least)
+        assert table[name].dtype == np.int64
+    each = [fit.count_intervals(X, 0.8) for fit in mixed.fits]
+    assert any((table["upper"] != own["upper"]).any() for own in each)
+    np.testing.assert_allclose(table["mean"], np.tensordot(mixed.weights_, [own["mean"] for own in each], 1))
+    alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
+    assert alone.count_intervals(X, 0.8).equals(each[1])
+    with pytest.raises(ValueError, match="interval must be"):
+        mixed.count_intervals(X, 1.5)
+
+
+def test_count_intervals_of_pairs_are_the_same_on_both_sides():
+    upper = np.triu(np.random.default_rng(3).poisson(3.0, (8, 8)), 1)
+    data = cv.PrivatizedCounts(upper + upper.T, 0.5)
+    fits = tuple(quietly(cv.BlockModel(k, directed=False, **QUICK), data) for k in (1, 3))
+    both = Stack(fits, ("a", "b"), np.array([0.4, 0.6]), np.zeros((1, 2)))
+    for X in (None, data):
+        table, reached = both.count_intervals(X), passed(both, (8, 8), X)
+        for name, level in {"median": 0.5, "lower": 0.05, "upper": 0.95}.items():
+            found = table[name].to_numpy()
+            assert (found == found.T).all()
+            assert (np.diag(found) == 0).all()
+            np.testing.assert_array_equal(
+                found[np.triu_indices(8, 1)], np.argmax(reached >= level - 1e-12, axis=0)
+            )
+    directed = quietly(cv.BlockModel(1, **QUICK), data)
+    other = Stack((fits[0], directed), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="fits must leave out the same cells"):
+        other.count_intervals()
+
+
+def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
+    training, _ = parts
+    alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
+    found, own = alone.totals(training), stacked.fits[1].totals()
+    np.testing.assert_allclose(
+        [found.reported, found.error, found.fitted], [own.reported, own.error, own.fitted]
+    )
+    np.testing.assert_allclose([found.lower, found.upper], [own.lower, own.upper], rtol=0.02)
+    mixed = Stack(stacked.fits, stacked.names, np.array([0.5, 0.0, 0.5]), stacked.scores)
+    first, last = stacked.fits[0].totals(), stacked.fits[2].totals()
+    together = mixed.totals(training)
+    assert together.fitted == pytest.approx((first.fitted + last.fitted) / 2)
+    for one, other, both in zip(first[3:], last[3:], together[3:], strict=True):  # ends of intervals
+        assert 0.98 * min(one, other) <= both <= 1.02 * max(one, other)
+    assert together.reported == own.reported
+    half = training.hide(*np.nonzero(np.arange(24 * 14).reshape(24, 14) % 2))
+    assert 0.3 < mixed.totals(half).fitted / together.fitted < 0.7
+    with pytest.raises(ValueError, match="X must hold the cells of the fit"):
+        mixed.totals(training.take(np.arange(5)))
+    known = dict(zip(stacked.fits, (1.0, 2.0, 3.0), strict=True))
+    monkeypatch.setattr("countveil.estimators.totals.expected_totals", lambda fit, _: np.full(30, known[fit]))
+    assert alone.totals(training)[2:] == (2.0, 2.0, 2.0)
+    assert mixed.totals(training)[2:] == (2.0, 1.0, 3.0)
+
+
 def test_simulated_releases_come_from_fits_by_weight(stacked):
     found = stacked.predict_reports(40, np.random.default_rng(1))
     assert found.dims == ("release", "doc", "word")
@@ -140,6 +212,9 @@ def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(part
     assert found.names == ("fit 1", "fit 2")
     assert "lower" not in found.topics()
     assert "uncalibrated_lower" in found.topics(uncalibrated=True)
+    assert list(found.count_intervals()) == ["mean", "median"]
+    assert list(found.count_intervals(uncalibrated=True))[2:] == ["uncalibrated_lower", "uncalibrated_upper"]
+    assert found.totals(parts[0]).upper is None
 
 
 def test_what_cannot_be_stacked_is_refused(stacked, parts):

@@ -1,6 +1,6 @@
 """What a fit predicts: releases like the one fitted, true counts, and how probable counts and reports are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -129,6 +129,40 @@ class Predicts(Readable):
         if not self.why_no_intervals:
             return table
         return table.rename(ENDS) if uncalibrated else table.drop_vars(list(ENDS))
+
+    @staticmethod
+    def _count_intervals_together(
+        fits: Sequence["Predicts"], weights: np.ndarray, X: Any, interval: float, uncalibrated: bool
+    ) -> xr.Dataset:
+        """``count_intervals`` of the weighted mean (F,) of the laws of several fits of the same cells.
+
+        The least count at which the mean reaches a level lies between those of the fits, and is found by halving.
+        """
+        first = fits[0]
+        has: list[Any] = [fit._modelled_cells() for fit in fits]
+        if not all(np.array_equal(has[0], other) for other in has):
+            raise ValueError("fits must leave out the same cells, got some that leave out others")
+        names = {other: name for name, other in ENDS.items()}
+        each = [fit.count_intervals(X, interval, uncalibrated=True) for fit in fits]
+        each = [table.rename({name: names[name] for name in table if name in names}) for table in each]
+        found = each[0].copy()
+        found["mean"] = sum(weight * own["mean"] for weight, own in zip(weights, each, strict=True))
+        levels = {"median": 0.5, "lower": (1.0 - interval) / 2.0, "upper": (1.0 + interval) / 2.0}
+        for name, level in levels.items():
+            own = np.stack([table[name].to_numpy() for table in each])
+            least, most = own.min(axis=0), own.max(axis=0)
+            while (unsettled := np.triu(least < most) if first._in_pairs else least < most).any():
+                middle = np.where(unsettled, (least + most) // 2, 0)
+                passed = [fit.count_probabilities(middle, X, unsettled) for fit in fits]
+                reached = np.tensordot(weights, np.array(passed).sum(axis=1), 1) + QUANTILE_ROUNDING >= level
+                most[unsettled] = np.where(reached, middle[unsettled], most[unsettled])
+                least[unsettled] = np.where(reached, least[unsettled], middle[unsettled] + 1)
+            found[name] = found[name].copy(
+                data=np.triu(most) + np.triu(most, 1).T if first._in_pairs else most
+            )
+        if not any(fit.why_no_intervals for fit in fits):
+            return found
+        return found.rename(ENDS) if uncalibrated else found.drop_vars(list(ENDS))
 
     def count_probabilities(
         self, counts: Any, X: Any = None, cells: Any = None

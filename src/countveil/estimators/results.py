@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from countveil.estimators.naming import check_names_kept
 from countveil.estimators.predicting import Predicts
 from countveil.estimators.prevalence import HasCovariates
 from countveil.estimators.support import HasSupport
-from countveil.estimators.totals import SETTLED, doubt_of
+from countveil.estimators.totals import SETTLED, doubt_of, totals_together
 from countveil.files import make_room, replacing
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -109,6 +110,11 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         None where the data were not in memory, and in files of earlier versions.
         """
         return totals_kept(self.posterior)
+
+    @staticmethod
+    def _totals_together(fits: Sequence["Results"], weights: np.ndarray, X: Any) -> Totals:
+        """The totals of the cells that are seen in X by several fits of the same cells, each with its weight (F,)."""
+        return totals_together(fits, weights, [fit.data_matrix(fit.own_data("X", X)) for fit in fits])
 
     def _diagnosed(self) -> Diagnostics:
         """How the method went, and what components are determined."""

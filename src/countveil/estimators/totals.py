@@ -1,5 +1,6 @@
 """The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from countveil.inference.diagnostics import State, Totals
 from countveil.inference.facts import facts_of
 from countveil.inference.kept import share_kept
 from countveil.inference.methods import METHODS
+from countveil.inference.mixture import places
 from countveil.inference.posterior import evenly, n_draws
 from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED
@@ -30,6 +32,24 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
     The reports' total is the sum of u(r), which is unbiased for signed and for truncated reports: E[u(r) | y] = y for
     every count y, and u(r) is the mean of the signed report given max(r, 0) (mathematics, equations 12.3 and 12.5).
     """
+    return totals_together([fit], np.ones(1), [data])
+
+
+def totals_together(fits: Sequence[Readable], weights: np.ndarray, data: Sequence[Observations]) -> Totals:
+    """The totals of the same data by several fits, each with its weight (F,), and with the data in its own form."""
+    each = [expected_totals(fit, own) for fit, own in zip(fits, data, strict=True)]
+    drawn = [own[kept] for own, kept in zip(each, places(weights, [len(own) for own in each]), strict=True)]
+    lower, upper = (None, None)
+    if not any(fit.why_no_intervals for fit in fits):
+        lower, upper = map(float, np.quantile(np.concatenate(drawn), INTERVAL))
+    reported, error = np.nan, np.nan  # where the reports alone do not say it
+    if data[0].noise.unbiased:
+        reported, error = facts_of(data[0]).total_count, error_of(data[0])
+    return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper)
+
+
+def expected_totals(fit: Readable, data: Observations) -> np.ndarray:
+    """(S,) the expected sum of the true counts that were seen, by draws of the posterior, evenly spread."""
     (row, column), tree = masked_cells(data), fit.posterior
     values: Any = []
     if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
@@ -39,11 +59,7 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
             values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
     else:  # all rows of a draw take long to make, and their sum is kept
         values = tree["sample_stats"]["total_rate"].to_numpy()[0][evenly(n_draws(tree), DRAWS)]
-    lower, upper = (None, None) if fit.why_no_intervals else map(float, np.quantile(values, INTERVAL))
-    reported, error = np.nan, np.nan  # where the reports alone do not say it
-    if data.noise.unbiased:
-        reported, error = facts_of(data).total_count, error_of(data)
-    return Totals(reported, error, float(np.mean(values)), lower, upper)
+    return np.asarray(values, dtype=float)
 
 
 def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:

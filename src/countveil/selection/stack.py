@@ -10,6 +10,7 @@ import xarray as xr
 
 from countveil.data.integers import check_integer
 from countveil.data.observations import Observations
+from countveil.inference.diagnostics import Totals
 from countveil.inference.predict import log_predictive_of_cells
 from countveil.inference.stacking import stacking_weights
 from countveil.selection.candidates import Model, is_model
@@ -80,6 +81,33 @@ class Stack:
         for places, each in drawn:
             values[places] = each.to_numpy()
         return xr.DataArray(values, dims=first.dims, coords=first.coords, name=first.name)
+
+    def totals(self, X: Any) -> Totals:
+        """The sum of the true counts of all cells that are seen in X, as all fits together expect it and as X has it.
+
+        X holds the reports of the fits' own cells. There is no interval where a fit has no calibrated ones.
+
+        Raises:
+            TypeError, ValueError: as a fit's ``log_predictive``.
+        """
+        together: Totals = self.fits[0]._totals_together(self.fits, self.weights_, X)
+        return together
+
+    def count_intervals(
+        self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> xr.Dataset:
+        """The mean and the median of every cell's true count, and an interval, by all fits together.
+
+        As a fit's ``count_intervals``, of the weighted mean of the fits' laws, and without an interval where a fit has
+        no calibrated ones. Quantiles are looked for between those of the fits, which takes a few times as long.
+
+        Raises:
+            TypeError, ValueError: as a fit's ``count_intervals``; fits that leave out other cells.
+        """
+        together: xr.Dataset = self.fits[0]._count_intervals_together(
+            self.fits, self.weights_, X, interval, uncalibrated
+        )
+        return together
 
     def log_probabilities(self, counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(log of the posterior average of P(count), count) in each cell, by all fits together, as a fit has them.
