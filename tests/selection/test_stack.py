@@ -149,8 +149,24 @@ def test_count_intervals_of_pairs_are_the_same_on_both_sides():
             )
     directed = quietly(cv.BlockModel(1, **QUICK), data)
     other = Stack((fits[0], directed), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="fits must leave out the same cells"):
-        other.count_intervals()
+    for ask in (other.count_intervals, lambda: other.totals(data)):
+        with pytest.raises(ValueError, match="fits must leave out the same cells, got others for a and b"):
+            ask()
+
+
+def test_count_intervals_go_by_cells_whatever_fits_call_them():
+    counts = np.random.default_rng(5).poisson(2.0, (6, 5))
+    labelled = cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[:5])
+    fits = (
+        quietly(cv.TopicModel(1, **QUICK), labelled),
+        quietly(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4)),
+        quietly(cv.TensorModel(1, modes=("row", "column"), **QUICK), labelled),
+    )
+    found = Stack(fits, ("a", "b", "c"), np.array([0.2, 0.5, 0.3]), np.zeros((1, 3))).count_intervals()
+    means = [fit.count_intervals()["mean"].to_numpy() for fit in fits]
+    np.testing.assert_allclose(found["mean"].to_numpy(), np.tensordot([0.2, 0.5, 0.3], means, 1))
+    assert found["mean"].dims == ("doc", "word")
+    assert found["word"].to_numpy().tolist() == WORDS[:5]
 
 
 def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):

@@ -132,34 +132,28 @@ class Predicts(Readable):
 
     @staticmethod
     def _count_intervals_together(
-        fits: Sequence["Predicts"], weights: np.ndarray, X: Any, interval: float, uncalibrated: bool
+        fits: Sequence["Predicts"], weights: np.ndarray, X: Any, within: float, uncalibrated: bool
     ) -> xr.Dataset:
         """``count_intervals`` of the weighted mean (F,) of the laws of several fits of the same cells.
 
-        The least count at which the mean reaches a level lies between those of the fits, and is found by halving.
+        within is the probability of the intervals. The least count at which the mean reaches a level lies between those
+        of the fits, and is found by halving.
         """
-        first = fits[0]
-        has: list[Any] = [fit._modelled_cells() for fit in fits]
-        if not all(np.array_equal(has[0], other) for other in has):
-            raise ValueError("fits must leave out the same cells, got some that leave out others")
-        names = {other: name for name, other in ENDS.items()}
-        each = [fit.count_intervals(X, interval, uncalibrated=True) for fit in fits]
-        each = [table.rename({name: names[name] for name in table if name in names}) for table in each]
-        found = each[0].copy()
-        found["mean"] = sum(weight * own["mean"] for weight, own in zip(weights, each, strict=True))
-        levels = {"median": 0.5, "lower": (1.0 - interval) / 2.0, "upper": (1.0 + interval) / 2.0}
-        for name, level in levels.items():
-            own = np.stack([table[name].to_numpy() for table in each])
-            least, most = own.min(axis=0), own.max(axis=0)
-            while (unsettled := np.triu(least < most) if first._in_pairs else least < most).any():
+        tables = [fit.count_intervals(X, within, uncalibrated=True) for fit in fits]
+        found = tables[0].rename(dict(zip(tables[0], ("mean", "median", *ENDS), strict=True)))
+        means, *quantiles = (np.stack(own) for own in zip(*map(arrays_of, tables), strict=True))
+        found["mean"] = found["mean"].copy(data=np.tensordot(weights, means, 1))
+        counted, pairs = np.flatnonzero(weights > 0.0).tolist(), fits[0]._in_pairs
+        levels = 0.5, (1.0 - within) / 2.0, (1.0 + within) / 2.0
+        for name, level, own in zip(("median", *ENDS), levels, quantiles, strict=True):
+            least, most = own[counted].min(axis=0), own[counted].max(axis=0)
+            while (unsettled := np.triu(least < most) if pairs else least < most).any():
                 middle = np.where(unsettled, (least + most) // 2, 0)
-                passed = [fit.count_probabilities(middle, X, unsettled) for fit in fits]
-                reached = np.tensordot(weights, np.array(passed).sum(axis=1), 1) + QUANTILE_ROUNDING >= level
+                passed = [np.add(*fits[f].count_probabilities(middle, X, unsettled)) for f in counted]
+                reached = np.tensordot(weights[counted], passed, 1) + QUANTILE_ROUNDING >= level
                 most[unsettled] = np.where(reached, middle[unsettled], most[unsettled])
                 least[unsettled] = np.where(reached, least[unsettled], middle[unsettled] + 1)
-            found[name] = found[name].copy(
-                data=np.triu(most) + np.triu(most, 1).T if first._in_pairs else most
-            )
+            found[name] = found[name].copy(data=np.triu(most) + np.triu(most, 1).T if pairs else most)
         if not any(fit.why_no_intervals for fit in fits):
             return found
         return found.rename(ENDS) if uncalibrated else found.drop_vars(list(ENDS))
@@ -354,6 +348,11 @@ class Predicts(Readable):
         wanted = set(chosen.tolist())
         found = {s: draw for s, draw in enumerate(draws) if s in wanted}
         return [found[int(s)] for s in chosen]
+
+
+def arrays_of(table: xr.Dataset) -> list[np.ndarray]:
+    """The variables of a table in their order, without labels."""
+    return [own.to_numpy() for own in table.values()]
 
 
 def met(

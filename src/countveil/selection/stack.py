@@ -88,8 +88,9 @@ class Stack:
         X holds the reports of the fits' own cells. There is no interval where a fit has no calibrated ones.
 
         Raises:
-            TypeError, ValueError: as a fit's ``log_predictive``.
+            TypeError, ValueError: as a fit's ``log_predictive``; fits that leave out other cells.
         """
+        self._check_same_models()
         together: Totals = self.fits[0]._totals_together(self.fits, self.weights_, X)
         return together
 
@@ -99,11 +100,12 @@ class Stack:
         """The mean and the median of every cell's true count, and an interval, by all fits together.
 
         As a fit's ``count_intervals``, of the weighted mean of the fits' laws, and without an interval where a fit has
-        no calibrated ones. Quantiles are looked for between those of the fits, which takes a few times as long.
+        no calibrated ones. It takes as long as those of all fits, and longer the further these are apart.
 
         Raises:
             TypeError, ValueError: as a fit's ``count_intervals``; fits that leave out other cells.
         """
+        self._check_same_models()
         together: xr.Dataset = self.fits[0]._count_intervals_together(
             self.fits, self.weights_, X, interval, uncalibrated
         )
@@ -147,6 +149,15 @@ class Stack:
         with np.errstate(divide="ignore"):
             weighted = np.stack([values.to_numpy() for values in each]) + np.log(self.weights_)[:, None]
         return each[0].copy(data=np.logaddexp.reduce(weighted, axis=0))
+
+    def _check_same_models(self) -> None:
+        """Refuse fits whose models leave out other cells, such as self-loops; raises ValueError."""
+        first = self.fits[0]._modelled_cells()
+        for name, fit in zip(self.names, self.fits, strict=True):
+            if not np.array_equal(first, fit._modelled_cells()):
+                raise ValueError(
+                    f"fits must leave out the same cells, got others for {self.names[0]} and {name}"
+                )
 
     def _check_same_cells(self, each: Sequence[Any]) -> None:
         """Refuse values of other cells for some fit; raises ValueError."""
