@@ -1,7 +1,8 @@
 """Forecasts and smoothing of two real tensors over time, by dynamic and static models: python benchmarks/forecasts.py.
 
 python benchmarks/forecasts.py FOLDER [--actors NUMBER] [--components 20] [--sweeps 200] [--chains 2] [--levels 1 2 3]
-    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background [CONCENTRATION]]
+    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background]
+    [--concentration 1]
     [--likelihood negative-binomial] [--corpus NAME ...] [--months 38 ...] [--parts] [--seed 1]
 
 FOLDER holds enron_network/enron161_monthly_tensor.npz and icews/icews_tensor.npz; of each, all actors are taken, or as
@@ -48,6 +49,8 @@ MODELS = "steady", "volumes", "static", "known"
 MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
 PAST = 0, 1, 8
+MOST_MONTHS = 44
+AHEAD = 4  # months to come
 MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
 
 
@@ -70,7 +73,7 @@ def tasks(folder, actors, months):
     icews = largest(full(events["subs"], events["counts"], events["shape"]), actors)
     return [
         *(
-            task("Enron by month", enron[..., :n], 4, [n - 4 - before for before in MASKED], 12)
+            task("Enron by month", enron[..., :n], AHEAD, [n - AHEAD - before for before in MASKED], 12)
             for n in months
         ),
         task("ICEWS by year", icews, 2, [5, 8], 0),
@@ -138,7 +141,7 @@ def scores(fit, task):
 
 
 def parts(fit, task):
-    """The score of the steps to come in parts: of pairs with so many true counts before as each of PAST or more."""
+    """The score of the steps to come in parts, by the sum of a pair's true counts before: from each of PAST on."""
     each = fit.forecast(task.later.shape[-1], draws=MOST).log_predictive(task.later).to_numpy().sum(axis=-1)
     place = np.digitize(task.counts.sum(axis=-1), PAST)
     return [score(each[place == i + 1], task.later) for i in range(len(PAST))]
@@ -162,7 +165,7 @@ def rules(seen, task):
         "Poisson, known": (best_of(task.later, lasts, POISSON), best_of(middle, before, POISSON)),
         "in bursts, known": (best_of(task.later, lasts, BURSTS), best_of(middle, before, BURSTS)),
     }
-    if task.year:
+    if 0 < task.year <= min(task.steps):
         last = known[..., n - task.year : n - task.year + ahead]
         before = known[..., [s - task.year for s in task.steps]]
         found["a year before"] = best_of(task.later, [last], BURSTS), best_of(middle, [before], BURSTS)
@@ -213,7 +216,7 @@ def fitted(kind, data, task, given, options):
     sampling = {name: getattr(options, name) for name in ("chains", "seed", "likelihood")}
     sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "thin": 2}
     sampling |= {"threads": 1, "progress": False}
-    dynamic = {"time": task.counts.ndim - 1, "background": options.background is not None}
+    dynamic = {"time": task.counts.ndim - 1, "background": options.background}
     if options.likelihood == "negative-binomial":
         sampling["dispersion"] = options.dispersion
     if kind == "static":
@@ -251,7 +254,10 @@ def run(task, options):
             line(label, model, all_found, seconds)
             if options.parts and isinstance(fit, cv.DynamicModel):
                 shown = ", ".join(f"{part:.4f}" for part in parts(fit, task))
-                print(f"{'':10} its forecast by what pairs had before, {PAST} or more: {shown}", flush=True)
+                print(
+                    f"{'':10} its forecast in parts, by the counts of pairs before, from {PAST} on: {shown}",
+                    flush=True,
+                )
         if kind != "ours":
             for rule, found in rules(seen, task).items():
                 all_found[label, rule] = found
@@ -284,7 +290,8 @@ def mean_over(runs):
     """Print the mean scores of several runs."""
     print(f"\nMeans of {len(runs)}")
     heading()
-    means = {key: tuple(np.mean([run[key] for run in runs], axis=0)) for key in runs[0]}
+    shared = [key for key in runs[0] if all(key in run for run in runs)]
+    means = {key: tuple(np.mean([run[key] for run in runs], axis=0)) for key in shared}
     for key in means:
         line(*key, means, 0.0)
 
@@ -304,10 +311,8 @@ def main():
     parser.add_argument("--naive", nargs="*", default=MODELS, help="of them, those with naive fits")
     parser.add_argument("--likelihood", default="negative-binomial")
     parser.add_argument("--dispersion", default="row", help="row: each source has one; global: one for all")
-    parser.add_argument(
-        "--background", nargs="?", type=float, const=dynamics.BACKGROUND,
-        help="a component that is spread over all cells, with the usual concentration or this one",
-    )  # fmt: skip
+    parser.add_argument("--background", action="store_true", help="a component that is spread over all cells")
+    parser.add_argument("--concentration", type=float, default=dynamics.BACKGROUND, help="of the background")
     parser.add_argument("--corpus", nargs="*")
     parser.add_argument("--months", type=int, nargs="+", default=[MONTHS], help="where Enron's mail ends")
     parser.add_argument(
@@ -317,8 +322,9 @@ def main():
     options = parser.parse_args()
     if "known" in options.models and "steady" not in options.models:
         parser.error("known needs steady, whose components it takes")
-    if options.background is not None:
-        dynamics.BACKGROUND = options.background
+    if not all(AHEAD + MASKED[0] + 2 <= n <= MOST_MONTHS for n in options.months):
+        parser.error(f"--months must be from {AHEAD + MASKED[0] + 2} to {MOST_MONTHS}, got {options.months}")
+    dynamics.BACKGROUND = options.concentration
     found = {}
     for each in tasks(options.folder, options.actors, options.months):
         if not options.corpus or any(name in each.name for name in options.corpus):
