@@ -1,8 +1,7 @@
 """Forecasts and smoothing of two real tensors over time, by dynamic and static models: python benchmarks/forecasts.py.
 
 python benchmarks/forecasts.py FOLDER [--actors NUMBER] [--components 20] [--sweeps 200] [--chains 2] [--levels 1 2 3]
-    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background]
-    [--concentration 1]
+    [--models steady volumes static known] [--naive MODEL ...] [--dispersion row] [--background] [--concentration 1]
     [--likelihood negative-binomial] [--corpus NAME ...] [--months 38 ...] [--parts] [--seed 1]
 
 FOLDER holds enron_network/enron161_monthly_tensor.npz and icews/icews_tensor.npz; of each, all actors are taken, or as
@@ -48,10 +47,10 @@ BURSTS = 0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998  # p of negativ
 MODELS = "steady", "volumes", "static", "known"
 MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
-PAST = 0, 1, 8
-MOST_MONTHS = 44
+MOST_MONTHS = 44  # that there are
 AHEAD = 4  # months to come
 MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
+PAST = 0, 1, 8  # counts of a pair before the steps to come, from which parts of a forecast's score begin
 
 
 class Task(NamedTuple):
@@ -141,7 +140,7 @@ def scores(fit, task):
 
 
 def parts(fit, task):
-    """The score of the steps to come in parts, by the sum of a pair's true counts before: from each of PAST on."""
+    """The score of the steps to come in parts, by the sum of a pair's true counts before, masked steps included."""
     each = fit.forecast(task.later.shape[-1], draws=MOST).log_predictive(task.later).to_numpy().sum(axis=-1)
     place = np.digitize(task.counts.sum(axis=-1), PAST)
     return [score(each[place == i + 1], task.later) for i in range(len(PAST))]
