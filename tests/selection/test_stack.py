@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 import countveil as cv
 from countveil import evaluation
+from countveil.estimators.predicting import Predicts
 from countveil.evaluation.calibration import randomised
 from countveil.inference.stacking import stacking_weights
 from countveil.selection import Stack
@@ -167,6 +169,31 @@ def test_count_intervals_go_by_cells_whatever_fits_call_them():
     np.testing.assert_allclose(found["mean"].to_numpy(), np.tensordot([0.2, 0.5, 0.3], means, 1))
     assert found["mean"].dims == ("doc", "word")
     assert found["word"].to_numpy().tolist() == WORDS[:5]
+
+
+class Known:
+    """A fit of one cell, with a law of its count; without anything else that a mixture's intervals do not ask for."""
+
+    _in_pairs, why_no_intervals = False, ""
+
+    def __init__(self, *law):
+        self.reached = np.cumsum(law)
+
+    def count_intervals(self, X, interval, uncalibrated):
+        levels = {"median": 0.5, "lower": (1 - interval) / 2, "upper": (1 + interval) / 2}
+        found = {name: int(np.argmax(self.reached >= level)) for name, level in levels.items()}
+        return xr.Dataset({name: ("cell", [value]) for name, value in {"mean": 0.0, **found}.items()})
+
+    def count_probabilities(self, counts, X, cells):
+        below = np.concatenate([[0.0], self.reached])[counts[cells]]
+        return below, self.reached[counts[cells]] - below
+
+
+@pytest.mark.parametrize(("rounding", "median"), [(0.0, 1), (1e-15, 1), (1e-9, 2)])
+def test_a_level_that_the_mixed_law_just_reaches_is_reached(rounding, median):
+    fits = Known(0.3, 0.4, 0.3), Known(0.1, 0.2 - 2 * rounding, 0.1 + 2 * rounding, 0.6)
+    found = Predicts._count_intervals_together(fits, np.full(2, 0.5), None, 0.9, False)
+    assert found["median"].item() == median
 
 
 def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
