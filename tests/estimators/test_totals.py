@@ -123,6 +123,15 @@ def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
     assert totals.falls_short == short
 
 
+def test_rounded_counts_have_no_unbiased_total():
+    data = cv.Reports(10 * np.round(bursty() / 10), cv.mechanisms.Rounding(10))
+    fit = fitted(cv.TopicModel(1, **SHORT), data)
+    found = fit.totals()
+    assert np.isnan([found.reported, found.error]).all()
+    assert found.lower < found.fitted < found.upper
+    assert "give no unbiased estimate" in str(found)
+
+
 def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
     data = Observations(np.array([[3, 0, 2]]), 0.5, np.array([[False, False, True]]), noise=ThinningNoise())
     assert error_of(data) == pytest.approx(1.0)
