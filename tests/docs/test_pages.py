@@ -190,6 +190,13 @@ def test_every_page_is_in_the_site():
     assert sorted(listed) == sorted(page.stem for page in DOCS.glob("*.md"))
 
 
+def test_every_page_is_in_the_readme():
+    only_lists = {"index", "guide", "measurements", "reference"}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[docs/([\w-]+)\.md\]\(docs/\1\.md\): \S", readme, re.MULTILINE)
+    assert sorted({*listed, *only_lists}) == sorted(page.stem for page in DOCS.glob("*.md"))
+
+
 @pytest.mark.parametrize("example", sorted((DOCS / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_of_the_gallery_begin_with_a_title(example):
     text = example.read_text(encoding="utf-8")
