@@ -16,7 +16,7 @@ def continued(names: Sequence[Any], steps: int) -> list[Any]:
     """The labels of ``steps`` more time steps, as the labels so far go on.
 
     Whole numbers at equal distances go on as such, and so do dates, months, quarters and weeks with a frequency that
-    pandas infers; each as text where they are text. All other labels are followed by "+1", "+2", ..., from the first
+    pandas infers; each as text where they are text. All other labels are followed by "t+1", "t+2", ..., from the first
     number that is no label yet. Raises ValueError for dates beyond those that pandas has.
     """
     found = whole_numbers(names, steps)
@@ -29,8 +29,8 @@ def continued(names: Sequence[Any], steps: int) -> list[Any]:
 
 
 def after(steps: int) -> list[str]:
-    """ "+1", "+2", ..."""
-    return [f"+{step}" for step in range(1, steps + 1)]
+    """ "t+1", "t+2", ..."""
+    return [f"t+{step}" for step in range(1, steps + 1)]
 
 
 def whole_numbers(names: Sequence[Any], steps: int) -> list[Any] | None:
