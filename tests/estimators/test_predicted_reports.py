@@ -132,6 +132,27 @@ def test_simulated_reports_are_made_as_those_that_were_fitted(fit):
     assert (several[:, 1] % 1 != 0).all()
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_reports_that_releases_may_have_cut_at_zero_are_taken_as_cut(fit, cut):
+    each = np.array([m.TwoSidedGeometric(0.6), m.DiscreteGaussian(3)], dtype=object)
+    each, rng = each[np.arange(SIZE[1]) % 2].reshape(1, -1), np.random.default_rng(8)
+    values = np.stack([reports_of(each[0, v], v)[:, v] for v in range(SIZE[1])], axis=1)
+    noisy = values.copy()
+    if cut:
+        values[:, ::2] = np.maximum(values[:, ::2], 0)
+    data = cv.Reports(values, each)
+    assert p_value(data, fit) > FALSE_ALARM
+    below, at = (found.reshape(SIZE) for found in fit.report_probabilities(data))
+    lowest, alpha = noisy[:, ::2] <= 0, 0.6
+    not_positive = np.exp(-(1 - alpha) * (THETA @ PHI)[:, ::2]) / (1 + alpha)
+    assert (below[:, ::2][lowest] == 0).all()
+    np.testing.assert_allclose(at[:, ::2][lowest], not_positive[lowest], rtol=1e-6)
+    found = fit.predict_reports(20, rng, data).to_numpy()
+    assert (found[:, :, ::2] >= 0).all()
+    assert abs((found[:, :, ::2] == 0).mean() - not_positive.mean()) < 0.01
+    assert (found[:, :, 1::2] < 0).any()
+
+
 def test_what_a_fit_does_not_keep_has_to_be_given(fit):
     each, values = by_column()
     with warnings.catch_warnings():

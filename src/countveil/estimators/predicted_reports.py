@@ -26,12 +26,22 @@ def report_of(data: Observations, place: int) -> Report:
 
 
 def made_alike(found: Report, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Reports (D, V) of these counts, each by the mechanism of its cell; NaN where there is none."""
+    """Reports (D, V) of these counts, each by the mechanism of its cell, as ``truncated``; NaN where there is none."""
     simulated = np.empty(counts.shape)
     for number in np.unique(found.number):
         cells, law = found.number == number, law_of(found.mechanisms[number])
         simulated[cells] = law.draw(counts[cells].astype(np.int64), rng)
-    return simulated
+    return truncated(simulated, found)
+
+
+def truncated(values: np.ndarray, found: Report) -> np.ndarray:
+    """Reports (D, V), at zero where they are negative and that says as much, since releases may be cut there."""
+    return np.where(lossless(found) & (values < 0), 0.0, values)
+
+
+def lossless(found: Report) -> np.ndarray:
+    """(D, V) whether a report that is not positive says as much as any other, as with two-sided geometric noise."""
+    return np.array([each.lossless_at_zero for each in found.mechanisms])[found.number]
 
 
 def made_with(made: Made) -> list[Report]:
@@ -45,14 +55,16 @@ def one_mechanism(noise: Any) -> bool:
 
 
 def chances_of(found: Report, laws: Iterator[tuple[Any, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """(D, V) P(report < the one seen), and P(report = it).
+    """(D, V) P(report < the one seen), and P(report = it), of reports as ``truncated``.
 
     ``laws`` gives some cells at a time with the laws of their counts by the model alone, averaged over draws.
     """
-    below, at = np.zeros(found.values.shape), np.zeros(found.values.shape)
+    values = truncated(found.values, found)
+    below, at = np.zeros(values.shape), np.zeros(values.shape)
     for cells, weights in laws:
         where = cells.rows, cells.columns
         below[where], at[where] = report_chances(
-            found.mechanisms, found.number[where], found.values[where], weights
+            found.mechanisms, found.number[where], values[where], weights
         )
-    return below, at
+    lowest = lossless(found) & (values == 0)
+    return np.where(lowest, 0.0, below), np.where(lowest, below + at, at)

@@ -40,9 +40,10 @@ class Predicts(Readable):
     """Adds predictions, for the estimator that sets ``posterior_`` and ``model_``."""
 
     def predict_reports(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
-        """n simulated releases like the one fitted, (release, and the data's axes), truncated at zero with epsilon.
+        """n simulated releases like the one fitted, (release, and the data's axes).
 
-        For posterior predictive checks. The noise is seeded, and protects nobody. Where cells have several mechanisms,
+        For posterior predictive checks. The noise is seeded, and protects nobody. Reports with two-sided geometric
+        noise are truncated at zero, as releases may be: one below says no more. Where cells have several mechanisms,
         or counts several reports, a fit does not keep which: X says it, the reports of the fit's own cells, and of
         several reports there is an axis ``report`` before those of the data. Masked cells get reports as well. Counts
         without a report are NaN.

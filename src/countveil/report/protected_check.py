@@ -11,7 +11,7 @@ import numpy as np
 from countveil.data.made import Report, made_of
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.predicted_reports import made_alike, report_of
+from countveil.estimators.predicted_reports import made_alike, report_of, truncated
 from countveil.likelihoods.protocol import parameters_of_rows
 from countveil.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected
@@ -35,7 +35,7 @@ def check_protected(fit: FactorizationEstimator, data: Observations, rng: np.ran
     chosen = selected(data)
     published = reports_of(data.take(chosen))
     parts = parts_of(published)
-    seen = [cut(each.values, each) for each in published]
+    seen = [truncated(each.values, each) for each in published]
     edges, absent = edges_of(of_parts(seen, parts)), any(part.absent for part in parts)
     likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
@@ -46,7 +46,7 @@ def check_protected(fit: FactorizationEstimator, data: Observations, rng: np.ran
         own = parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
             true = likelihood.sample(theta[chosen] @ phi.T, rng, own)
-            simulated = [cut(made_alike(each, true, rng), each) for each in published]
+            simulated = [made_alike(each, true, rng) for each in published]
             rows.append(list(of_all(simulated, parts).values()))
             counts.append(binned(simulated, parts, edges))
     found = judged(n, of_all(seen, parts), rows, labels_of(edges), binned(seen, parts, edges), counts)
@@ -61,12 +61,6 @@ def reports_of(data: Observations) -> list[Report]:
     values, visible = values_of(data)
     assert isinstance(data.noise, AnyMechanismNoise)
     return [Report(values, visible, data.noise.mechanisms, np.zeros(values.shape, np.int64))]
-
-
-def cut(values: np.ndarray, report: Report) -> np.ndarray:
-    """Reports (D, V), at zero where they are negative and that says as much, since releases may be cut there."""
-    lossless = np.array([each.lossless_at_zero for each in report.mechanisms])[report.number]
-    return np.where(lossless & (values < 0), 0.0, values)
 
 
 def parts_of(published: list[Report]) -> list[Part]:
