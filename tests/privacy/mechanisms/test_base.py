@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -174,6 +175,10 @@ def test_tables_that_are_too_large_are_refused_before_their_numbers_are_read(mon
         (lambda: m.Thresholded(0.5, 10), "mechanism must add noise, as Laplace does, got 'float'"),
         (lambda: m.Table(3), "probabilities must be rows of numbers, got int"),
         (lambda: m.Table([1, 0]), "probabilities must be rows of numbers, got int in row 0"),
+        (
+            lambda: m.Table(pd.DataFrame(HALF)),
+            "probabilities must be rows of numbers, got DataFrame: take its .to_numpy()",
+        ),
         (lambda: m.Elsewhere(), "Can't instantiate abstract class"),
     ],
 )

@@ -35,6 +35,11 @@ class Table(Elsewhere):
         given: Any = self.probabilities
         if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
             raise TypeError(f"probabilities must be rows of numbers, got {type(given).__name__}")
+        if hasattr(given, "to_numpy"):  # data frames are made of columns
+            raise TypeError(
+                f"probabilities must be rows of numbers, got {type(given).__name__}: take its .to_numpy(), counts 0, "
+                "1, ... along the rows and reports 0, 1, ... along the columns"
+            )
         given = tuple(given)
         _check_size(given)
         rows = tuple(_row(y, row) for y, row in enumerate(given))
