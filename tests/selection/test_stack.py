@@ -59,6 +59,16 @@ def test_weights_are_those_of_the_reports_that_were_held_out(stacked, parts):
     assert together.mean() >= each.mean(axis=0).max() - 1e-6
 
 
+def test_fits_that_were_saved_are_stacked_as_before(stacked, parts, tmp_path):
+    fits = {}
+    for name, fit in zip(stacked.names, stacked.fits, strict=True):
+        fit.save(tmp_path / f"{name}.nc")
+        fits[name] = cv.TopicModel.load(tmp_path / f"{name}.nc")
+    again = cv.stack(fits, parts[1])
+    np.testing.assert_array_equal(again.scores, stacked.scores)
+    np.testing.assert_array_equal(again.weights_, stacked.weights_)
+
+
 def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked, parts):
     rates = np.stack([fit.rate() for fit in stacked.fits])
     np.testing.assert_allclose(stacked.rate(), np.tensordot(stacked.weights_, rates, 1))
