@@ -8,7 +8,7 @@ import countveil as cv
 from countveil.data import runs
 from countveil.data.stated_level import contradiction_of, tallied
 from countveil.estimators.totals import error_of
-from countveil.inference.diagnostics import FitWarning
+from countveil.inference.diagnostics import FitWarning, State
 from tests.joint import two_sided_geometric
 
 SIZE = (100, 100)  # ten thousand cells
@@ -116,6 +116,10 @@ def test_a_fit_says_both_levels_and_so_does_its_file(tmp_path):
     again = cv.TopicModel.load(tmp_path / "fit.nc")
     assert again.diagnostics().verdict == fit.diagnostics().verdict
     assert again.totals() == fit.totals()
+    with pytest.warns(FitWarning):
+        longer = model.set_params(draws=60, tune=60, chains=2).fit(data).diagnostics()
+    assert longer.state == State.UNTRUSTED
+    assert "rintable" not in longer.verdict
 
 
 def test_pairs_below_the_diagonal_of_an_undirected_network_prove_nothing():

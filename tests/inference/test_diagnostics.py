@@ -11,6 +11,8 @@ from countveil.inference.diagnostics import (
     diagnose_optimiser,
     nested,
     undetermined_in_words,
+    upwards,
+    withdrawn,
 )
 from countveil.noise.protocol import Contradiction
 
@@ -103,6 +105,30 @@ def test_chains_that_share_no_component_are_promised_none(quantities, state):
     assert ("components" in shared.verdict) is (shared.state != State.PRINTABLE)
     assert none.verdict.endswith(".")
     assert ".." not in none.verdict
+
+
+@pytest.mark.parametrize(
+    ("quantities", "said"),
+    [
+        ({"a": traces()}, "The chains agree (R-hat up to 1.0"),
+        ({"a": traces(chains=11, draws=50) + 30.0 * np.arange(11)[:, None]}, "The chains differ"),
+        ({"a": traces(shift=2.0)}, None),
+    ],
+)
+def test_a_fit_that_is_wrong_for_another_reason_is_not_called_printable(quantities, said):
+    verdict = diagnose(quantities).verdict
+    left = withdrawn(f"{verdict} 1 of 4 topics is largely undetermined.")
+    assert "rintable" not in left
+    assert "Report rates" not in left
+    assert left.endswith(" 1 of 4 topics is largely undetermined.")
+    assert left.startswith(said or verdict)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(1.1, "1.10"), (1.1001, "1.11"), (1.0999, "1.10"), (1.0, "1.00")]
+)
+def test_a_number_above_its_bound_is_not_written_as_the_bound(value, said):
+    assert upwards(value) == said
 
 
 def test_the_worst_member_counts():

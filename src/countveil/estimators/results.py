@@ -29,6 +29,7 @@ from countveil.inference.diagnostics import (
     diagnose_optimiser,
     undetermined_in_words,
     unshared_in_words,
+    withdrawn,
 )
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import contradiction_kept, share_kept, totals_kept
@@ -91,18 +92,16 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         """
         found, tree = self._diagnosed(), self.posterior
         contradiction, totals = contradiction_kept(tree), self.totals()
-        doubts = [found.verdict]
+        wrong: list[str] = []
         if contradiction is not None:
-            doubts.insert(0, contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
-            found = found._replace(state=State.UNTRUSTED)
+            wrong.append(contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
         doubt = "" if totals is None else doubt_of(totals, self)
-        if doubt and found.state in SETTLED and totals is not None and totals.far_off:
-            doubts.insert(0, doubt)
-            found = found._replace(state=State.UNTRUSTED)
-        else:
-            doubts.append(doubt)
-        doubts.append(self._choice_in_words())
-        return found._replace(verdict=" ".join(filter(None, doubts)))
+        if doubt and found.state in SETTLED and not wrong and totals is not None and totals.far_off:
+            wrong, doubt = [doubt], ""
+        state = State.UNTRUSTED if wrong else found.state
+        said = withdrawn(found.verdict) if state is State.UNTRUSTED else found.verdict
+        sentences = [*wrong, said, doubt, self._choice_in_words()]
+        return found._replace(verdict=" ".join(filter(None, sentences)), state=state)
 
     def totals(self) -> Totals | None:
         """The sum of all true counts that were seen, as the fit expects it and as the reports have it without a model.

@@ -1,6 +1,8 @@
 """Whether to trust a fit: do the chains agree, are there enough draws, does the fit explain the reports."""
 
+import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -27,13 +29,12 @@ SPARE = 1.1  # times the chains that would do by few of them, whose ranks unders
 LOG_LIKELIHOOD = "log-likelihood"
 MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
-SIGNAL_LEAST = (
-    0.8  # a fit with a smaller share is not to be trusted, nor one whose total has a larger one than 1 / 0.8
-)
+SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted, nor one whose total's is above 1 / 0.8
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 ERRORS_ABOVE = 4.0  # by which a sampler's total must be: expected counts cannot be negative, as estimates can
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
+REPORTED = " Report rates, sums and counts over all chains"
 
 
 class FitWarning(UserWarning):
@@ -229,24 +230,25 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
         said = f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
         return said, State.UNCHECKED
     r_hat = 1.0 if np.isnan(r_hat) else r_hat  # nothing moves, in no chain
+    most = f"R-hat up to {upwards(r_hat)}"
     if r_hat <= R_HAT_GOOD and ess >= ESS_GOOD:
-        agree = f"the chains agree (R-hat up to {r_hat:.2f}), and the effective draws suffice (at least {ess:.0f})."
+        agree = f"the chains agree ({most}), and the effective draws suffice (at least {ess:.0f})."
         return agreed(agree, shared)
     if r_hat <= R_HAT_FAIR:
-        said = f"the chains agree roughly (R-hat up to {r_hat:.2f}, effective draws at least {ess:.0f})."
+        said = f"the chains agree roughly ({most}, effective draws at least {ess:.0f})."
         return agreed(f"{said} More draws make the ends of intervals steadier.", shared)
     steady = table["r_hat_nested"].drop(LOG_LIKELIHOOD, errors="ignore").max()  # nobody reports that
-    found = f"the chains differ (R-hat up to {r_hat:.2f})"
+    found = f"the chains differ ({most})"
     if steady <= R_HAT_NESTED:
         said = (
             f"Printable with support: {found}, but averages over all of them are steady (nested R-hat up to "
-            f"{steady:.2f}). Report rates, sums and counts over all chains"
+            f"{upwards(steady)}).{REPORTED}"
         )
         return said + (", and components with their support." if shared else "."), State.WITH_SUPPORT
     more = int(np.ceil(SPARE * n_chains * (steady**2 - 1.0) / (R_HAT_NESTED**2 - 1.0)))
     said = (
         f"Not to be trusted yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
-        f"{steady:.2f}). Run about {more} chains, or tune longer"
+        f"{upwards(steady)}). Run about {more} chains, or tune longer"
     )
     return said + (
         "; components can be reported with their support then." if shared else "."
@@ -258,6 +260,17 @@ def agreed(said: str, shared: bool) -> tuple[str, State]:
     if shared:
         return f"Printable: {said}", State.PRINTABLE
     return f"Printable with support: {said}", State.WITH_SUPPORT
+
+
+def withdrawn(verdict: str) -> str:
+    """A verdict on chains without its leave to print, for a fit that is wrong for another reason."""
+    said = re.sub(rf"{REPORTED}[^.]*\.", "", verdict)
+    return re.sub("^Printable( with support)?: (.)", lambda found: found[2].upper(), said)
+
+
+def upwards(value: float) -> str:
+    """A number with two digits after the point that is no smaller, so that it stays above a bound that it exceeds."""
+    return f"{math.ceil(round(100.0 * value, 6)) / 100.0:.2f}"
 
 
 def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
