@@ -100,6 +100,16 @@ def test_a_release_in_waves_has_people_waves_and_items(months):
     assert "shape must be left to a release in waves" in fails(*asked, "--shape", "5,2", "--force")
 
 
+@pytest.mark.parametrize("years", [2, 4])
+def test_steps_that_share_a_label_are_steps_of_their_own(months, years):
+    values = np.random.default_rng(3).poisson(3.0, (2 * years, 2))
+    cv.Release(values, LEVEL, True, (("spring", "autumn") * years, ("tea", "jam"))).save("seasons.npz")
+    said = run("fit", "dynamic", "seasons.npz", "-o", "fit.nc", *QUICK).stdout
+    _, _, table = said.partition("Expected counts by")
+    named = [line for line in table.splitlines() if "spring" in line][:1]
+    assert [line.count("spring") for line in named] == ([] if years > 3 else [years])
+
+
 def test_from_a_release_to_a_page_with_a_forecast(months):
     run("fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK)
     run("report", "fit.nc", "-o", "page.html", "--forecast", "2")
