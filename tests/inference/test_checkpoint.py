@@ -86,14 +86,26 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="exists: resume from it, or remove it first"):
         model(**short).fit(observations, checkpoint=checkpoint)
     model(**short).fit(observations, checkpoint=checkpoint, resume=True)
-    for other, data in ((short | {"seed": 5}, observations), (short, cv.PrivatizedCounts(reports, 0.6))):
-        with pytest.raises(ValueError, match="must be of the same data and settings"):
-            model(**other).fit(data, checkpoint=checkpoint, resume=True)
+    with pytest.raises(ValueError, match="must be of seed 5, got one of seed 4"):
+        model(**short | {"seed": 5}).fit(observations, checkpoint=checkpoint, resume=True)
+    with pytest.raises(ValueError, match="must be of the same data and settings"):
+        model(**short).fit(cv.PrivatizedCounts(reports, 0.6), checkpoint=checkpoint, resume=True)
     checkpoint.write_bytes(checkpoint.read_bytes()[:-200])
     with pytest.raises(ValueError, match="must be a file that a fit wrote"):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
     with pytest.raises(ValueError, match="checkpoint goes with one of"):
         cv.TopicModel(3, method="em").fit(observations, checkpoint=checkpoint)
+
+
+def test_chains_whose_model_has_no_seed_go_on_under_their_own(tmp_path):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    short = {"draws": 3, "tune": 2, "seed": None}
+    first = model(**short).fit(observations, checkpoint=checkpoint)
+    again = model(**short).fit(observations, checkpoint=checkpoint, resume=True)
+    assert again.seed_ == first.seed_ == checkpoints.seed_of(checkpoint)
+    for one, other in zip(draws_of(again), draws_of(first), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert model(**short).fit(observations).seed_ != first.seed_
 
 
 class Plain:
@@ -222,9 +234,9 @@ def test_a_fit_whose_checkpoint_cannot_be_written_warns_once_and_is_whole(tmp_pa
 def test_checkpoints_are_written_again_once_there_is_room(tmp_path, monkeypatch):
     saver, path, draws = checkpoints.Saver(), tmp_path / "run.npz", (np.zeros((1, 2)),)
     with full_disk(), pytest.warns(RuntimeWarning, match=UNWRITTEN.format("File too large")):
-        saver.write(path, "a" * 5000, [None], draws, 1.0)
+        saver.write(path, "a" * 5000, 1, [None], draws, 1.0)
     assert not path.exists()
-    saver.write(path, "a" * 5000, [None], draws, 1.0)
+    saver.write(path, "a" * 5000, 1, [None], draws, 1.0)
     assert path.exists()
 
 
@@ -277,7 +289,7 @@ def test_a_checkpoint_of_an_older_format_says_so(tmp_path):
         content = {name: stored[name] for name in stored.files if name != "seconds"}
     with open(checkpoint, "wb") as file:
         np.savez(file, **(content | {"format": np.array(5)}))
-    with pytest.raises(ValueError, match="must have format 6, got 5"):
+    with pytest.raises(ValueError, match="must have format 7, got 5"):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
 
 

@@ -29,6 +29,7 @@ from countveil.estimators.totals import misses_counts, totals_of
 from countveil.estimators.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.checkpoint import seed_of
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import FitWarning, State, signal_share
@@ -155,8 +156,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
         Files stay on disk (``ReleaseFiles``); "em" alone holds copies in memory. Ctrl-C returns with the draws so far
         and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are saved there every ``checkpoint_minutes``
-        minutes (a warning says if they cannot be), and with ``resume`` they go on, to the same draws. ``client`` is a
-        ``distributed.Client``, ``covariates`` a DataFrame for a ``prevalence`` (or the release's own), ``time`` dates.
+        minutes (a warning says if they cannot be). With ``resume`` they go on, to the same draws, under their own seed
+        if the model has none. ``client`` is a ``distributed.Client``, ``covariates`` a DataFrame for a ``prevalence``
+        (or the release's own), ``time`` dates.
 
         Raises:
             TypeError: data without a noise level (a bare array, and no ``alpha``).
@@ -177,11 +179,11 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         if saving is not None:
             saving.check_free()
         if self._is_auto:
-            self._settle_seed()
+            self._settle_seed(saving)
         with self._choosing(X):
             given = self._given(X)
             if not self._is_auto:
-                self._settle_seed()
+                self._settle_seed(saving)
             settings = self._settings(saving, given)
             with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
                 found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
@@ -189,8 +191,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
 
-    def _settle_seed(self) -> None:
-        self.seed_ = secrets.randbits(63) if self.seed is None else int(self.seed)
+    def _settle_seed(self, saving: Checkpoint | None = None) -> None:
+        found = seed_of(saving.path) if saving is not None and saving.path.exists() else secrets.randbits(63)
+        self.seed_ = found if self.seed is None else int(self.seed)
 
     def _given(self, X: Any) -> Given:
         """Data in the matrix form of their model."""

@@ -15,7 +15,7 @@ from countveil.data.observations import Observations
 from countveil.files import replacing
 from countveil.inference.tuning import Tuning
 
-FORMAT = 6
+FORMAT = 7
 
 
 class Snapshot(NamedTuple):
@@ -79,11 +79,17 @@ def unnamed(name: str, content: dict[str, Any]) -> Any:
 
 
 def write(
-    path: Path, mark: str, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...], seconds: float
+    path: Path,
+    mark: str,
+    seed: int,
+    snapshots: list[Snapshot | None],
+    draws: tuple[np.ndarray, ...],
+    seconds: float,
 ) -> None:
-    """Write all chains' snapshots, the draws kept by then, and the seconds taken, in one step."""
+    """Write the seed, all chains' snapshots, the draws kept by then, and the seconds taken, in one step."""
     content: dict[str, Any] = {
-        "format": np.array(FORMAT), "fingerprint": np.array(mark), "seconds": np.array(seconds),
+        "format": np.array(FORMAT), "fingerprint": np.array(mark), "seed": np.array(str(seed)),
+        "seconds": np.array(seconds),
     }  # fmt: skip
     for chain, snapshot in enumerate(snapshots):
         if snapshot is None:
@@ -117,31 +123,47 @@ class Saver:
                 )
 
 
-def read(path: Path, mark: str, draws: tuple[np.ndarray, ...]) -> tuple[list[Snapshot | None], float]:
+def seed_of(path: Path) -> int:
+    """The seed of the chains in a file; raises as ``read``."""
+    return _opened(path)[1]
+
+
+def read(
+    path: Path, mark: str, seed: int, draws: tuple[np.ndarray, ...]
+) -> tuple[list[Snapshot | None], float]:
     """(each chain's snapshot, None if it had not begun; seconds taken); copies the file's draws into ``draws``.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: the file is not a checkpoint, is damaged, or belongs to other data or settings.
+        ValueError: the file is not a checkpoint, is damaged, or belongs to another seed, other data or settings.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"no checkpoint at {path}")
-    try:
-        check_npz(path)
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            content = {name: stored[name] for name in stored.files}
-        version, found = int(content["format"]), str(content["fingerprint"])
-    except Exception as error:
-        raise ValueError(f"checkpoint {path} must be a file that a fit wrote, got: {error!s:.300}") from error
-    if version != FORMAT:
-        raise ValueError(f"checkpoint {path} must have format {FORMAT}, got {version}")
-    if found != mark:
+    content, own_seed = _opened(path)
+    if own_seed != seed:
+        raise ValueError(f"checkpoint {path} must be of seed {seed}, got one of seed {own_seed}")
+    if str(content["fingerprint"]) != mark:
         raise ValueError(f"checkpoint {path} must be of the same data and settings, got one of others")
     try:
         snapshots = [_snapshot(content, chain, draws) for chain in range(draws[0].shape[0])]
         return snapshots, float(content["seconds"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"checkpoint {path} must hold whole chains, got: {error!s:.300}") from error
+
+
+def _opened(path: Path) -> tuple[dict[str, np.ndarray], int]:
+    """(everything in a file, its seed)."""
+    if not path.exists():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    try:
+        check_npz(path)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            content = {name: stored[name] for name in stored.files}
+        version = int(content["format"])
+        seed, _ = (int(content["seed"]), content["fingerprint"]) if version == FORMAT else (0, "")
+    except Exception as error:
+        raise ValueError(f"checkpoint {path} must be a file that a fit wrote, got: {error!s:.300}") from error
+    if version != FORMAT:
+        raise ValueError(f"checkpoint {path} must have format {FORMAT}, got {version}")
+    return content, seed
 
 
 def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]) -> Snapshot | None:

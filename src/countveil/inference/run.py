@@ -152,7 +152,7 @@ def sample(
         def save() -> None:
             if saving:
                 snapshots = [chain.snapshot for chain in chains]
-                saver.write(saving.path, mark, snapshots, draws.arrays, time.perf_counter() - started)
+                saver.write(saving.path, mark, seed, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
             futures = [
@@ -180,7 +180,7 @@ def prepare_checkpoint(
     mark = checkpoint.fingerprint(first.observations, settings)
     saving.check_free()
     if saving.path.exists():
-        snapshots, seconds = checkpoint.read(saving.path, mark, draws.arrays)
+        snapshots, seconds = checkpoint.read(saving.path, mark, seed, draws.arrays)
         for chain, snapshot in zip(chains, snapshots, strict=True):
             if snapshot is not None:
                 state: Any = first.algorithm.State(*snapshot.state)
