@@ -50,6 +50,15 @@ def test_no_input_is_ever_overwritten(here, force):
     assert (here / "r.npz").read_bytes() == release
 
 
+def test_a_release_has_a_name_under_which_it_is_read(here):
+    for command in (
+        ["privatize", "counts.csv", "--epsilon", 1, "--precision", 1],
+        ["import", "counts.csv", "--mechanism", "rounding", "--base", 1, "--source", "me"],
+    ):
+        assert "output must end in .npz, got noisy.csv" in fails(*command, "-o", "noisy.csv")
+        assert not (here / "noisy.csv").exists()
+
+
 def test_nothing_is_overwritten_unless_forced(here):
     (here / "r.npz").write_text("precious")
     assert "r.npz exists already" in fails(

@@ -7,7 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_free, check_name_of_release
 from countveil.cli.releases import check_release, repeated_rows, say_of
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
@@ -32,9 +32,8 @@ def join_releases(
 
     Example: `countveil join spring.npz autumn.npz -o both.npz`
     """
-    if output.suffix.lower() != ".npz":
-        raise ValueError(f"output must end in .npz, got {output.name}")
     check_free(output, force, *releases)
+    check_name_of_release(output)
     for path in releases:
         check_release(path)
         if path.is_dir():

@@ -24,6 +24,12 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
         raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
 
 
+def check_name_of_release(path: Path) -> None:
+    """Refuse a name under which commands would take a release for something else, such as a table."""
+    if path.suffix.lower() != ".npz":
+        raise ValueError(f"output must end in .npz, got {path.name}")
+
+
 def check_folder(path: Path) -> None:
     """Refuse a folder for outputs that exists and is something else."""
     if path.exists() and not path.is_dir():
