@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,16 @@ COMMANDS = {
     "TopicModel": ("topics", "--topics"),
     "BlockModel": ("blocks", "--communities"),
     "TensorModel": ("tensor", "--components"),
-}  # of a model: to fit it, and the option of `countveil compare`
+}  # of a model: to fit it, and the option of `countveil compare` and `countveil fit`
+OPTIONS = (
+    "method",
+    "draws",
+    "tune",
+    "chains",
+    "likelihood",
+    "dispersion",
+    "weights",
+)  # of `countveil fit`, too
 VOUCHES = {
     "exact": "Nobody has to: these are true counts.",
     "naive": "The reports were taken for true counts, so nothing is assumed about their noise.",
@@ -313,6 +323,13 @@ def predictive_items(fit: FactorizationEstimator, data: Observations | None, fil
     return rows
 
 
+def options_of(fit: FactorizationEstimator) -> str:
+    """The options on the command line with which a model differs from the defaults, each followed by a space."""
+    usual = signature(type(fit)).parameters
+    differ = [name for name in OPTIONS if name in usual and getattr(fit, name) != usual[name].default]
+    return "".join(f"--{name} {getattr(fit, name)} " for name in differ)
+
+
 def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     """Whether results depend on the number of components, and on the priors."""
     kind = type(fit).__name__
@@ -329,7 +346,8 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     said = f"{said.strip()} {merged_in_words(fit)}"
     other = 0.1 if getattr(fit, "prior_shape", None) in (None, "learned") else "learned"
     refit = (
-        f"countveil fit {fitted} {files.release} -o other.nc --prior-shape {other}\n"
+        f"countveil fit {fitted} {files.release} -o other.nc {option} {number} {options_of(fit)}--seed {fit.seed_} "
+        f"--prior-shape {other}\n"
         f"countveil browse {files.fit} other.nc -o both.html"
         if fitted
         else ""
