@@ -27,7 +27,7 @@ def steps(values, labels=None):
         (["1998 q1", "1997q3"], ["1997Q3", "1997Q4", "1998Q1"], [2, 0]),
         ([" 1999", "1998 "], [1998, 1999], [1, 0]),
         ([199811, 199899], [199811, 199899], [0, 1]),
-        (["wave b", "wave a", "wave b"], ["wave a", "wave b"], [1, 0, 1]),
+        (["wave a", "wave b", "wave a"], ["wave a", "wave b"], [0, 1, 0]),
         (pd.Categorical(["z", "a"], ["a", "x", "z"], ordered=True), ["a", "x", "z"], [2, 0]),
         (pd.Categorical(["2", "10"]), [2, 10], [0, 1]),
         (["2001-05-03", "1999-05-03"], ["1999", "2000", "2001"], [2, 0]),
@@ -41,6 +41,11 @@ def steps(values, labels=None):
 )  # fmt: skip
 def test_steps_are_of_one_length_from_the_first_date_to_the_last(values, names, step):
     assert steps(values) == (names, step)
+
+
+def test_text_in_another_order_than_that_of_its_letters_is_told_of():
+    with pytest.warns(UserWarning, match=r"in alphabetical order \(spring, summer\): .* an ordered pandas"):
+        assert steps(["summer", "spring", "summer"]) == (["spring", "summer"], [1, 0, 1])
 
 
 def test_many_different_days_go_by_the_shortest_period_of_at_most_sixty_steps():

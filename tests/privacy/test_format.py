@@ -399,6 +399,13 @@ def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
             Release.load(tmp_path / "a.npz")
 
 
+def test_a_fit_is_not_called_a_damaged_release(tmp_path):
+    body = b"\x89HDF\r\n\x1a\n and more"
+    (tmp_path / "fit.nc").write_bytes(body + _seal.seal(io.BytesIO(body), len(body)))
+    with pytest.raises(ReleaseError, match="must be a release, got a fit or another HDF5 file"):
+        Release.load(tmp_path / "fit.nc")
+
+
 @pytest.mark.parametrize("counts", [[[0, 0], [1, 2], [0, 0]], [[0, 3], [0, 0], [0, 0]], [[0, 0]]])
 def test_rows_without_a_positive_report_are_read_back(tmp_path, counts):
     written = Release(sp.csr_array(counts), PrivacyLevel(1, 1), True)

@@ -482,7 +482,7 @@ def test_level_rules(level, error, text):
         (
             {"column_labels": ["a", "b", "a"]},
             ValueError,
-            "column_labels must differ from each other, got one twice",
+            "column_labels must differ from each other, got one twice, in entries 0 and 2",
         ),
         ({"column_labels": "abc"}, TypeError, "column_labels must be a sequence of names, got str"),
         ({"column_labels": {"a", "b", "c"}}, TypeError, "column_labels must be a sequence of names, got set"),

@@ -60,7 +60,7 @@ def test_a_release_of_rho_is_that_of_its_fit():
     release = release_of(COUNTS, cv.PrivacyLevel.zcdp(1))
     fit = cv.TopicModel(2, **QUICK).fit(release)
     assert observed(fit, release).shape == COUNTS.shape
-    with pytest.raises(ValueError, match="release must be the one that was fitted, with the mechanism"):
+    with pytest.raises(ValueError, match=r"with the mechanism DiscreteGaussian.keeping\(rho=1\), got Disc"):
         observed(fit, release_of(COUNTS, cv.PrivacyLevel.zcdp(2)))
     assert "Every count" not in render(fit)
     assert "simulated" in render(fit, release)

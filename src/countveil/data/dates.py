@@ -1,6 +1,7 @@
 """Dates of the rows: read, put into the order of the data's rows, and made steps of one length."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -33,8 +34,9 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
     Whole numbers go by the largest step that meets them all. Dates go by years, quarters, months, weeks or days: the
     longest period that keeps different days apart if it makes at most ``USUAL_STEPS`` steps, else the shortest that
     makes no more. Periods of pandas, and text such as 1998-03 and 1998Q1, have a length of their own. Text without
-    digits is in the order of its letters, or of its categories if they have one, and every text is a step. Other text
-    with digits is refused, since its letters say nothing, and so are months and days written as 199803 and 19980305.
+    digits is in the order of its letters, or of its categories if they have one, and every text is a step; a warning
+    says so where the rows have another. Other text with digits is refused, since its letters say nothing, and so are
+    months and days written as 199803 and 19980305.
 
     A Series with labels of its own, or a mapping, is put into the order of the rows' labels; all else goes by position.
 
@@ -138,6 +140,13 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
         )
     names, step = np.unique(np.array(texts, dtype=object), return_inverse=True)
     check_number_of_steps(names.size)
+    if names.tolist() != list(dict.fromkeys(texts)):
+        first = ", ".join(names[:5]) + (", .." if names.size > 5 else "")
+        warnings.warn(
+            f"time is text, whose steps are in alphabetical order ({first}): for another order take numbers, or an "
+            "ordered pandas Categorical",
+            stacklevel=2,
+        )
     return names.tolist(), step.astype(np.int64)
 
 

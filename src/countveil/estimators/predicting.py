@@ -59,7 +59,7 @@ class Predicts(Readable):
         if not one_mechanism(posteriors.noise_of(tree)[0]):
             raise ValueError(
                 "X must be the reports that were fitted where they have several mechanisms, or counts several reports, "
-                "since a fit does not keep which cells have which, got none"
+                f"since a fit does not keep which cells have which, got {'none' if X is None else 'other reports'}"
             )
         every = np.arange(model.rows.shape[0])
         laws = [(rates, parameters_of_rows(model.likelihood, own, every)) for rates, own in draws]

@@ -19,6 +19,7 @@ from countveil.privacy.errors import ReleaseError
 
 COPIES = 3
 """How often the bytes of an array are held while it is read: as a member, as an array, and as a checked one."""
+HDF5 = b"\x89HDF\r\n\x1a\n"  # how a fit begins
 _LEVEL = 1
 """The higher levels take four to ten times as long for files that are hardly smaller."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -125,12 +126,14 @@ class Reader:
                 raise self.fault(rule)
             file.seek(0)
             content = file.read()
+        if content.startswith(HDF5):
+            raise self.fault("must be a release, got a fit or another HDF5 file")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
             self._infos = {info.filename: info for info in self._zip.infolist()}
         except _DAMAGE as error:
             said = " ".join(str(error).split())[:200]
-            raise self.fault(f"must be a zip archive, got {said}") from error
+            raise self.fault(f"must be a zip archive: {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
             raise self.fault("must hold every member once, got one twice")
         self.length = len(content)

@@ -1,6 +1,7 @@
 """The parts of a release, checked: reports in any of their containers, and the labels of their axes."""
 
 import math
+from collections import Counter
 from typing import Any
 
 from countveil.privacy import _npy
@@ -140,7 +141,8 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
         if len(names) != shape[axis]:
             raise ReleaseError(f"labels of axis {axis} must number {shape[axis]}, got {len(names)}")
         if axis > 0 and len(set(names)) != len(names):
-            raise ReleaseError(f"labels of axis {axis} must differ from each other, got one twice")
+            twice = Counter(names).most_common(1)[0][0]
+            raise ReleaseError(f"labels of axis {axis} must differ from each other, got {twice!r:.60} twice")
         place = unwritable(names)
         if place is not None:
             raise ReleaseError(

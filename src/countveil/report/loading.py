@@ -13,6 +13,8 @@ from countveil.data.waves import by_wave
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.estimators.checks import check_labels_of_fit
 from countveil.inference.posterior import noise_of
+from countveil.noise import AnyMechanismNoise
+from countveil.noise.protocol import Noise
 from countveil.privacy import Release
 
 Data = TypeVar("Data", bound=Observations)
@@ -77,7 +79,7 @@ def check_noise(fit: FactorizationEstimator, data: Observations) -> None:
     rule = "release must be the one that was fitted"
     noise, level = noise_of(fit.posterior)
     if data.noise.mechanism != noise.mechanism:
-        raise ValueError(f"{rule}, with the mechanism {noise.mechanism}, got {data.noise.mechanism}")
+        raise ValueError(f"{rule}, with the mechanism {named(noise)}, got {named(data.noise)}")
     kept = level.reshape((data.shape[0], -1))
     differs = ~np.isclose(kept, data.cell_level, rtol=1e-9, atol=0.0).all(axis=1)
     if differs.any():
@@ -99,3 +101,8 @@ def in_shape_of(
     if data.shape != (shape[0], int(np.prod(shape[1:]))):
         raise ValueError(f"release must be the one that was fitted, {shape} in all, got {data.shape}")
     return data.folded(shape, labels)
+
+
+def named(noise: Noise) -> str:
+    """A mechanism, or all that made the reports."""
+    return noise.in_words(np.ones(1)) if isinstance(noise, AnyMechanismNoise) else noise.mechanism
