@@ -203,7 +203,7 @@ def test_components_that_cannot_be_found_are_said_in_words():
         "The communities cannot be found: more than half of each differs from draw to draw."
     )
     one = undetermined_in_words("topic", "topics", 1, 30)
-    assert one.startswith("1 of 30 topics are largely undetermined: more than half of such a topic differs")
+    assert one.startswith("1 of 30 topics is largely undetermined: more than half of such a topic differs")
 
 
 def test_what_never_moves_is_no_disagreement():

@@ -9,17 +9,21 @@ import numpy as np
 import pandas as pd
 
 MIN_STEPS = 3  # that show a rhythm
+COMPACT = {"M": ("%Y%m", r"[12]\d{3}(0[1-9]|1[0-2])"), "D": ("%Y%m%d", r"[12]\d{3}(0[1-9]|1[0-2])[0-3]\d")}
 WEEK = r"\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2}"
 
 
 def continued(names: Sequence[Any], steps: int) -> list[Any]:
     """The labels of ``steps`` more time steps, as the labels so far go on.
 
-    Whole numbers at equal distances go on as such, and so do dates, months, quarters and weeks with a frequency that
-    pandas infers; each as text where they are text. All other labels are followed by "t+1", "t+2", ..., from the first
+    Whole numbers at equal distances go on as such, unless they are months or days written as 200112 and 20011231. These
+    go on in time, and so do dates, months, quarters and weeks with a frequency that pandas infers; each as text where
+    they are text. All other labels are followed by "t+1", "t+2", ..., from the first
     number that is no label yet. Raises ValueError for dates beyond those that pandas has.
     """
-    found = whole_numbers(names, steps)
+    found = compact_dates(names, steps)
+    if found is None:
+        found = whole_numbers(names, steps)
     if found is None:
         found = dates(names, steps)
     if found is not None:
@@ -33,9 +37,31 @@ def after(steps: int) -> list[str]:
     return [f"t+{step}" for step in range(1, steps + 1)]
 
 
+def compact_dates(names: Sequence[Any], steps: int) -> list[Any] | None:
+    """Months and days without hyphens go on at equal distances; None for other labels."""
+    texts = written(names)
+    for period, (form, pattern) in COMPACT.items():
+        if len(texts) < MIN_STEPS or not all(re.fullmatch(pattern, text) for text in texts):
+            continue
+        try:
+            found = pd.PeriodIndex(pd.to_datetime(texts, format=form), freq=period)
+        except ValueError:  # such as 20010230
+            continue
+        gaps = np.unique(np.diff(found.asi8))
+        if len(gaps) == 1 and gaps[0] > 0:
+            later = [(found[-1] + int(gaps[0]) * step).strftime(form) for step in range(1, steps + 1)]
+            return later if isinstance(names[0], str) else [type(names[0])(int(each)) for each in later]
+    return None
+
+
+def written(names: Sequence[Any]) -> list[str]:
+    """Labels as text, numbers without a fraction as whole ones."""
+    return [str(int(name)) if is_whole(name) else str(name) for name in names]
+
+
 def whole_numbers(names: Sequence[Any], steps: int) -> list[Any] | None:
     """Whole numbers at equal distances go on; None for other labels."""
-    texts = [str(int(name)) if is_whole(name) else str(name) for name in names]
+    texts = written(names)
     if not all(text.removeprefix("-").isdecimal() and len(text) < 18 for text in texts):
         return None
     numbers = [int(text) for text in texts]

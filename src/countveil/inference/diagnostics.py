@@ -275,10 +275,10 @@ def upwards(value: float) -> str:
 
 def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
     """What to say of n of ``total`` components that the data do not determine; ``one`` is a "topic"."""
-    said = f"The {many} cannot be found" if n == total else f"{n} of {total} {many} are largely undetermined"
+    some = f"{n} of {total} {many} {'is' if n == 1 else 'are'} largely undetermined"
     return (
-        f"{said}: more than half of {'each' if n > 1 else f'such a {one}'} differs from draw to draw. "
-        f"{what_may_help(many)}"
+        f"{f'The {many} cannot be found' if n == total else some}: more than half of "
+        f"{'each' if n > 1 else f'such a {one}'} differs from draw to draw. {what_may_help(many)}"
     )
 
 
