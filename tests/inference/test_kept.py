@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import kept
 from countveil.inference.diagnostics import Share, Totals
 from countveil.noise.protocol import Contradiction
@@ -31,12 +32,21 @@ def test_what_is_kept_comes_back(totals):
     )
 
 
-def test_the_number_of_masked_cells_comes_back():
+def test_the_number_of_masked_cells_and_a_digest_of_the_reports_come_back():
     tree = xr.DataTree()
-    assert kept.masked_kept(tree) is None
-    tree.attrs = kept.kept_masked(0)
+    assert (kept.masked_kept(tree), kept.reports_kept(tree)) == (None, None)
+    reports = np.array([[2, 0, 1], [0, -1, 3]])
+    data = PrivatizedCounts(reports, 0.5)
+    tree.attrs = kept.kept_data(data)
     kept.check_kept(tree)
-    assert kept.masked_kept(tree) == 0
+    assert (kept.masked_kept(tree), kept.reports_kept(tree)) == (0, kept.digest_of(data))
+    assert kept.digest_of(PrivatizedCounts(np.maximum(reports, 0), 0.5)) == kept.digest_of(data)
+    for other in (reports[:, ::-1], reports[::-1], reports * [[1, 1, 2], [1, 1, 1]]):
+        assert kept.digest_of(PrivatizedCounts(other, 0.5)) != kept.digest_of(data)
+
+
+def test_true_counts_leave_no_digest():
+    assert kept.kept_data(ExactCounts(np.ones((2, 2), dtype=int))) == {"masked_cells": 0}
 
 
 def test_files_of_earlier_versions_have_a_share_without_an_error():
@@ -54,6 +64,8 @@ def test_files_of_earlier_versions_have_a_share_without_an_error():
         {name: value for name, value in kept.kept_totals(TOTALS).items() if name != "total_error"},
         {"level_stated": 0.5},
         {"masked_cells": "5"},
+        {"reports": 5},
+        {"reports": "0" * 63 + "g"},
         {"level_stated": 0.5, "level_found": 0.4, "level_at_most": True},
         kept.kept_totals(TOTALS) | {"total_lower": np.array([1.0, 2.0])},
     ],

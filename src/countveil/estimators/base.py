@@ -38,7 +38,7 @@ from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
     contradiction_kept,
     kept_contradiction,
-    kept_masked,
+    kept_data,
     kept_share,
     kept_totals,
 )
@@ -245,7 +245,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             weigh(self, data, self.seed_)
         self._adopt(tree)
         if not isinstance(data, ReleaseFiles):
-            tree.attrs |= kept_masked(data.n_masked) | kept_totals(totals_of(self, data))  # by adopted draws
+            tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()

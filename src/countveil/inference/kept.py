@@ -1,10 +1,13 @@
 """Numbers about a fit that its tree keeps as attributes, so that a verdict needs no data."""
 
+import hashlib
+import re
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from countveil.data.observations import ExactCounts, Observations
 from countveil.inference.diagnostics import Share, Totals
 from countveil.noise.protocol import Contradiction
 
@@ -12,6 +15,7 @@ SHARE = "signal_share", "signal_error"
 TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"
 CONTRADICTION = "level_stated", "level_found", "level_at_most"
 MASKED = ("masked_cells",)
+REPORTS = "reports"
 
 
 def kept_share(share: Share) -> dict[str, Any]:
@@ -51,9 +55,24 @@ def contradiction_kept(tree: xr.DataTree) -> Contradiction | None:
     return Contradiction(stated, found, bool(at_most))
 
 
-def kept_masked(cells: int) -> dict[str, Any]:
-    """How many cells of the data were masked, by name."""
-    return {MASKED[0]: int(cells)}
+def kept_data(data: Observations) -> dict[str, Any]:
+    """How many cells of the data were masked, by name, and a digest of reports; true counts leave none."""
+    found: dict[str, Any] = {MASKED[0]: data.n_masked}
+    return found if isinstance(data, ExactCounts) else found | {REPORTS: digest_of(data)}
+
+
+def digest_of(data: Observations) -> str:
+    """A SHA-256 of which reports are where, in the matrix form of a model; those below zero count as zero."""
+    digest = hashlib.sha256()
+    for values in (data.indptr, data.columns, data.reports):
+        digest.update(np.ascontiguousarray(values, dtype=np.int64).data)
+    return digest.hexdigest()
+
+
+def reports_kept(tree: xr.DataTree) -> str | None:
+    """The digest of the reports; None in older files, of true counts, and where the data were not in memory."""
+    found: str | None = tree.attrs.get(REPORTS)
+    return found
 
 
 def masked_kept(tree: xr.DataTree) -> int | None:
@@ -63,7 +82,10 @@ def masked_kept(tree: xr.DataTree) -> int | None:
 
 
 def check_kept(tree: xr.DataTree) -> None:
-    """Refuse what is no number, or is kept only in part; raises ValueError."""
+    """Refuse what is no number, or no digest, or is kept only in part; raises ValueError."""
+    digest = tree.attrs.get(REPORTS, "0" * 64)
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError(f"must state {REPORTS} by a SHA-256 in hexadecimal digits, got {digest!r:.80}")
     for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3), (MASKED, 1)):
         values = [tree.attrs[name] for name in names if name in tree.attrs]
         for value in values:

@@ -12,6 +12,7 @@ from countveil.data.reports import Reports
 from countveil.data.waves import by_wave
 from countveil.estimators.base import FactorizationEstimator, model_called
 from countveil.estimators.checks import check_labels_of_fit
+from countveil.inference.kept import digest_of, reports_kept
 from countveil.inference.posterior import noise_of
 from countveil.noise import AnyMechanismNoise
 from countveil.noise.protocol import Noise
@@ -45,7 +46,8 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
     """The release as the fit sees it, in the matrix form of its model.
 
     Raises:
-        ValueError: a release of another shape, other labels, another mechanism or other noise levels than the fit's.
+        ValueError: a release of another shape, other labels, another mechanism, other noise levels or other reports
+            than the fit's.
     """
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
@@ -67,6 +69,8 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
     found = fit.data_matrix(fit.observe(data))
     if fit.posterior.attrs["observations"] == "private":
         check_noise(fit, found)
+        if reports_kept(fit.posterior) not in (None, digest_of(found)):
+            raise ValueError("release must be the one that was fitted, got other reports")
     return found
 
 
