@@ -20,7 +20,7 @@ import countveil as cv
 from countveil.estimators.weighting import draws_by_chain
 from countveil.experiments.reuters import load_reuters
 from countveil.inference.stacking import stacking_weights
-from countveil.likelihoods.protocol import parameters_of_rows
+from countveil.likelihoods.protocol import parameters_at
 
 SAMPLING = {"chains": 4, "tune": 150, "draws": 100, "threads": 1, "progress": False}
 
@@ -55,14 +55,14 @@ def scores_of_chains(fit, counts, hidden):
     """(cells, chains) log of the mean over a chain's draws of P(true count), of the cells that were seen."""
     true, found = fit.as_matrix(counts), []
     seen = np.ones(true.shape, dtype=bool) if hidden is None else ~fit.as_matrix(hidden)
-    likelihood, rows = fit.model_.likelihood, np.arange(len(true))
+    likelihood, true, (rows, columns) = fit.model_.likelihood, true[seen], np.nonzero(seen)
     for draws in draws_by_chain(fit):
         total, n = np.full(true.shape, -np.inf), 0
         for (theta, phi), parameters in draws:
-            own = parameters_of_rows(likelihood, parameters, rows)
-            np.logaddexp(total, likelihood.log_mass(true, theta @ phi.T, own), out=total)
+            own = parameters_at(likelihood, parameters, rows, columns)
+            np.logaddexp(total, likelihood.log_mass(true, (theta @ phi.T)[seen], own), out=total)
             n += 1
-        found.append((total - np.log(n))[seen])
+        found.append(total - np.log(n))
     return np.stack(found, axis=1)
 
 
