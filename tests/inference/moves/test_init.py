@@ -242,7 +242,7 @@ def test_checkpoints_of_other_moves_are_refused(tmp_path):
     sample(1, False)
     with pytest.raises(ValueError, match="must be of the same data and settings"):
         sample(0, True)
-    assert checkpoint.FORMAT == 6
+    assert checkpoint.FORMAT == 7
 
 
 def test_models_that_moves_know():
