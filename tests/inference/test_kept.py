@@ -45,6 +45,14 @@ def test_the_number_of_masked_cells_and_a_digest_of_the_reports_come_back():
         assert kept.digest_of(PrivatizedCounts(other, 0.5)) != kept.digest_of(data)
 
 
+def test_a_digest_is_the_same_however_much_is_read_at_once(monkeypatch):
+    data = PrivatizedCounts(np.random.default_rng(1).poisson(1.0, (20, 9)), 0.5)
+    whole = kept.digest_of(data)
+    for entries in (1, 7):
+        monkeypatch.setattr(kept, "ENTRIES_AT_ONCE", entries)
+        assert kept.digest_of(data) == whole
+
+
 def test_true_counts_leave_no_digest():
     assert kept.kept_data(ExactCounts(np.ones((2, 2), dtype=int))) == {"masked_cells": 0}
 

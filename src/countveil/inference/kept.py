@@ -16,6 +16,7 @@ TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_
 CONTRADICTION = "level_stated", "level_found", "level_at_most"
 MASKED = ("masked_cells",)
 REPORTS = "reports"
+ENTRIES_AT_ONCE = 65_536  # in memory, for a digest
 
 
 def kept_share(share: Share) -> dict[str, Any]:
@@ -65,12 +66,13 @@ def digest_of(data: Observations) -> str:
     """A SHA-256 of which reports are where, in the matrix form of a model; those below zero count as zero."""
     digest = hashlib.sha256()
     for values in (data.indptr, data.columns, data.reports):
-        digest.update(np.ascontiguousarray(values, dtype=np.int64).data)
+        for begin in range(0, values.size, ENTRIES_AT_ONCE):  # they may be views of a file
+            digest.update(values[begin : begin + ENTRIES_AT_ONCE].astype(np.int64).tobytes())
     return digest.hexdigest()
 
 
 def reports_kept(tree: xr.DataTree) -> str | None:
-    """The digest of the reports; None in older files, of true counts, and where the data were not in memory."""
+    """The digest of the reports; None in older files, and of true counts."""
     found: str | None = tree.attrs.get(REPORTS)
     return found
 
