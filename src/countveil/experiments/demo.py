@@ -36,6 +36,7 @@ from countveil.watcher import Watcher
 
 N_TOP_WORDS = 10
 LONGER = 8  # times the sweeps of the fits that are scored, for one that can be printed
+MORE = 2  # times their chains, which averages over them need to be steady
 NO_NOISE = "none"
 
 
@@ -122,10 +123,10 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
 
 
 def to_print(release: Release, plan: Plan) -> TopicModel:
-    """A fit of chains that are long enough for intervals."""
+    """A fit of chains that are long enough for intervals, and enough of them."""
     sampling = plan.sampling
     return TopicModel(
-        sampling.n_topics, chains=sampling.chains, tune=LONGER * sampling.tune, draws=LONGER * sampling.draws,
+        sampling.n_topics, chains=MORE * sampling.chains, tune=LONGER * sampling.tune, draws=LONGER * sampling.draws,
         seed=plan.seed, threads=plan.threads, progress=False,
     ).fit(release)  # fmt: skip
 
