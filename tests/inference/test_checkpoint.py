@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.estimators import choosing
 from countveil.inference import checkpoint as checkpoints
 from countveil.inference import gibbs, run
 from countveil.models.factorization import factorization
@@ -106,6 +107,28 @@ def test_chains_whose_model_has_no_seed_go_on_under_their_own(tmp_path):
     for one, other in zip(draws_of(again), draws_of(first), strict=True):
         np.testing.assert_array_equal(one, other)
     assert model(**short).fit(observations).seed_ != first.seed_
+
+
+def test_a_number_of_topics_that_is_chosen_is_the_same_when_chains_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
+    monkeypatch.setattr(choosing, "FEWER", ())
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    short = {"draws": 3, "tune": 2, "chains": 2, "threads": 1, "progress": False}
+    first = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint)
+    again = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint, resume=True)
+    assert (again.seed_, again.n_topics_) == (first.seed_, first.n_topics_)
+    np.testing.assert_array_equal(again.selection_.scores, first.selection_.scores)
+
+
+def test_the_seed_is_read_without_the_chains(tmp_path, monkeypatch):
+    observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    model(draws=3, tune=2).fit(observations, checkpoint=checkpoint)
+    read, right = [], np.lib.npyio.NpzFile.__getitem__
+    monkeypatch.setattr(
+        np.lib.npyio.NpzFile, "__getitem__", lambda self, name: read.append(name) or right(self, name)
+    )
+    assert checkpoints.seed_of(checkpoint) == 4
+    assert set(read) == {"format", "seed", "fingerprint"}
 
 
 class Plain:

@@ -124,8 +124,8 @@ class Saver:
 
 
 def seed_of(path: Path) -> int:
-    """The seed of the chains in a file; raises as ``read``."""
-    return _opened(path)[1]
+    """The seed of the chains in a file, of which nothing else is read; raises as ``read``."""
+    return int(_content(path, ("seed",))["seed"])
 
 
 def read(
@@ -137,10 +137,10 @@ def read(
         FileNotFoundError: no such file.
         ValueError: the file is not a checkpoint, is damaged, or belongs to another seed, other data or settings.
     """
-    content, own_seed = _opened(path)
-    if own_seed != seed:
-        raise ValueError(f"checkpoint {path} must be of seed {seed}, got one of seed {own_seed}")
-    if str(content["fingerprint"]) != mark:
+    content = _content(path)
+    if content["seed"] != seed:
+        raise ValueError(f"checkpoint {path} must be of seed {seed}, got one of seed {content['seed']}")
+    if content["fingerprint"] != mark:
         raise ValueError(f"checkpoint {path} must be of the same data and settings, got one of others")
     try:
         snapshots = [_snapshot(content, chain, draws) for chain in range(draws[0].shape[0])]
@@ -149,21 +149,20 @@ def read(
         raise ValueError(f"checkpoint {path} must hold whole chains, got: {error!s:.300}") from error
 
 
-def _opened(path: Path) -> tuple[dict[str, np.ndarray], int]:
-    """(everything in a file, its seed)."""
+def _content(path: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """What a file holds under these names, or under all, with its seed and fingerprint."""
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
         check_npz(path)
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            content = {name: stored[name] for name in stored.files}
-        version = int(content["format"])
-        seed, _ = (int(content["seed"]), content["fingerprint"]) if version == FORMAT else (0, "")
+            version = int(stored["format"])
+            if version == FORMAT:
+                found = {name: stored[name] for name in names or stored.files}
+                return found | {"seed": int(stored["seed"]), "fingerprint": str(stored["fingerprint"])}
     except Exception as error:
         raise ValueError(f"checkpoint {path} must be a file that a fit wrote, got: {error!s:.300}") from error
-    if version != FORMAT:
-        raise ValueError(f"checkpoint {path} must have format {FORMAT}, got {version}")
-    return content, seed
+    raise ValueError(f"checkpoint {path} must have format {FORMAT}, got {version}")
 
 
 def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]) -> Snapshot | None:
