@@ -51,6 +51,10 @@ def test_a_folder_of_reports(here):
         assert "must be outside the directories of reports" in fails(
             "collect", "study.json", "reports", "-o", inside, "--force"
         )
+    assert "output must end in .npz, got s.json" in fails(
+        "collect", "study.json", "reports", "-o", "s.json", "--table", "t.csv"
+    )
+    assert not (here / "s.json").exists()
     assert "t.csv must be outside" in fails(
         "collect", "study.json", "reports", "-o", "s.npz", "--table", "reports/t.csv"
     )

@@ -8,7 +8,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 
@@ -55,8 +55,7 @@ def browse(
 
     Example: `countveil browse survey.nc -o topics.html`
     """
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"output must end in .html, got {output.name}")
+    check_ending(output, ".html", ".htm")
     check_free(output, force, fit, other)
     from countveil import fit_files
 

@@ -9,7 +9,7 @@ import typer
 from countveil.cli import releases
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free, write_text
+from countveil.cli.outputs import check_ending, check_free, write_text
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
@@ -35,8 +35,7 @@ def checklist(
     Example: `countveil checklist survey.nc --release survey.npz -o checklist.md`
     """
     if output is not None:
-        if output.suffix.lower() != ".md":
-            raise ValueError(f"output must end in .md, got {output.name}")
+        check_ending(output, ".md")
         check_free(output, force, fit, release)
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")

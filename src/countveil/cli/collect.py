@@ -9,7 +9,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free, check_name_of_release
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 from countveil.privacy.study import load
@@ -52,7 +52,7 @@ def collect_reports(
     check_free(table, force, study, output, *paths)
     check_outside(output, paths)
     check_outside(table, paths)
-    check_name_of_release(output)
+    check_ending(output, ".npz")
     stores = [where for where in reports if store.is_store(where)]
     found = []
     for file in report_files(path for path in paths if not store.is_store(path)):

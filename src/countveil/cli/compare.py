@@ -22,7 +22,7 @@ from countveil.cli.options import (
     number_or_word,
     whole_numbers,
 )
-from countveil.cli.outputs import check_free, tell_of_start
+from countveil.cli.outputs import check_ending, check_free, tell_of_start
 from countveil.cli.releases import ReleaseFile, read_release
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
@@ -126,8 +126,7 @@ def compare_models(
     Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
     """
     if output is not None:
-        if output.suffix.lower() != ".csv":
-            raise ValueError(f"output must end in .csv, got {output.name}")
+        check_ending(output, ".csv")
         check_free(output, force, release, length.checkpoint, plot)
     if plot is not None:
         if plot.suffix.lower() not in PICTURES:

@@ -7,7 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Seed
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
@@ -30,8 +30,7 @@ def forecast(
 
     Example: `countveil forecast months.nc -o next.csv --steps 3`
     """
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"output must end in .csv, got {output.name}")
+    check_ending(output, ".csv")
     check_free(output, force, fit)
     from countveil import fit_files
 

@@ -9,7 +9,7 @@ from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free, check_name_of_release
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
@@ -107,7 +107,7 @@ def import_table(
     """
     stated_totals = t.StatedTotals.of(totals, total_row, total_column, totals_of, totals_mechanism)
     check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
-    check_name_of_release(output)
+    check_ending(output, ".npz")
     given: dict[str, Any] = {
         "alpha": alpha,
         "sigma": sigma,

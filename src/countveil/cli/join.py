@@ -7,7 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free, check_name_of_release
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.releases import check_release, repeated_rows, say_of
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
@@ -33,7 +33,7 @@ def join_releases(
     Example: `countveil join spring.npz autumn.npz -o both.npz`
     """
     check_free(output, force, *releases)
-    check_name_of_release(output)
+    check_ending(output, ".npz")
     for path in releases:
         check_release(path)
         if path.is_dir():

@@ -24,10 +24,10 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
         raise FileNotFoundError(f"no directory {path.parent} to write {path.name} in")
 
 
-def check_name_of_release(path: Path) -> None:
-    """Refuse a name under which commands would take a release for something else, such as a table."""
-    if path.suffix.lower() != ".npz":
-        raise ValueError(f"output must end in .npz, got {path.name}")
+def check_ending(output: Path, ending: str, *also: str) -> None:
+    """Refuse an output whose name ends otherwise, so that other commands take it for what it is."""
+    if output.suffix.lower() not in (ending, *also):
+        raise ValueError(f"output must end in {ending}, got {output.name}")
 
 
 def check_folder(path: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_free, check_name_of_release
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import read_table
@@ -115,7 +115,7 @@ def privatize_counts(
         )
     if rows_per_file is None:
         check_free(output, force, counts, vocabulary)
-        check_name_of_release(output)
+        check_ending(output, ".npz")
     rounding = rounding_of(mechanism, base)
     if rounding is not None:
         unmeant: dict[str, Any] = {

@@ -7,7 +7,7 @@ import typer
 
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Members
-from countveil.cli.outputs import check_free
+from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.releases import loaded
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
@@ -44,8 +44,7 @@ def report(
 
     Example: `countveil report survey.nc -o survey.html --release survey.npz`
     """
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"output must end in .html, got {output.name}")
+    check_ending(output, ".html", ".htm")
     check_free(output, force, fit, release)
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
