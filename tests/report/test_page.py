@@ -258,6 +258,17 @@ def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topi
     assert len(read(render(fit, release)).named("img")) == 1
 
 
+@pytest.mark.parametrize(("alpha", "said"), [(1e-4, "would give about their sum"), (0.8, " times their sum")])
+def test_what_taking_reports_for_counts_would_give_is_said(alpha, said):
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(rng.gamma(0.5, 4.0, (30, 12)))
+    noise = rng.geometric(1.0 - alpha, (2, *counts.shape))
+    data = cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha)
+    text = " ".join(read(render(cv.TopicModel(2, **QUICK).fit(data), data)).text.split())
+    assert said in text
+    assert " 1 times their sum" not in text
+
+
 def test_words_for_numbers():
     assert [percent(x) for x in (0.0, 1e-9, 0.0123, 0.5, 1.0)] == ["0.0%", "<0.1%", "1.2%", "50%", "100%"]
     assert [number(x) for x in (0.0, 0.01, 0.5, 12.34, 1234.5)] == ["0", "<0.1", "0.5", "12.3", "1,234"]
