@@ -41,6 +41,8 @@ def test_the_number_of_masked_cells_and_a_digest_of_the_reports_come_back():
     kept.check_kept(tree)
     assert (kept.masked_kept(tree), kept.reports_kept(tree)) == (0, kept.digest_of(data))
     assert kept.digest_of(PrivatizedCounts(np.maximum(reports, 0), 0.5)) == kept.digest_of(data)
+    rows = [np.array([[2, 0, 1], [0, 0, 0]]), np.array([[2, 0, 0], [0, 0, 1]])]
+    assert len({kept.digest_of(PrivatizedCounts(each, 0.5)) for each in rows}) == 2
     for other in (reports[:, ::-1], reports[::-1], reports * [[1, 1, 2], [1, 1, 1]]):
         assert kept.digest_of(PrivatizedCounts(other, 0.5)) != kept.digest_of(data)
 
