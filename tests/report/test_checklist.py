@@ -70,7 +70,7 @@ def test_who_vouches_for_the_noise_is_said():
     assert found["Who vouches for it"].said.startswith("The owners of the counts")
     assert "epsilon = 1" in found["Statement"].said
     assert found["Level as it was stated"].done
-    assert "by 2: at most 74 of 100" in found["How well counts can be told apart"].said
+    assert "by 2: at most 70 of 100" in found["How well counts can be told apart"].said
     imported = cv.import_reports(COUNTS, cv.mechanisms.TwoSidedGeometric(0.37), "Others *2020*")
     found = checklist_of(cv.TopicModel(2, **QUICK).fit(imported))
     assert "They are from: Others \\*2020\\*." in str(found)

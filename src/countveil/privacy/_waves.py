@@ -77,5 +77,5 @@ def promise_of(levels: Iterable[Level]) -> str:
     weakest = max(levels, key=lambda level: level.kept_rho)
     return (
         "All reports of one person together, where the counts of every wave may differ by as much, come to at most "
-        f"{weakest.in_numbers()}. {weakest.describe()}"
+        f"{weakest.in_numbers()}. {weakest.describe(together=True)}"
     )
