@@ -68,8 +68,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         ReleaseError: a file that is damaged, or that is of something else.
         ValueError: fewer than two releases; labels in some of them only, or two of one record; no row in common;
             a row of two waves; other columns; networks and tables together; the same reports twice, in all rows or in
-            some; sparse releases with more than ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells
-            than fit into memory; covariates that two releases state otherwise of the same row, by name.
+            some; sparse releases with more than ``MOST_CELLS`` cells in all, which several reports of a count make
+            dense; more cells than fit into memory; covariates that two releases state otherwise of the same row, by
+            name.
     """
     if isinstance(releases, Release | Mapping) or not isinstance(releases, str | os.PathLike | Iterable):
         raise TypeError(f"releases must be a sequence of them, or a path, got {type(releases).__name__}")
