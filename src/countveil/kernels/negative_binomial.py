@@ -124,11 +124,11 @@ def draw_bursts(n, s, rng):
 def draw_bursts_in_blocks(n, s, rng):
     """Bursts that begin at units 1 to n - 1: an exact draw by about 3 min(s, n)^(1/3) log(n / s) binomials.
 
-    In a block of units a to b - 1, unit i goes with unit j = a + b - 1 - i. With C = s^2 + s (i + j), which is the same
-    for all pairs of the block, no burst begins at either of two with probability i j / (C + i j); otherwise at both with
-    probability s / (s + i + j). Since i j hardly changes, the pairs in which a burst begins are a binomial number by the
-    least of their probabilities, and some of the few candidates of the excess over it. A block is so long that it has
-    one candidate or fewer in the mean. All products are over s^2.
+    In a block of units a to b - 1, unit i is paired with unit j = a + b - 1 - i. With C = s^2 + s (i + j), which all
+    pairs of the block share, no burst begins at either of the two with probability i j / (C + i j); otherwise bursts
+    begin at both with probability s / (s + i + j). Since i j hardly changes, the pairs in which a burst begins are a
+    binomial number with the least of their probabilities, plus some of the few candidates for the excess over it. The
+    length of a block is such that one candidate is expected at most. All products are divided by s^2.
     """
     bursts, a = np.int64(0), np.int64(1)
     while a < n:
