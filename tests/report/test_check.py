@@ -5,6 +5,7 @@ from scipy import stats
 import countveil as cv
 from countveil.report import render
 from countveil.report.check import (
+    NEAR,
     OUTSIDE,
     check,
     histogram,
@@ -99,8 +100,9 @@ def test_numbers_of_a_small_release():
     assert found["sum of the positive reports"] == 4.0
     assert found["spread of the rows' sums (standard deviation)"] == 1.0
     assert histogram(np.array([0, 1, 5, 9]), np.arange(4)).tolist() == [1, 1, 0, 2]
-    assert verdict(1.0, 2.0, 3.0).endswith("lower")
-    assert verdict(2.0, 2.0, 3.0) == "as the model expects"
+    assert verdict(1.0, 2.0, 3.0, 1.5, 4.0) == f"{OUTSIDE}: lower"
+    assert verdict(1.6, 2.0, 3.0, 1.5, 4.0) == f"{NEAR}: lower"
+    assert verdict(2.0, 2.0, 3.0, 1.5, 4.0) == "as the model expects"
 
 
 def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, release, monkeypatch):

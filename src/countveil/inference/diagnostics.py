@@ -85,15 +85,11 @@ class Totals(NamedTuple):
 
     @property
     def far_off(self) -> bool:
-        """Whether the reports' total is beyond the fit's interval by more than chance allows."""
-        lower, upper = (
-            self.fitted if self.lower is None else self.lower,
-            self.fitted if self.upper is None else self.upper,
-        )
-        return bool(
-            upper < self.reported - ERRORS_SURE * self.error
-            or lower > self.reported + ERRORS_SURE * self.error
-        )
+        """Whether the reports' total is beyond the fit's interval by more than chance explains."""
+        least = self.fitted if self.lower is None else self.lower
+        most = self.fitted if self.upper is None else self.upper
+        error = ERRORS_SURE * self.error
+        return most < self.reported - error or least > max(self.reported, 0.0) + error
 
     @property
     def share(self) -> Share:
