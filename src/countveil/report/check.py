@@ -134,11 +134,9 @@ def judged(
     """Statistics and bins of a release against those of simulated ones, a row for each."""
     simulated = np.array(rows)
     low, high = np.quantile(simulated, [0.025, 0.975], axis=0)
-    reach = FAR * simulated.std(axis=0)
-    least, most = (
-        np.minimum(simulated.min(axis=0), simulated.mean(axis=0) - reach),
-        np.maximum(simulated.max(axis=0), simulated.mean(axis=0) + reach),
-    )
+    mean, reach = simulated.mean(axis=0), FAR * simulated.std(axis=0)
+    least = np.minimum(simulated.min(axis=0), mean - reach)
+    most = np.maximum(simulated.max(axis=0), mean + reach)
     found = [
         Statistic(name, value, low[i], high[i], verdict(value, low[i], high[i], least[i], most[i]))
         for i, (name, value) in enumerate(values.items())
