@@ -19,7 +19,7 @@ from countveil.data.mechanism_checks import MechanismState, check_mechanism
 SIZE = (40, 15)
 CONSISTENT, CONTRADICTED, UNCHECKED = MechanismState
 REFUSED = "refused"
-QUICK = {"draws": 400, "tune": 300, "chains": 2, "threads": 1, "progress": False}
+QUICK = {"draws": 800, "tune": 400, "chains": 2, "threads": 1, "progress": False}
 SIGMA, SCALE, ALPHA = 4.0, 3.0, 0.5
 
 

@@ -16,6 +16,7 @@ from countveil.report.check import (
     verdict,
 )
 from countveil.report.loading import observed
+from countveil.report.page import compared
 from tests.report.conftest import QUICK, release_of
 
 
@@ -119,3 +120,8 @@ def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, re
     assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
     assert check(topic_fit, data, np.random.default_rng(1)).seen.sum() == 32
     assert "an even selection: 4 of 12 rows" in render(topic_fit, release)
+
+
+def test_a_page_shows_one_total(topic_fit, release):
+    found = compared(topic_fit, observed(topic_fit, release))
+    assert found["noise"].sum_of_rates == found["totals"].fitted == topic_fit.totals().fitted

@@ -128,8 +128,8 @@ def made_of(data: Any) -> Made | None:
 def refuse_same_noise(made: Made) -> None:
     """Refuse reports that repeat the noise of earlier ones, in more cells than chance allows; raises ValueError.
 
-    Two reports of a count under fresh noise are equal with a probability that hardly depends on the count (mathematics,
-    section 26). Only cells in which one of them is positive are looked at, since others may have been cut at zero.
+    Two reports of a count under fresh noise are equal with a probability that hardly depends on the count. Only cells
+    in which one of them is positive are looked at, since others may have been cut at zero.
     """
     reports = [made.report(place) for place in range(len(made.layers))]
     for j, new in enumerate(reports):

@@ -1,7 +1,7 @@
 """Whether reports contradict the mechanism that is stated for them, as far as this shows without a fit.
 
 Every test holds whatever the counts are, or for all but odd laws of counts, and doubts fewer than one right statement
-in a thousand (mathematics, section 26).
+in a thousand.
 """
 
 from collections.abc import Iterator

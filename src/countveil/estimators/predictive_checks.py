@@ -1,7 +1,7 @@
 """Whether reports look as the fit of them predicts: their sums by row and column, their spread, and missing values.
 
 Reports are simulated at draws of the posterior, under the stated mechanism. What no counts can do under it contradicts
-the mechanism; sums that differ may be the model's fault as well (mathematics, section 26).
+the mechanism; sums that differ may be the model's fault as well.
 """
 
 from collections.abc import Callable

@@ -89,10 +89,11 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         for them, contradict it, or cannot say, and whether the fit's total is that of the reports.
         """
         found, mechanism, totals = self._diagnosed(), mechanism_kept(self.posterior), self.totals()
-        wrong = [] if mechanism is None else list(mechanism.wrong)
+        wrong = [] if mechanism is None else list(mechanism.found)
         doubt = "" if totals is None else doubt_of(totals, self)
         if doubt and found.state in SETTLED and not wrong:
             wrong, doubt = [doubt], ""
+        wrong += [] if mechanism is None else mechanism.misfits
         said = "" if mechanism is None or mechanism.found else str(mechanism)
         return found._replace(mechanism=mechanism).doubted(wrong, [doubt, said, self._choice_in_words()])
 

@@ -18,7 +18,7 @@ DRAWS_FOR_MEANS = 50  # of a selection of rows: more lower the Monte Carlo error
 SUM = "sum of the positive reports"
 OUTSIDE = "not as the model expects"
 NEAR = "near the end of what the model expects"
-FAR = 5.0  # standard deviations of simulated releases; of five right statistics, one in twenty is outside 95% of them
+FAR = 3.5  # standard deviations of simulated releases; of five right statistics, one in twenty is outside 95% of them
 
 
 class Noise(NamedTuple):
