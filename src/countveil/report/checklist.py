@@ -308,8 +308,7 @@ def diagnostic_items(
 
 def settled(row: pd.Series) -> bool:
     """Whether chains agree on a quantity, and it has enough effective draws."""
-    draws = min(row["ess_bulk"], row["ess_tail"])
-    return bool(row["r_hat"] <= R_HAT_FAIR and draws >= ESS_GOOD)
+    return bool(row["r_hat"] <= R_HAT_FAIR and row["ess_bulk"] >= ESS_GOOD and row["ess_tail"] >= ESS_GOOD)
 
 
 def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bool, str, str]:
