@@ -14,6 +14,7 @@ from countveil.kernels.batches import BATCH
 from countveil.kernels.uniforms import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM
+from tests.plain import PLAIN, repeated
 
 SHAPES = (1e-150, 1e-12, 0.01, 0.7, 1.0, 12.0, 50.0, 99.0, 101.0, 1e5, 1e12)
 COUNTS = (0, 1, 2, 15, 16, 17, 100, 5000, 10**6)
@@ -37,7 +38,7 @@ BLOCKS = [
     (2000, 1e5),
     (kernels.MOST_VISITED + 1, 3000.0),
 ]
-DRAWS = 40_000
+DRAWS = repeated(40_000)
 
 
 @njit(cache=True)
@@ -96,7 +97,7 @@ def test_bursts_have_the_law_of_occupied_tables(n, s):
     assert found.min() >= 1
     law = bursts_law(n, s)
     assert reference.chi_square_p_value(found, 0, law) > FALSE_ALARM / len(BURSTS)
-    if n > 60:
+    if n > 60 and not PLAIN:
         wrong = bursts_law(n, 1.1 * s if s < 1e3 else 0.5 * s)
         assert reference.chi_square_p_value(found, 0, wrong) < FALSE_ALARM
 
@@ -177,7 +178,7 @@ def test_bursts_of_a_batch_have_their_laws():
     found = bursts_of_cells(CELLS, DRAWS)
     for (n, s), own in zip(CELLS, found.T, strict=True):
         assert reference.chi_square_p_value(own, 0, bursts_law(n, s)) > FALSE_ALARM / len(CELLS)
-    for n, s in [(5, 4.0), (15, 0.1), (16, 2.0)]:
+    for n, s in [(5, 4.0), (15, 0.1), (16, 2.0)] if not PLAIN else []:
         own = found[:, CELLS.index((n, s))]
         assert reference.chi_square_p_value(own, 0, bursts_law(n, 1.1 * s)) < FALSE_ALARM
 

@@ -276,7 +276,7 @@ def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, 
     """(the reports as a release holds them, whether they may have been cut at zero without a loss)."""
     if isinstance(stated, Mechanism) and sp.issparse(values) and mask is None:
         refuse_repeated(sp.coo_array(values))
-        stored = sp.csr_array(values)
+        stored = sp.csr_array(values, copy=True)  # theirs may be read-only, and stays as it is
         stored.data = read_reports(stored.data, stated)
         read_reports(np.zeros(1), stated)  # of the cells that are not stored
         stored.eliminate_zeros()
