@@ -169,7 +169,7 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
     """By reports below zero: no count makes smaller ones than a count of zero does.
 
     Of n reports, the least is r or less with probability at most n P(noise <= r), and the sum of the squares of what
-    is below zero has a mean and a variance of at most n times those of noise alone, half of which is below zero.
+    is below zero has a mean and a variance of at most n times those of noise alone (mathematics, 19.3 and 19.4).
     """
     below, n = values[values < 0], values.size
     if not below.size or law.centre:
@@ -189,7 +189,7 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
 
 
 def excess(mechanism: Mechanism) -> float:
-    """The excess kurtosis of noise; 0 of rounding, where it is below."""
+    """The excess kurtosis of noise (mathematics, 19.5); 0 of rounding, where it is below."""
     if isinstance(mechanism, TwoSidedGeometric):
         alpha = float(mechanism.alpha)
         return 3.0 + (1.0 - alpha) ** 2 / (2.0 * alpha)
@@ -302,7 +302,7 @@ def log_chances(data: Observations) -> Floats | None:
 
 
 def of_totals(data: Observations) -> list[str]:
-    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together."""
+    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together (19.6)."""
     found = []
     for gap, variance, wide in sums_of_totals(data):
         squares, n = gap**2 / variance, gap.size
