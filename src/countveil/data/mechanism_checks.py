@@ -28,6 +28,7 @@ from countveil.noise.any_mechanism import UNBIASED, AnyMechanismNoise
 from countveil.noise.laws import law_of
 from countveil.noise.protocol import Contradiction
 from countveil.noise.table import TableLaw
+from countveil.noise.two_sided_geometric import formulas
 from countveil.noise.two_sided_geometric.stated_level import of_signed
 from countveil.privacy.mechanisms import (
     Laplace,
@@ -192,7 +193,7 @@ def excess(mechanism: Mechanism) -> float:
     """The excess kurtosis of noise (mathematics, 19.5); 0 of rounding, where it is below."""
     if isinstance(mechanism, TwoSidedGeometric):
         alpha = float(mechanism.alpha)
-        return 3.0 + (1.0 - alpha) ** 2 / (2.0 * alpha)
+        return 3.0 + 1.0 / formulas.variance(alpha) if alpha else 0.0
     if isinstance(mechanism, Skellam):
         return 1.0 / float(mechanism.l1 + mechanism.l2)
     return 3.0 if isinstance(mechanism, Laplace) else 0.0
@@ -238,8 +239,7 @@ def of_least(data: Observations) -> list[str]:
     if not size.size:
         return []
     alpha = data.cell_level[row, column if data.stores_all else 0]
-    with np.errstate(divide="ignore"):
-        chance = size * np.log(alpha) - np.log1p(alpha) + log(data.shape[0] * data.shape[1])
+    chance = formulas.log_survival(size - 1.0, alpha) + log(data.shape[0] * data.shape[1])
     worst = int(np.argmin(chance))
     if chance[worst] >= log(SURPRISE):
         return []
@@ -267,7 +267,7 @@ def of_rows(data: Observations) -> list[str]:
             positive = reports > 0
             if chances is NOT_BY_CODE:
                 level = block.level_e[own][positive] if data.stores_all else block.level_d[d : d + 1]
-                most = np.log((1.0 - level) / (1.0 + level))
+                most = formulas.log_normaliser(level)
                 chance = most.sum() if data.stores_all else most[0] * positive.sum()
             else:
                 chance = chances[reports[positive]].sum()
