@@ -1,4 +1,4 @@
-"""Who imports whom in src/countveil: arrows run down, in no circle; and no file grows too long.
+"""Who imports whom in src/countveil: arrows run down, in no circle.
 
 An arrow leads from a module to one that it imports, at the top or inside a function. An import of ``a.b`` from
 outside ``a`` runs ``a`` as well, and is an arrow to both. ``import_module`` counts by what its argument begins with.
@@ -43,7 +43,6 @@ LAYERS = (
 """From top to bottom: a package or module may import itself and what is further down, but nothing beside it."""
 
 
-MOST_LINES = 400
 OF_KERNELS = {"collections", "functools", "math", "numba", "numpy", "typing"}
 OF_KEEPING = {"os", "stat", "warnings"}  # besides these, where compiled functions are put on disk
 
@@ -157,14 +156,6 @@ def importers(found: set[Arrow], unit: str) -> set[str]:
     return {unit_of(arrow.importer) for arrow in found if unit_of(arrow.imported) == unit}
 
 
-def long_files(root: Path) -> list[str]:
-    """The source files with more lines than MOST_LINES."""
-    lengths = {
-        name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in sources(root).items()
-    }
-    return [name for name, length in lengths.items() if length > MOST_LINES]
-
-
 def strangers_to_kernels(root: Path) -> set[tuple[str, str]]:
     """(module, import) of kernels that import anything but OF_KERNELS and kernels."""
     keeping = f"{root.name}.kernels.keeping"
@@ -195,10 +186,6 @@ def test_there_is_no_circle(drawn):
 def test_nothing_imports_the_command_line_and_only_it_imports_experiments(drawn):
     assert importers(drawn, "cli") == {"__main__", "cli"}
     assert importers(drawn, "experiments") == {"cli", "experiments"}
-
-
-def test_no_source_file_is_too_long():
-    assert long_files(ROOT) == []
 
 
 def test_kernels_import_nothing_else():
@@ -322,11 +309,6 @@ def test_what_is_no_circle_is_let_be(planted):
 def test_who_imports_the_top_is_found(planted, unit):
     root = planted({"report/page": f"def f():\n    from countveil.{unit}.app import f", f"{unit}/app": ""})
     assert importers(arrows(root), unit) == {"report"}
-
-
-def test_a_file_that_is_too_long_is_found(planted):
-    root = planted({"data/one": "x = 1\n" * MOST_LINES, "data/two": "x = 1\n" * (MOST_LINES + 1)})
-    assert long_files(root) == ["countveil.data.two"]
 
 
 @pytest.mark.parametrize(

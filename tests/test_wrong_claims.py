@@ -34,7 +34,7 @@ def test_right_twins_are_hardly_ever_doubted_by_reports_alone(name):
 @pytest.mark.parametrize("name", FITTED)
 def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
     claim, path = CLAIMS[name], tmp_path / "fit.nc"
-    wrong = fitted(claim.wrong, 1)
+    wrong = fitted(claim.wrong, 1, claim.fitted)
     found = wrong.diagnostics()
     assert (found.mechanism.state, found.state) == (claim.verdict, State.UNTRUSTED)
     assert found.verdict.startswith("The reports contradict")
@@ -42,14 +42,14 @@ def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
     wrong.save(path)
     again = cv.TopicModel.load(path).diagnostics()
     assert (again.mechanism, again.verdict) == (found.mechanism, found.verdict)
-    twin = fitted(claim.right, 1).diagnostics()
+    twin = fitted(claim.right, 1, claim.fitted).diagnostics()
     assert not twin.mechanism.wrong
     assert (twin.mechanism.state, twin.state) == (MechanismState.CONSISTENT, State.PRINTABLE)
     assert "consistent with the reports" in twin.verdict
 
 
 def test_the_verdict_on_reports_that_were_cut_says_that_nothing_is_known_of_alpha():
-    found = fitted(CLAIMS["reports cut at zero, of another alpha"].wrong, 1).diagnostics()
+    found = fitted(CLAIMS["reports cut at zero, of another alpha"].wrong, 1, 60).diagnostics()
     assert found.mechanism.state == MechanismState.UNCHECKED
     assert (
         "cannot be checked. The reports were cut at zero, so they say nothing of whether alpha"

@@ -1,11 +1,19 @@
 """What reports say of their mechanism: in words, and of counts of zero, which doubt right noise first."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import countveil as cv
 from countveil import mechanisms as m
-from countveil.data.mechanism_checks import MechanismCheck, check_mechanism, contradiction_in_words
+from countveil.data.mechanism_checks import (
+    MechanismCheck,
+    MechanismState,
+    check_mechanism,
+    contradiction_in_words,
+    untested,
+)
 from countveil.noise.protocol import Contradiction
 
 SIZE = (20, 30)
@@ -52,3 +60,47 @@ def test_masked_cells_prove_nothing():
 
 def test_true_counts_have_no_mechanism():
     assert check_mechanism(cv.ExactCounts(np.ones((3, 3), dtype=int))) is None
+
+
+LARGE = np.arange(100.0, 700.0).reshape(SIZE)
+MANY, FEW = np.array([[0.0, 5.0, 10.0, 15.0]]), np.array([[0.0, 5.0, 10.0, 10.0]])
+ALONE = {  # (mechanism, reports of which it is tested without a fit, reports of which it is not)
+    "Gaussian": (m.Gaussian(3.0), LARGE - 110.0, LARGE),
+    "Laplace": (m.Laplace(3.0), LARGE - 105.5, LARGE),
+    "Skellam": (m.Skellam(2.0, 2.0), LARGE - 105.0, LARGE),
+    "shifted noise": (m.Skellam(2.0, 3.0), None, LARGE - 101.0),
+    "rounding": (m.Rounding(5), MANY, FEW),
+    "random rounding": (m.RandomRounding(5), MANY, FEW),
+    "suppression": (m.Suppression(5), None, LARGE),
+    "top-coding": (m.TopCoding(50), None, np.minimum(LARGE, 50.0)),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_what_was_not_tested_without_a_fit_is_named(kind):
+    mechanism, tested, not_tested = ALONE[kind]
+    assert untested(cv.Reports(not_tested, mechanism)) == [mechanism]
+    if tested is not None:
+        assert untested(cv.Reports(tested, mechanism)) == []
+
+
+def test_known_totals_test_noise_that_is_never_below_zero():
+    reports, mechanism = cv.Reports, m.Gaussian(3.0)
+    assert untested(reports(LARGE, mechanism, totals=[(1, LARGE.sum(axis=1))])) == []
+    hidden = np.where(LARGE < 105, np.nan, LARGE)
+    suppressed = m.Suppression(105)
+    assert untested(reports(hidden, suppressed, totals=[(1, LARGE.sum(axis=1))])) == [suppressed]
+
+
+@pytest.mark.parametrize("draws", [10, 100])
+def test_a_fit_without_settled_chains_is_no_test(draws):
+    few = {"draws": draws, "tune": 20, "chains": 2 if draws == 10 else 1, "threads": 1, "progress": False}
+    data = cv.Reports(np.random.default_rng(1).poisson(60.0, SIZE) + 0.5, m.Gaussian(3.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = cv.TopicModel(1, likelihood="poisson", seed=1, **few).fit(data).diagnostics().mechanism
+    assert found.state == MechanismState.UNCHECKED
+    assert str(found) == (
+        "The stated mechanism cannot be checked. "
+        "Whether Gaussian(3) is right shows only in a fit by method gibbs whose chains have settled."
+    )

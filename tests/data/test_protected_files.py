@@ -74,6 +74,14 @@ def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
     ("text", "options", "said"),
     [
         ("", {}, "must hold a table"),
+        ("\n\n", {}, "must hold a table"),
+        ('a,b\n"1,2\n', {}, "must hold a table"),
+        (f"a,b\n1,{'2' * 200_000}\n", {}, "must hold a table"),
+        (
+            "a,b\n1,2,3\n",
+            {},
+            "2 cells in every row, got 3 in row 2: a cell with a separator in it needs quotes",
+        ),
         ("a,b\n", {}, "header row and a row"),
         ("name\nx\ny\n", {}, "at least one column of reports"),
         ("a,b\n1,2\n", {"row_labels": "c"}, "one column 'c'"),

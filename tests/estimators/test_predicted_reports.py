@@ -49,7 +49,7 @@ def fit():
     """One draw, which is the truth."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = cv.TopicModel(2, **SHORT).fit(cv.Reports(COUNTS.astype(float), m.Laplace(1)))
+        found = cv.TopicModel(2, **SHORT).fit(cv.Reports(reports_of(m.Laplace(1)), m.Laplace(1)))
     draws = found.posterior["posterior"].dataset.copy(deep=True)
     draws["theta"][0, 0], draws["phi"][0, 0] = THETA, PHI
     found.posterior["posterior"].dataset = draws

@@ -132,7 +132,7 @@ def test_what_several_reports_of_a_record_promise_together_is_said(tmp_path):
         assert said == f"{SEVERAL} {joined.promise}"
         assert "e^3" in said
     mechanism = cv.mechanisms.TwoSidedGeometric(0.3)
-    again = cv.Reports(COUNTS, mechanism).also(COUNTS, mechanism)
+    again = cv.Reports(COUNTS, mechanism).also(COUNTS[::-1], mechanism)
     assert promise_of(fit_of(again)).paragraphs[-1] == SEVERAL
     assert SEVERAL not in promise_of(fit_of(cv.Reports(COUNTS, mechanism))).paragraphs
 

@@ -28,6 +28,7 @@ from countveil.noise.any_mechanism import UNBIASED, AnyMechanismNoise
 from countveil.noise.laws import law_of
 from countveil.noise.protocol import Contradiction
 from countveil.noise.table import TableLaw
+from countveil.noise.two_sided_geometric import formulas
 from countveil.noise.two_sided_geometric.stated_level import of_signed
 from countveil.privacy.mechanisms import (
     Laplace,
@@ -40,6 +41,7 @@ from countveil.privacy.mechanisms import (
 
 SURPRISE = 2.5e-4  # the chance that a test doubts a right statement, at most
 SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common divisor, in natural units
+DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
 CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
 
@@ -103,6 +105,29 @@ def check_mechanism(data: Observations) -> MechanismCheck | None:
     return MechanismCheck(tuple(dict.fromkeys([*found, *of_rows(data)])), unchecked)
 
 
+def untested(data: Observations) -> list[Mechanism]:
+    """The mechanisms of which a fit alone can say something: none of the tests above could be made of their reports."""
+    if not isinstance(data.noise, AnyMechanismNoise):
+        return []  # the level is tested, or it was said that it cannot be
+    summed = next(sums_of_totals(data), None) is not None
+    found = {
+        each: None
+        for each, values in published(data)
+        if values.size and not (is_tested(each, values) or (summed and isinstance(each, UNBIASED)))
+    }
+    return [each for each in found if not isinstance(each, TwoSidedGeometric)]
+
+
+def is_tested(mechanism: Mechanism, values: Floats) -> bool:
+    """Whether ``of_part`` could find a wrong parameter of a mechanism in reports (n,) that it is said to have made."""
+    law = law_of(mechanism)
+    if isinstance(law, AdditiveLaw):
+        return law.exact or bool((values < 0).any() and not law.centre)
+    if isinstance(mechanism, Rounding | RandomRounding):
+        return np.unique(values[values > 0]).size >= DIFFERENT
+    return False
+
+
 def contradiction_in_words(level: str, found: Contradiction) -> str:
     """What to say where reports contradict the ``level`` that is stated for them, such as alpha."""
     most = "at most " if found.at_most else ""
@@ -145,7 +170,7 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
     """By reports below zero: no count makes smaller ones than a count of zero does.
 
     Of n reports, the least is r or less with probability at most n P(noise <= r), and the sum of the squares of what
-    is below zero has a mean and a variance of at most n times those of noise alone, half of which is below zero.
+    is below zero has a mean and a variance of at most n times those of noise alone (mathematics, 19.3 and 19.4).
     """
     below, n = values[values < 0], values.size
     if not below.size or law.centre:
@@ -165,10 +190,10 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
 
 
 def excess(mechanism: Mechanism) -> float:
-    """The excess kurtosis of noise; 0 of rounding, where it is below."""
+    """The excess kurtosis of noise (mathematics, 19.5); 0 of rounding, where it is below."""
     if isinstance(mechanism, TwoSidedGeometric):
         alpha = float(mechanism.alpha)
-        return 3.0 + (1.0 - alpha) ** 2 / (2.0 * alpha)
+        return 3.0 + 1.0 / formulas.variance(alpha) if alpha else 0.0
     if isinstance(mechanism, Skellam):
         return 1.0 / float(mechanism.l1 + mechanism.l2)
     return 3.0 if isinstance(mechanism, Laplace) else 0.0
@@ -183,7 +208,7 @@ def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
     """
     base = int(mechanism.base) if isinstance(mechanism, Rounding | RandomRounding) else 1
     different, times = np.unique(values[values > 0], return_counts=True)
-    if different.size < 3 or (np.floor(different) != different).any():
+    if different.size < DIFFERENT or (np.floor(different) != different).any():
         return []
     multiples = (different / base).astype(np.int64)
     step = reduce(gcd, np.diff(multiples).tolist())
@@ -214,8 +239,7 @@ def of_least(data: Observations) -> list[str]:
     if not size.size:
         return []
     alpha = data.cell_level[row, column if data.stores_all else 0]
-    with np.errstate(divide="ignore"):
-        chance = size * np.log(alpha) - np.log1p(alpha) + log(data.shape[0] * data.shape[1])
+    chance = formulas.log_survival(size - 1.0, alpha) + log(data.shape[0] * data.shape[1])
     worst = int(np.argmin(chance))
     if chance[worst] >= log(SURPRISE):
         return []
@@ -243,7 +267,7 @@ def of_rows(data: Observations) -> list[str]:
             positive = reports > 0
             if chances is NOT_BY_CODE:
                 level = block.level_e[own][positive] if data.stores_all else block.level_d[d : d + 1]
-                most = np.log((1.0 - level) / (1.0 + level))
+                most = formulas.log_normaliser(level)
                 chance = most.sum() if data.stores_all else most[0] * positive.sum()
             else:
                 chance = chances[reports[positive]].sum()
@@ -278,11 +302,32 @@ def log_chances(data: Observations) -> Floats | None:
 
 
 def of_totals(data: Observations) -> list[str]:
-    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together."""
+    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together (19.6)."""
+    found = []
+    for gap, variance, wide in sums_of_totals(data):
+        squares, n = gap**2 / variance, gap.size
+        alone = stats.gamma.sf(squares, 1.0 / wide, scale=wide) * n
+        together = stats.gamma.sf(squares.sum(), n**2 / wide.sum(), scale=wide.sum() / n)
+        if min(alone.min(), together) >= 0.5 * SURPRISE:
+            continue
+        worst = int(np.argmin(alone))
+        found.append(
+            f"The stated totals contradict the reports: {n} were compared with the sums of their "
+            f"reports, and noise does not explain how far they are apart, one by {abs(gap[worst]):,.0f} where its "
+            f"standard error is {np.sqrt(variance[worst]):,.0f}. Check the labels and units of the totals."
+        )
+    return found
+
+
+def sums_of_totals(data: Observations) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """(sums of estimates less exact totals, their variances, variances of the squares of the one over the other).
+
+    One of each for every grouping with a total that can be compared: all of its cells have unbiased reports.
+    """
     noise, totals = data.noise, data.totals
     assert isinstance(noise, AnyMechanismNoise)
     if totals is None or not any(isinstance(each, UNBIASED) for each in noise.mechanisms):
-        return []
+        return
     kernels = totals.kernel
     exact = kernels.whole_cj[1:, LEAST] == kernels.whole_cj[1:, MOST]
     row, column, code = data.row_numbers, data.columns, data.reports.astype(np.int64)
@@ -290,7 +335,6 @@ def of_totals(data: Observations) -> list[str]:
     usable = (code == 0) | ((code > 0) & unbiased[noise.mechanism_c[np.maximum(code, 0)]])
     known = noise.kernel.real_cj[np.maximum(code, 0), GUESS]
     variance = np.where(code > 0, noise.variance_c[np.maximum(code, 0)], 0.0)
-    found = []
     for groups in totals.families:
         group = groups[row, column].astype(np.int64)
         inside = group >= 0
@@ -302,20 +346,6 @@ def of_totals(data: Observations) -> list[str]:
             for weights in (None, known[inside], variance[inside], ~usable[inside])
         )
         judged = exact & (cells > 0) & (spread > 0) & (odd == 0)
-        if not judged.any():
-            continue
-        gap = sums[judged] - kernels.whole_cj[1:, LEAST][judged]
-        squares = gap**2 / spread[judged]
-        wide = 2.0 + max(map(excess, noise.mechanisms)) / cells[judged]
-        alone = stats.gamma.sf(squares, 1.0 / wide, scale=wide) * judged.sum()
-        spreads = float(wide.sum())
-        together = stats.gamma.sf(squares.sum(), judged.sum() ** 2 / spreads, scale=spreads / judged.sum())
-        if min(alone.min(), together) >= 0.5 * SURPRISE:
-            continue
-        worst = int(np.argmin(alone))
-        found.append(
-            f"The stated totals contradict the reports: {int(judged.sum())} were compared with the sums of their "
-            f"reports, and noise does not explain how far they are apart, one by {abs(gap[worst]):,.0f} where its "
-            f"standard error is {np.sqrt(spread[judged][worst]):,.0f}. Check the labels and units of the totals."
-        )
-    return found
+        if judged.any():
+            gap = sums[judged] - kernels.whole_cj[1:, LEAST][judged]
+            yield gap, spread[judged], 2.0 + max(map(excess, noise.mechanisms)) / cells[judged]

@@ -66,7 +66,7 @@ def read_protected(
     labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
     found = values
     if missing:
-        gone = np.column_stack([never_reported(frame.iloc[:, c], missing) for c in kept])
+        gone = np.column_stack([never_reported(columns[c], missing) for c in kept])
         found = np.ma.masked_array(values, gone) if gone.any() else values
     return CountTable(found, labels, [names[c] for c in kept] if header else None)
 
@@ -107,16 +107,17 @@ def check_words(absent: Sequence[str], missing: Sequence[str]) -> None:
         raise ValueError(f"--absent and --missing must name different words, got {min(both)!r} in both")
 
 
-def never_reported(column: pd.Series, missing: Sequence[str]) -> np.ndarray:
+def never_reported(column: Any, missing: Sequence[str]) -> np.ndarray:
     """Where a column has one of these words; of an empty one, where it has nothing."""
     words = {word.strip() for word in missing}
     if not words:
         return np.zeros(len(column), dtype=bool)
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return np.asarray(column.isna()) & ("" in words)
-    empty = np.asarray(column.isna())
-    cells = np.where(empty, "", column.astype(str).str.strip())
-    return np.isin(cells, sorted(words))
+        return np.asarray(pd.isna(column)) & ("" in words)
+    empty = np.asarray(pd.isna(column))
+    return np.array(
+        [("" if none else str(cell).strip()) in words for cell, none in zip(column, empty, strict=True)]
+    )
 
 
 def read_frame(path: Path, header: bool) -> pd.DataFrame:
@@ -126,17 +127,15 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
     try:
         if path.suffix.lower() == ".parquet":
             return pd.read_parquet(path)
-        separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        options: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
-        cells = pd.read_csv(path, sep=separator, encoding="utf-8-sig", skip_blank_lines=False, **options)
+        rows = rows_of_text(path)
     except ImportError as error:
         raise ValueError(
             f"{path} must be read by pyarrow, which is not installed: save it as .csv"
         ) from error
-    except UNREADABLE as error:
+    except (csv.Error, *UNREADABLE) as error:
         said = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {said}") from error
-    cells = whole_rows(path, cells, separator)
+    cells = frame_of_rows(path, rows)
     if not header:
         return cells
     body = cells.iloc[1:].reset_index(drop=True)
@@ -146,19 +145,30 @@ def read_frame(path: Path, header: bool) -> pd.DataFrame:
     return body
 
 
-def whole_rows(path: Path, cells: pd.DataFrame, separator: str) -> pd.DataFrame:
-    """The rows without blank lines, which are cells where there is one column; raises ValueError for short rows."""
-    if cells.shape[1] == 1:
-        return cells
+def rows_of_text(path: Path) -> list[list[str]]:
+    """The cells of every row of a text file; raises csv.Error for quotes that are not closed, or a giant cell."""
+    known: dict[str, str] = {}  # equal cells are one text in memory
     with open(path, encoding="utf-8-sig", newline="") as file:
-        sizes = [len(row) for row in csv.reader(file, delimiter=separator) if row]
-    short = next((row for row, size in enumerate(sizes, 1) if size < cells.shape[1]), None)
-    if short is not None:
-        raise ValueError(
-            f"{path} must have {cells.shape[1]} cells in every row, got {sizes[short - 1]} in row {short}: an absent "
-            "report is an empty cell"
-        )
-    return cells[(cells != "").any(axis=1)].reset_index(drop=True)
+        lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+        return [[known.setdefault(cell, cell) for cell in line] for line in lines]
+
+
+def frame_of_rows(path: Path, rows: list[list[str]]) -> pd.DataFrame:
+    """Rows of the same length, without blank lines, which are cells where there is one column; raises ValueError."""
+    width = next((len(row) for row in rows if row), 0)
+    if not width:
+        raise ValueError(f"{path} must hold a table, got no cells")
+    rows = [row or [""] for row in rows] if width == 1 else [row for row in rows if row]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != width:
+            short = len(row) < width
+            remedy = (
+                "an absent report is an empty cell" if short else "a cell with a separator in it needs quotes"
+            )
+            raise ValueError(
+                f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}"
+            )
+    return pd.DataFrame(np.array([row for row in rows if width == 1 or any(row)], dtype=object))
 
 
 def read_array(path: Path) -> np.ndarray:

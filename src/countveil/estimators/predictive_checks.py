@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from countveil.data.made import Report, made_of
-from countveil.data.mechanism_checks import SURPRISE, MechanismCheck
+from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
 from countveil.estimators.predicted_reports import made_alike, report_of, truncated
 from countveil.estimators.totals import SETTLED
@@ -65,8 +65,7 @@ def check_against_fit(fit: Any, data: Observations, before: MechanismCheck | Non
 
 def unable(data: Observations) -> list[str]:
     """What cannot be said without a fit that can be trusted."""
-    stated = data.noise.mechanisms if isinstance(data.noise, AnyMechanismNoise) else ()
-    names = dict.fromkeys(repr(each) for each in stated if isinstance(each, SHOWN))
+    names = dict.fromkeys(map(repr, untested(data)))
     several = f"{next(iter(names), '')}{' and the others' if len(names) > 1 else ''}"
     said = f"Whether {several} is right shows only in a fit by method gibbs whose chains have settled."
     return [said] if names else []

@@ -1,4 +1,4 @@
-"""How probable it is that two reports of one count are equal by chance."""
+"""How probable it is that two reports of one count are equal by chance (mathematics, 19.1 and 19.2)."""
 
 from math import ceil
 

@@ -1,0 +1,96 @@
+"""Checks of section 19: what reports say of their mechanism, whatever the counts are."""
+
+from itertools import product
+from math import exp, sqrt
+
+import numpy as np
+from scipy import stats
+
+from countveil import mechanisms as m
+from countveil.data.mechanism_checks import excess
+from countveil.noise.agreement import log_agreement, log_most_probable
+from tests.formulas.brute import ALPHAS, NOISE, formula, noise_pmf, same
+
+SKELLAMS = (0.2, 1.0, 7.5)  # both rates
+
+
+def laws():
+    """(mechanism, P(tau) over ``NOISE``) of symmetric noise of whole numbers."""
+    for alpha in ALPHAS:
+        yield m.TwoSidedGeometric(alpha), noise_pmf(NOISE, alpha)
+    for rate in SKELLAMS:
+        yield m.Skellam(rate, rate), stats.skellam.pmf(NOISE, rate, rate)
+
+
+def moments(mass):
+    """(variance, kurtosis) by their sums."""
+    variance = mass @ NOISE**2.0
+    return variance, mass @ NOISE**4.0 / variance**2
+
+
+@formula("19.1")
+def equal_reports():
+    """P(tau_1 = tau_2) = (1 - alpha) (1 + alpha^2) / (1 + alpha)^3"""
+    for alpha in ALPHAS:
+        printed = (1 - alpha) * (1 + alpha**2) / (1 + alpha) ** 3
+        same(printed, noise_pmf(NOISE, alpha) @ noise_pmf(NOISE, alpha))
+        same(exp(log_agreement(m.TwoSidedGeometric(alpha), m.TwoSidedGeometric(alpha))), printed)
+
+
+@formula("19.2")
+def equal_reports_of_two_counts():
+    """P(y + tau_1 = z + tau_2) <= max over t of P(tau = t)"""
+    for mechanism, mass in laws():
+        most = exp(log_most_probable(mechanism))
+        same(most, mass.max())
+        assert all(mass[shift:] @ mass[: mass.size - shift] <= most for shift in range(12))
+
+
+@formula("19.3")
+def reports_below_zero():
+    """P(y + tau <= r) <= P(tau <= r),   E[min(y + tau, 0)^2] <= E[min(tau, 0)^2] = s^2 / 2"""
+    for (_, mass), y in product(laws(), range(12)):
+        assert all(mass @ (y + NOISE <= r) <= mass @ (r >= NOISE) for r in range(-20, 1))
+        squares = [mass @ np.minimum(count + NOISE, 0) ** 2.0 for count in (y, 0)]
+        assert squares[0] <= squares[1]
+        same(squares[1], moments(mass)[0] / 2)
+
+
+@formula("19.4")
+def their_spread():
+    """Var[min(tau, 0)^2] = s^4 (k / 2 - 1/4)"""
+    for _, mass in laws():
+        variance, kurtosis = moments(mass)
+        squares = np.minimum(NOISE, 0) ** 2.0
+        same(variance**2 * (kurtosis / 2 - 0.25), mass @ squares**2 - (mass @ squares) ** 2)
+
+
+@formula("19.5")
+def kurtoses():
+    """k = 6 + (1 - alpha)^2 / (2 alpha) of two-sided geometric noise,
+    k = 3 + 1 / (lambda_1 + lambda_2) of Skellam noise
+    """
+    for alpha in ALPHAS:
+        printed = 6 + (1 - alpha) ** 2 / (2 * alpha)
+        same([printed, 3 + excess(m.TwoSidedGeometric(alpha))], moments(noise_pmf(NOISE, alpha))[1])
+    for rate in SKELLAMS:
+        printed = 3 + 1 / (rate + rate)
+        same([printed, 3 + excess(m.Skellam(rate, rate))], moments(stats.skellam.pmf(NOISE, rate, rate))[1])
+    same([excess(m.Laplace(2.0)), excess(m.Gaussian(2.0))], [stats.laplace.stats(moments="k"), 0.0])
+
+
+@formula("19.6")
+def squares_of_sums():
+    """Var[(tau_1 + ... + tau_n)^2 / (n s^2)] = 2 + (k - 3) / n"""
+    near = np.abs(NOISE) <= 400
+    for _, mass in laws():
+        variance, kurtosis = moments(mass)
+        if sqrt(variance) > 10:
+            continue  # sums of three would need a longer table
+        total = mass[near]
+        for n in (2, 3):
+            total = np.convolve(total, mass[near])
+            tau = np.arange(total.size) - total.size // 2
+            squares = tau**2 / (n * variance)
+            same(total @ squares, 1.0)
+            same(2 + (kurtosis - 3) / n, total @ squares**2 - 1.0)
