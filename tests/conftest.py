@@ -15,12 +15,15 @@ MANY = 20_000
 def pytest_configure(config) -> None:
     """Name the folders of kernels before anything imports Numba or JAX; processes that tests start inherit them.
 
-    JAX names what it keeps after the program that was compiled, so that nothing stale is found there either.
+    JAX names what it keeps after the program that was compiled, so that nothing stale is found there either. Other
+    libraries keep files in the user's cache folder, some of them by one name: each worker has a folder of its own.
     """
     here = folder_of_kernels()
     os.environ["NUMBA_CACHE_DIR"] = str(here)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(here / "jax")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    os.environ["XDG_CACHE_HOME"] = str(FOLDERS.with_name("cache") / worker)
     gc.set_threshold(MANY, 10, 10)
     if not hasattr(config, "workerinput"):
         for other in FOLDERS.glob("*"):

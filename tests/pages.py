@@ -130,7 +130,7 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "collecting.md": [
         Instead("python3 -m venv alone\n", "", INSTALLS),
-        Instead('alone/bin/python -m pip install --quiet --no-deps "$CLONE"', 'ln -s "$ALONE" alone', INSTALLS),
+        Instead("alone/bin/python -m pip install --quiet --no-deps .", 'ln -s "$ALONE" alone', INSTALLS),
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
         Instead("people.py 1000", "people.py 12", "a process for each of a thousand people"),
         Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),

@@ -1,11 +1,14 @@
 import ast
+import errno
 import os
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import countveil
+from countveil import files
 from countveil.files import make_room, replacing, write_csv
 from countveil.privacy import _archive
 
@@ -100,3 +103,37 @@ def test_nobody_else_writes_tables():
         if isinstance(node, ast.Attribute) and (node.attr == "to_csv" or ast.unparse(node) == "csv.writer")
     }
     assert writers == {"cli/export.py", "collect.py", "files.py"}  # the first calls a fit's own method
+
+
+def written(target):
+    with files.replacing(target) as temporary:
+        temporary.write_text("x")
+
+
+@pytest.mark.parametrize("write", ["replacing", "put"])
+def test_what_a_killed_process_left_is_removed_at_the_next_start(tmp_path, write):
+    target, old = tmp_path / "a.block.npz", time.time() - 7200
+    mine = [tmp_path / f".{'0f' * 6}.a.block.npz", tmp_path / f".a.block.npz.{'0f' * 6}.tmp"]
+    others = [tmp_path / f".{'0f' * 6}.b.block.npz", tmp_path / ".notes.a.block.npz"]
+    for each in (*mine, *others):
+        each.write_text("x")
+        os.utime(each, (old, old))
+    busy = tmp_path / f".{'1e' * 6}.a.block.npz"
+    busy.write_text("x")
+    if write == "put":
+        _archive.put(target, b"x")
+    else:
+        written(target)
+    assert set(tmp_path.iterdir()) == {target, busy, *others}
+
+
+@pytest.mark.parametrize("write", ["replacing", "put"])
+def test_a_full_disk_names_the_file(tmp_path, write, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    target = tmp_path / "a.nc"
+    with pytest.raises(OSError, match=r"No space left on device: '.*/a\.nc'"):
+        written(target) if write == "replacing" else _archive.put(target, b"x")
+    assert not list(tmp_path.iterdir())

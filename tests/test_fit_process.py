@@ -129,3 +129,17 @@ def test_the_place_in_the_file_is_its_own(valid):
         assert file.tell() == 0
         with h5py.File(file, "r") as again:
             assert again["posterior/theta"].shape == (2, 10, 12, 3)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_no_code_of_a_folder_on_the_path_runs_when_it_starts(valid, tmp_path, monkeypatch, relative):
+    """``site`` would run these files of any folder from which modules are imported, a relative one included."""
+    for name in ("sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    if relative:
+        (tmp_path / "h5py.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+        monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("." if relative else str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert fit_files.check(valid) == "TopicModel"
+    assert not (tmp_path / "ran").exists()

@@ -44,7 +44,7 @@ LAYERS = (
 
 
 MOST_LINES = 400
-OF_KERNELS = {"collections", "math", "numba", "numpy", "typing"}
+OF_KERNELS = {"collections", "functools", "math", "numba", "numpy", "typing"}
 OF_KEEPING = {"os", "stat", "warnings"}  # besides these, where compiled functions are put on disk
 
 

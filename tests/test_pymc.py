@@ -3,6 +3,7 @@ import importlib
 import itertools
 import os
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -329,3 +330,45 @@ def test_a_regression_on_hidden_counts_finds_its_slope():
     slope = chains.posterior["slope"].to_numpy()
     assert abs(slope.mean() - 1.0) < 4 * slope.std()
     assert slope.std() < 0.2
+
+
+ONE_BEFORE = """
+import pathlib, sys
+
+replace = pathlib.Path.replace
+
+
+def after_another(self, target):
+    if self.name == "daily_warning.tmp":
+        pathlib.Path.replace = replace
+        replace(self, target)
+    return replace(self, target)
+
+
+pathlib.Path.replace = after_another
+import countveil.pymc
+print("arviz" in sys.modules)
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_processes_that_import_it_at_once_in_an_empty_home_do_not_fail(tmp_path):
+    """Another process may take away the file that ArviZ has just written and is about to rename."""
+    environment = {key: value for key, value in os.environ.items() if key != "XDG_CACHE_HOME"}
+    given = {
+        **environment,
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONWARNINGS": "ignore",
+    }
+    raced = subprocess.run([sys.executable, "-c", ONE_BEFORE], env=given, capture_output=True, text=True)
+    assert (raced.returncode, raced.stdout.strip()) == (0, "True"), raced.stderr
+    given["HOME"] = str(tmp_path / "another")
+    at_once = [
+        subprocess.Popen(
+            [sys.executable, "-c", "import countveil.pymc"], env=given, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    errors = [process.communicate()[1] for process in at_once]
+    assert [process.returncode for process in at_once] == [0, 0], errors

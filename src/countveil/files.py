@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy._archive import check_replaceable
+from countveil.privacy._archive import check_replaceable, clear_leftovers, naming
 from countveil.privacy._text import cell
 
 if TYPE_CHECKING:
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` to write to; it takes the name at the end, unless an error came first.
 
-    It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming.
+    It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming. What a
+    killed process left there is removed, once nobody has written to it for an hour.
     Raises OSError if there is a device, a pipe or a directory: renaming would put a file in its place.
     """
     target = Path(path)
     check_replaceable(target)
+    clear_leftovers(target)
     temporary = target.with_name(f".{os.urandom(6).hex()}.{target.name}")
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with naming(target, temporary):
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -18,6 +18,14 @@ ROOM = 1 << 30
 
 _READY = b"ready\n"
 _SAID = 200
+_ALONE = "-I", "-S", "-X", "utf8"
+"""Python without its variables and without ``site``, which would run any ``sitecustomize.py`` that it finds."""
+_BEGIN = """
+import json, runpy, sys
+known = json.loads(sys.argv.pop(1))
+sys.path[:] = known + [each for each in sys.path if each not in known]
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 
 
 def ask(module: str, descriptor: int, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -27,12 +35,9 @@ def ask(module: str, descriptor: int, path: str | os.PathLike[str]) -> dict[str,
     """
     size = os.fstat(descriptor).st_size
     seconds, room = LEAST_SECONDS + size / BYTES_PER_SECOND, ROOM + 2 * size
-    command = [sys.executable, "-P", "-m", module, str(room)]
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "PYTHONUTF8": "1"}
+    command = [sys.executable, *_ALONE, "-c", _BEGIN, json.dumps(folders()), module, str(room)]
     try:
-        done = subprocess.run(
-            command, stdin=descriptor, env=here, capture_output=True, timeout=seconds, check=False
-        )
+        done = subprocess.run(command, stdin=descriptor, capture_output=True, timeout=seconds, check=False)
         status, told, complaint = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         status, told, complaint = None, late.stdout or b"", f"no sign of it in {seconds:.0f} s".encode()
@@ -49,6 +54,13 @@ def ask(module: str, descriptor: int, path: str | os.PathLike[str]) -> dict[str,
         return {"rule": f"must be readable, got {_line(complaint.decode('utf-8', 'replace'))}"}
     found: dict[str, Any] = json.loads(answer)
     return found
+
+
+def folders() -> list[str]:
+    """Where this process imports from, without relative folders, whose content depends on where it stands."""
+    own = str(Path(__file__).resolve().parents[1])
+    found = [each for each in sys.path if os.path.isabs(each)]
+    return found if own in found else [*found, own]
 
 
 def _not_started(path: str | os.PathLike[str], why: str) -> OSError:

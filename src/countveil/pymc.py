@@ -10,6 +10,8 @@ Numba mode natively. Its JAX mode does not know them: for NumPyro's samplers wri
 
 import functools
 import math
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from countveil.distributions._checks import check_alpha
@@ -22,6 +24,13 @@ from countveil.privacy.mechanisms import Mechanism
 from countveil.protected_counts import Scores, scores_of
 
 try:
+    with suppress(ModuleNotFoundError):
+        try:
+            import_module("arviz")
+        except (
+            FileNotFoundError
+        ):  # another process, importing it too, has renamed the file that both had written
+            import_module("arviz")
     import pymc
     import pytensor.tensor as pt
     from pymc.distributions.dist_math import check_parameters

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.io import mmwrite
 
 import countveil as cv
 from countveil.data.accepted import observations_of
@@ -54,6 +56,31 @@ def test_a_table_is_imported_fitted_compared_and_reported(here):
 
     same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)
     same.fit(cv.Reports(published(), m.Suppression(10)))
+    np.testing.assert_array_equal(same.components_, cv.TopicModel.load("f.nc").components_)
+
+
+def as_bag_of_words(path, reports):
+    cells = reports.tocoo()
+    lines = [f"{i + 1} {j + 1} {value}" for i, j, value in zip(*cells.coords, cells.data, strict=True)]
+    path.write_text("\n".join([*map(str, reports.shape), str(reports.nnz), *lines]) + "\n")
+
+
+SPARSE = {"t.mtx": mmwrite, "t.npz": sp.save_npz, "t.txt": as_bag_of_words}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_files_are_imported_fitted_shown_compared_and_reported(here, name):
+    reports = cv.simulate_reports(COUNTS, m.TwoSidedGeometric(0.37), np.random.default_rng(2))
+    truncated = np.maximum(reports, 0)
+    SPARSE[name](here / name, sp.csr_array(truncated))
+    run("import", name, "-o", "r.npz", "--alpha", "0.37", *SOURCE)
+    assert sp.issparse(cv.Release.load("r.npz").reports)
+    run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
+    assert "Sum of the true counts" in run("show", "f.nc").stdout
+    run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:])
+    run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
+    same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)
+    same.fit(cv.PrivatizedCounts(truncated, 0.37))
     np.testing.assert_array_equal(same.components_, cv.TopicModel.load("f.nc").components_)
 
 

@@ -122,7 +122,7 @@ def test_row_labels_and_columns_are_told(here):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "hidden"), [(5, None), ("5.1", "little"), (20, "little"), (21, "practically nothing")]
+    ("epsilon", "hidden"), [(3, None), ("3.3", "little"), (7, "little"), (8, "practically nothing")]
 )
 def test_a_weak_level_is_warned_of(here, epsilon, hidden):
     found = run("privatize", "counts.csv", "-o", "r.npz", "--epsilon", epsilon, "--precision", "2")
@@ -241,7 +241,10 @@ def test_a_level_of_rho(here):
     assert said.startswith(cv.PrivacyLevel.zcdp("0.125").describe())
     assert "Wrote r.npz: 20 x 8 reports, signed." in said
     assert cv.Release.load("r.npz").levels == cv.PrivacyLevel.zcdp("0.125")
-    assert "rho 13 hides little; a smaller rho hides more" in run(*made, "--rho", "13", "--force").stderr
+    assert (
+        "rho 12 hides practically nothing; a smaller rho hides more"
+        in run(*made, "--rho", "12", "--force").stderr
+    )
     assert "truncate must be False" in fails(*made, "--rho", "1", "--truncated", "--force")
     rule = "a level must be --epsilon and --precision, or --rho alone, got "
     assert rule + "--epsilon and --rho" in fails(*made, "--rho", "1", "--epsilon", "1", "--force")

@@ -48,7 +48,7 @@ def test_documents_and_a_word_are_shown_if_asked_for(fitted):
 def test_tables_are_printed_as_json(fitted):
     fit = cv.TopicModel.load("named.nc")
     found = json.loads(run("show", "named.nc", "--members", "2", "--documents", "1", "--json").stdout)
-    numbers = ["dispersions", "totals", "diagnostics", "chains", "state", "verdict"]
+    numbers = ["dispersions", "totals", "diagnostics", "chains", "state", "verdict", "mechanism"]
     assert list(found) == ["topics by word", "documents", *numbers]
     assert found["totals"] == pytest.approx(fit.totals()._asdict())
     assert found["dispersions"][0]["p"] == pytest.approx(fit.dispersions()["p"][0])

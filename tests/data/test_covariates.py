@@ -1,5 +1,6 @@
 """Covariates: what formulas may say, the order of rows, and the design matrix."""
 
+import ast
 import re
 import sys
 
@@ -119,11 +120,28 @@ def test_frames_that_do_not_fit_are_refused(frame, said):
         ("~ party + Intercept", "must name no covariate 'Intercept'"),
         ("~ year" + " + year" * 100, "at most 500 characters"),
         ("~ (", "such as"),
+        ("~ " + "*".join("abcdefghijklmnopqrst"), "at most 200 terms, got 1048575"),
+        ("~ " + "*".join(f"(a{i} + b{i}):c" for i in range(20)), "at most 200 terms, got"),
+        ("~ year + I('a'*3000000000)", "numbers and covariates alone in arithmetic"),
+        ("~ year + I(I('a')*3000000000)", "numbers and covariates alone in arithmetic"),
+        ("~ C(year, (1,)*300000000)", "numbers and covariates alone in arithmetic"),
+        ("~ year %in% party", "names, calls and the signs"),
     ],
 )
 def test_formulas_that_are_not_allowed_are_refused(formula, said):
     with pytest.raises(ValueError, match=said):
         read(formula)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["~ a*b*c", "~ a*b:c*d", "~ a:b*c", "~ (a + b):(c + d)*e", "~ a/b/c", "~ (a*b)/c", "~ a/(b:c) + d - e"],
+)
+def test_terms_are_counted_before_products_are_multiplied_out(formula):
+    made = len(list(covariates.formulaic().Formula(formula)))
+    counted = covariates.terms_of(ast.parse(formula[2:].replace(":", "@"), mode="eval").body)
+    assert made - 1 <= counted <= made + 1  # with the intercept; a subtracted term counts
+    assert names_in(formula)
 
 
 def test_names_are_those_of_columns_in_order():

@@ -72,7 +72,54 @@ def test_promises_add_up_for_every_row():
     assert di.kept_rho == Fraction(1, 10)
     assert "All reports of one record together" in data.promise
     weakest = max(data.levels, key=lambda each: each.kept_rho)
-    assert weakest.describe() in data.promise
+    assert weakest.describe(together=True) in data.promise
+
+
+SPELLINGS = [
+    ("ada", "Ada"),
+    ("zo\u00eb", "zoe\u0308"),
+    ("ada", "ada "),
+    ("a b", "A\u00a0\u2009b"),
+    ("STRASSE", "stra\u00dfe"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLINGS)
+def test_one_record_in_two_spellings_is_one_row(one, other):
+    """The ledger takes both for one name; as two rows, the privacy that was spent would be understated."""
+
+    def named(name, seed, **stated):
+        release = wave(["bob", "ann"], seed)
+        labels = (("bob", name), release.column_labels)
+        return cv.Release(release.reports, LEVEL, release.truncated, labels, simulated=True, **stated)
+
+    asked = (Covariate("age"),)
+    first = named(one, 1, covariates=RowCovariates(asked, (("20",), ("30",))))
+    second = named(other, 2, covariates=RowCovariates(asked, (("20",), ("30",))))
+    data = cv.join([first, second])
+    assert data.labels[0] == ["bob", one]
+    assert [each.epsilon for each in data.levels] == [2, 2]
+    assert data.n_masked == 0
+    assert [each.row_labels[1] for each in data.releases] == [one, other]
+    assert joining.together(data.releases, ("bob", one), 2) == data.levels
+    np.testing.assert_array_equal(log_kernels(data), log_kernels(cv.join([first, named(one, 2)])))
+    assert data.covariates.loc[[one, "bob"], "age"].tolist() == [30.0, 20.0]
+    in_waves = [
+        named(one, 1, waves=(("spring", "autumn"), (0, 0))),
+        named(other, 2, waves=(("spring", "autumn"), (0, 1))),
+    ]
+    with pytest.raises(ValueError, match="in the waves 'spring' and 'autumn'"):
+        cv.join(in_waves)
+
+
+def test_two_spellings_in_one_release_are_refused_with_what_to_do():
+    release = wave(["ann", "bob"], 1)
+    both = cv.Release(
+        release.reports, LEVEL, release.truncated, (("ada", "Ada"), release.column_labels), simulated=True
+    )
+    rule = r"name each row once, got 'ada' and 'Ada' in one of them, .*: rename one of them if they are two records"
+    with pytest.raises(ValueError, match=rule):
+        cv.join([both, wave(["ann", "bob"], 2)])
 
 
 def test_the_sum_is_stated_at_the_precision_of_the_first_report():

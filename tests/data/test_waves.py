@@ -43,6 +43,21 @@ def test_every_report_is_in_its_place_and_absent_ones_are_masked(tmp_path, value
     assert "come to at most epsilon 2 at N = 2." in data.promise
 
 
+def test_a_person_in_two_spellings_is_one_person():
+    asked = (Covariate("age"),)
+    stated = RowCovariates(asked, (("20",), ("20",), ("30",), ("40",)))
+    release = cv.Release(
+        VALUES, STRONG, True, (("bob", "Bob ", "ann", "cy"), None), waves=(NAMES, OF_ROW), covariates=stated
+    )
+    data = cv.by_wave(release)
+    same = cv.by_wave(made())
+    assert list(data.labels[0]) == ["bob", "ann", "cy"]
+    assert data.levels == same.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
+    assert data.promise == same.promise
+    np.testing.assert_array_equal(data.reports, same.reports)
+    assert data.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
+
+
 def test_a_person_may_have_another_level_in_every_wave():
     levels = (STRONG, WEAK, WEAK, STRONG)
     data = cv.by_wave(made(levels))

@@ -1,9 +1,15 @@
 """The figures and statements of the page about what is protected."""
 
+import random
+import re
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.privacy import gaussian_noise, promise, promise_of_rho
 from tests.pages import DOCS
 
 TEXT = " ".join((DOCS / "explanation.md").read_text(encoding="utf-8").split())
@@ -53,6 +59,58 @@ def test_guesses_between_two_sets_of_counts():
     chances = [np.exp(e) / (1 + np.exp(e)) for e in (1, 2, 3, 5)]
     one, *others = (f"{chance:.0%}" for chance in chances)
     assert "{} for epsilon = 1, {} for 2, {} for 3, {} for 5".format(one, *others) in TEXT
+    at_ten = 1 - promise.wrong_guesses(Fraction(1, 10), 10)
+    assert f"{at_ten:.0%} for epsilon = 1 at N = 10" in TEXT
+    shares = [1 - promise_of_rho.wrong_guesses(rho) for rho in (Fraction(1, 8), Fraction(1, 2))]
+    assert "is right in {:.0%} of cases for rho = 1/8, and in {:.0%} for 1/2".format(*shares) in TEXT
+
+
+@pytest.mark.parametrize("column", [2, 3, 4])
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_up_to_which_numbers_a_level_has_its_name(row, column):
+    """The number in the table is the last of two digits after the point that has the name."""
+    name = ("strong", "moderate", "weak")[row]
+    line = re.search(rf"\| {name} \|[^\n]*", (DOCS / "explanation.md").read_text(encoding="utf-8"))[0]
+    stated = Fraction(line.strip("| ").split(" | ")[column].removeprefix("up to "))
+    strength = {
+        2: lambda epsilon: promise.strength(epsilon, Fraction(1)),
+        3: lambda epsilon: promise.strength(epsilon, Fraction(10)),
+        4: promise_of_rho.strength,
+    }[column]
+    assert strength(stated) == name != strength(stated + Fraction(1, 100))
+
+
+def test_how_much_the_random_bytes_of_gaussian_noise_show():
+    """The page draws as ``gaussian_noise.sample`` does, bit for bit."""
+    rng, used = random.Random(1), 0
+
+    def entropy(size):
+        nonlocal used
+        used += size
+        return rng.randbytes(size)
+
+    found = []
+    for _ in range(20_000):
+        used = 0
+        found.append((abs(gaussian_noise.sample(Fraction(4), entropy)), used))
+    noise, taken = np.array(found).T
+    said = r"at sigma = 2, (\d+) bytes .* noise of 0 and (\d+) for one of 6, .* of (\d+)\. .* correlation of (0\.\d+)"
+    zero, six, spread, correlation = map(float, re.search(said, TEXT).groups())
+    for size, mean in ((0, zero), (6, six)):
+        own = taken[noise == size]
+        assert abs(own.mean() - mean) < 0.5 + 3 * spread / own.size**0.5
+    assert abs(taken.std() - spread) < 1
+    assert abs(np.corrcoef(noise, taken)[0, 1] - correlation) < 0.03
+
+
+def test_scores_of_the_demo_are_those_of_its_page():
+    table = (DOCS / "demo.md").read_text(encoding="utf-8")
+    scores = {}
+    for level, method in product("123", ("naive", "countveil")):
+        scores[level, method] = re.search(rf"\| {level} \| {method} \| \**(-\d\.\d+)", table)[1]
+    one, two, three = ((scores[level, "naive"], scores[level, "countveil"]) for level in "123")
+    assert "log score of {} per word of the true counts, and ours {};".format(*one) in TEXT
+    assert "at 2 it is {} against {}, at 3 {} against {}.".format(*two, *three) in TEXT
 
 
 def test_privatize_keeps_the_order_of_rows():

@@ -74,6 +74,15 @@ def test_expected_prevalence_adds_up_and_follows_covariates(fit):
     assert set(fit.expected_prevalence().row) == {"all"}
 
 
+def test_rows_of_expected_prevalence_are_called_by_what_was_asked_for(fit):
+    ages = fit.expected_prevalence(pd.DataFrame({"age": [30.0, 55.0, 40.0]}))
+    assert ages.row.unique().tolist() == [30.0, 55.0, 40.0]
+    both = fit.expected_prevalence(pd.DataFrame({"party": ["D", "R"], "age": [30.0, 55.5]}))
+    assert both.row.unique().tolist() == ["party = D, age = 30.0", "party = R, age = 55.5"]
+    named = fit.expected_prevalence(pd.DataFrame({"party": ["D", "R"]}, index=[7, 0]))
+    assert named.row.unique().tolist() == [7, 0]
+
+
 def test_contrasts_are_those_that_covariates_suggest(fit):
     table = fit.contrasts(0.8)
     assert table.columns.tolist() == [

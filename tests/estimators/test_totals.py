@@ -72,7 +72,7 @@ def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
         fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5))
     assert fit.totals().share.too_small
     assert fit.diagnostics().table.loc["fit", "total_share"] == fit.totals().share.value
-    assert fit.diagnostics().verdict.endswith(f"{TRY}.")
+    assert f"{TRY}." in fit.diagnostics().verdict
 
 
 def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
@@ -140,19 +140,20 @@ def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
 @pytest.mark.parametrize(
     ("totals", "far"),
     [
-        (Totals(100.0, 5.0, 85.0, 80.0, 89.0), False),  # falls short, but by less than a fifth
+        (Totals(100.0, 5.0, 85.0, 80.0, 89.0), False),  # falls short, but as chance may have it
+        (Totals(1000.0, 5.0, 950.0, 940.0, 960.0), True),
         (Totals(100.0, 5.0, 60.0, 55.0, 65.0), True),
         (Totals(100.0, 5.0, 60.0, 55.0, 95.0), False),  # an interval that reaches it
-        (Totals(100.0, 5.0, 130.0, 125.0, 135.0), False),
+        (Totals(100.0, 5.0, 130.0, 125.0, 135.0), True),
         (Totals(100.0, 5.0, 150.0, 140.0, 160.0), True),
         (Totals(0.0, 80.0, 5415.0, 5244.0, 5597.0), True),
         (Totals(-300.0, 80.0, 190.0, 180.0, 195.0), False),  # chance alone may make so few
         (Totals(np.nan, np.nan, 190.0, 180.0, 195.0), False),
         (Totals(100.0, 5.0, 150.0, None, None), True),
-        (Totals(100.0, 5.0, 130.0, None, None), False),
+        (Totals(100.0, 5.0, 115.0, None, None), False),
     ],
 )
-def test_totals_are_far_off_beyond_a_fifth_or_a_quarter_and_some_errors(totals, far):
+def test_totals_are_far_off_where_chance_does_not_explain_it(totals, far):
     assert totals.far_off == far
 
 

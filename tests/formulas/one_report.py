@@ -1,5 +1,6 @@
 """Checks of sections 1, 2 and 9: the noise, and one report of one count."""
 
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from math import exp, floor, log
@@ -11,6 +12,7 @@ from scipy import special, stats
 
 import countveil as cv
 from countveil.distributions import TwoSidedGeometric
+from countveil.privacy import promise, promise_of_rho
 from tests.formulas.brute import (
     ALPHAS,
     COUNTS,
@@ -134,6 +136,33 @@ def the_other_noise():
         assert renyi(one, other, order) <= order * rate**2 / 2 * far**2 * (1 + 1e-9)
         level = cv.PrivacyLevel(epsilon=rate, precision=1)
         same(float(level.kept_rho), rate**2 / 2)
+
+
+@formula("1.9")
+def wrong_guesses():
+    """(1 - TV) / 2 = exp(-d epsilon / (2 N)) / 2 if d is even,
+    exp(-d epsilon / (2 N)) / (2 cosh(epsilon / (2 N))) if d is odd"""
+    r = np.arange(-900, 901)
+    for rate, d in product((0.1, 0.5, 2.0), (1, 2, 3, 6)):
+        one, other = (np.tanh(rate / 2) * np.exp(-rate * np.abs(r - count)) for count in (0, d))
+        wrong = np.minimum(one, other).sum() / 2
+        same(exp(-d * rate / 2) / 2 / (1 if d % 2 == 0 else np.cosh(rate / 2)), wrong, 1e-9)
+        same(promise.wrong_guesses(Fraction(rate), d), wrong, 1e-9)
+        assert wrong >= 1 / (1 + exp(d * rate)) * (1 - 1e-9)
+        pairs = np.minimum(np.multiply.outer(one, one), np.multiply.outer(other, other)).sum() / 2
+        assert pairs > promise.wrong_guesses(Fraction(rate), 2 * d)
+
+
+@formula("1.10")
+def wrong_guesses_between_neighbours():
+    """(1 - TV) / 2 = (1 - P(tau = 0)) / 2"""
+    tau = np.arange(-400, 401)
+    for rho in (1e-3, 0.125, 2.0, 12.0):
+        here, there = (np.exp(-rho * (tau - count) ** 2.0) for count in (0, 1))
+        here, there = here / here.sum(), there / there.sum()
+        wrong = np.minimum(here, there).sum() / 2
+        same((1 - here[400]) / 2, wrong, 1e-9)
+        same(promise_of_rho.wrong_guesses(Fraction(rho)), wrong, 1e-9)
 
 
 @formula("2.1")

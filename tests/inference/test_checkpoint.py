@@ -360,3 +360,33 @@ def test_a_checkpoint_that_declares_more_than_it_holds_is_refused(tmp_path):
         ValueError, match=r"must hold what it declares, got 128 bytes for shape \(20000000000,\)"
     ):
         model(draws=3, tune=2).fit(observations, checkpoint=checkpoint, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("chain0_state.0.0", np.nan),
+        ("chain0_state.0.1", np.inf),
+        ("chain1_state.0.0", -1.0),
+        ("chain0_state.0.0", 1e200),
+        ("chain0_state.1.0", np.nan),
+        ("chain0_state.3.0", np.nan),
+        ("chain0_state.3.0", 1.0),
+        ("chain0_draws0", np.nan),
+        ("chain1_draws1", np.inf),
+    ],
+)
+def test_numbers_that_no_chain_holds_are_refused_before_a_sweep(tmp_path, name, number):
+    """A rate that is no number kept the loop over its count from ending."""
+    observations = cv.PrivatizedCounts(planted(30, 20, 2, 0.5, seed=1)[3], 0.5)
+    path = tmp_path / "run.npz"
+    options = {"draws": 4, "tune": 2, "likelihood": "negative-binomial"}
+    model(**options).fit(observations, checkpoint=path)
+    with np.load(path) as stored:
+        content = dict(stored)
+    resumed = model(**options).fit(observations, checkpoint=path, resume=True)
+    assert np.isfinite(draws_of(resumed)[0]).all()
+    content[name].flat[-1] = number
+    np.savez(path, **content)
+    with pytest.raises(ValueError, match=r"checkpoint .*run\.npz must hold"):
+        model(**options).fit(observations, checkpoint=path, resume=True)

@@ -6,7 +6,6 @@ import pytest
 from countveil.inference.diagnostics import (
     Share,
     State,
-    contradiction_in_words,
     diagnose,
     diagnose_optimiser,
     nested,
@@ -14,7 +13,6 @@ from countveil.inference.diagnostics import (
     upwards,
     withdrawn,
 )
-from countveil.noise.protocol import Contradiction
 
 
 def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
@@ -188,13 +186,6 @@ def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterati
 def test_an_optimiser_that_leaves_counts_out_is_not_to_be_trusted(reports, total, said):
     """In their number, or in their sum, by more than two standard errors."""
     assert diagnose_optimiser("Advice.", True, 3, reports, total).verdict.startswith(said)
-
-
-def test_a_contradicted_level_is_said_with_both_numbers():
-    said = contradiction_in_words("alpha", Contradiction(0.5, 0.41234, True))
-    assert said.startswith(
-        "The reports contradict their alpha: 0.5 is stated, but their noise looks like alpha at most 0.412."
-    )
 
 
 def test_components_that_cannot_be_found_are_said_in_words():

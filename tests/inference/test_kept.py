@@ -4,28 +4,28 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import kept
 from countveil.inference.diagnostics import Share, Totals
-from countveil.noise.protocol import Contradiction
 
 TOTALS = Totals(5.0, 1.0, 4.0, 3.0, 6.0)
 WITHOUT = Totals(5.0, 1.0, 4.0, None, None)
-FOUND = Contradiction(0.5, 0.4, True)
+FOUND = MechanismCheck(("No.",), ("Not that.",), ("Nor that.",))
 
 
 @pytest.mark.parametrize("totals", [TOTALS, WITHOUT])
 def test_what_is_kept_comes_back(totals):
     tree = xr.DataTree()
-    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.contradiction_kept(tree)) == (
+    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (
         None,
         None,
         None,
     )
     share = Share(0.9, 0.1)
-    tree.attrs = kept.kept_share(share) | kept.kept_totals(totals) | kept.kept_contradiction(FOUND)
+    tree.attrs = kept.kept_share(share) | kept.kept_totals(totals) | kept.kept_mechanism(FOUND)
     kept.check_kept(tree)
-    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.contradiction_kept(tree)) == (
+    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (
         share,
         totals,
         FOUND,

@@ -79,10 +79,43 @@ def test_offsets_stay_with_their_axes_whatever_the_matrix_form(spec):
     assert np.abs(means / ROW / 400.0 - 1.0).max() < 5.0 * error
 
 
-def test_offsets_for_the_columns_of_a_tensor_are_refused():
-    tensor = cv.PrivatizedCounts(np.ones((4, 3, 2), dtype=int), 0.5, column_offset=np.arange(1.0, 7.0))
-    with pytest.raises(ValueError, match=r"column_offset must be for data of two axes, got data of axes \["):
-        cv.TensorModel(1, draws=2, tune=1, chains=1, seed=1).fit(tensor)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values, **options: cv.PrivatizedCounts(values, 0.5, **options),
+        lambda values, **options: cv.Reports(values, cv.mechanisms.Rounding(3), **options),
+        cv.ExactCounts,
+    ],
+)
+def test_offsets_for_the_columns_of_a_tensor_are_refused(make):
+    with pytest.raises(
+        ValueError, match=r"column_offset must be for reports with two axes, got 3 axes: leave it out"
+    ):
+        make(np.full((4, 3, 2), 3), column_offset=np.arange(1.0, 7.0))
+
+
+@pytest.mark.parametrize(("factor", "name"), [("phi", "column"), ("theta", "row")])
+@pytest.mark.parametrize("method", ["gibbs", "em", "cavi"])
+def test_an_offset_for_a_factor_that_is_fixed_is_refused(factor, name, method):
+    """It scales the prior of a factor that is learned, and would change nothing here."""
+    counts = np.arange(12).reshape(4, 3)
+    size = {"phi": 3, "theta": 4}[factor]
+    data = cv.ExactCounts(counts, **{f"{name}_offset": np.arange(1.0, 1.0 + size)})
+    options = {"chains": 1, "tune": 1, "draws": 1} if method == "gibbs" else {}
+    model = cv.PoissonFactorization(
+        "dk,vk->dv",
+        {"k": 2},
+        names=["theta", "phi"],
+        fixed={factor: np.ones((size, 2))},
+        method=method,
+        seed=1,
+        **options,
+    )
+    rule = (
+        rf"{name}_offset must be for a factor that is learned, .* multiply its values by the offset instead"
+    )
+    with pytest.raises(ValueError, match=rule):
+        model.fit(data)
 
 
 def test_the_prior_has_the_size_of_the_rates_before_their_offsets():

@@ -11,11 +11,12 @@ from numba import njit
 
 from countveil.kernels import bessel
 from tests import reference
+from tests.plain import repeated, takes_many_draws
 
 ORDERS = (0, 1, 5, 50, 10**4, 10**7)
 ARGUMENTS = (1e-6, 0.1, 1.0, 10.0, 20.0, 100.0, 1e4, 1e7)
 P_VALUE_BOUND = 1e-3 / (len(ORDERS) * len(ARGUMENTS))
-DRAWS = 400_000
+DRAWS = repeated(400_000)
 
 # Real modes on either side of INVERT_BELOW, and beyond; as pairs of order and argument.
 MIDDLING = [
@@ -70,7 +71,7 @@ widths = st.floats(-40.0, 40.0)
 
 
 @given(real_modes, orders, widths)
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=repeated(2000), deadline=None, derandomize=True)
 def test_the_hat_is_above_the_law(x, order, width):
     nu = float(order)
     x, r, lift, *_ = bessel.hat(nu, x * (x + nu))
@@ -87,7 +88,7 @@ def test_the_hat_is_above_the_law(x, order, width):
 
 
 @given(real_modes, orders, widths)
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=repeated(2000), deadline=None, derandomize=True)
 def test_the_bracket_holds_the_law(x, order, width):
     nu = float(order)
     x, r, _, c2, c3, c4 = bessel.hat(nu, x * (x + nu))
@@ -156,6 +157,7 @@ def test_both_ways_draw_the_same_law(order, argument):
         assert p_value(reject, order, argument) > P_VALUE_BOUND
 
 
+@takes_many_draws
 @pytest.mark.parametrize(
     ("wrong", "order", "argument"),
     [
@@ -200,7 +202,7 @@ def test_draws_of_parameters_that_change_have_the_mean_of_each():
     argument = np.exp(rng.uniform(math.log(1e-2), math.log(1e7), 200))
     laws = [reference.bessel_law(int(n), float(a)) for n, a in zip(order, argument, strict=True)]
     mean, variance = (np.array([float(getattr(law, name)) for law in laws]) for name in ("mean", "variance"))
-    repeats, total = 2000, np.zeros(200)
+    repeats, total = repeated(2000), np.zeros(200)
     draws = np.empty(200, dtype=np.int64)
     for _ in range(repeats):
         draw_each(order, argument, rng, draws)

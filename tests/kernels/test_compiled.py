@@ -13,13 +13,15 @@ from countveil.kernels import law as stubs
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+from tests.plain import about_compiling
 
 SOURCE = """
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.law import provides
+from countveil.kernels.law import by_class, provides
 from countveil.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 
 
+@by_class
 def chosen(law, level):
     raise NotImplementedError
 
@@ -112,11 +114,13 @@ def test_a_subroutine_takes_options():
         divided(1.0, 0.0)
 
 
+@about_compiling
 def test_types_that_do_not_fit_are_refused():
     with pytest.raises(TypingError):
         divided("one", 2.0)
 
 
+@about_compiling
 def test_only_kernels_are_compiled_for_python_and_nothing_is_for_c(tmp_path, monkeypatch):
     monkeypatch.setattr(
         numba.config, "CACHE_DIR", str(tmp_path)
@@ -136,6 +140,7 @@ def forms_of(dispatcher):
     return code.fndesc.llvm_cpython_wrapper_name in defined, code.fndesc.llvm_cfunc_wrapper_name in defined
 
 
+@about_compiling
 def test_a_process_compiles_what_no_other_has_left_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "compiled_alone.py"

@@ -14,13 +14,14 @@ from countveil.kernels.general import GeneralLaw
 from countveil.kernels.uniforms import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM, LAWS
+from tests.plain import PLAIN, repeated
 
 CLOSED, GENERAL = LAWS["closed"], LAWS["general"]
 REPORTS, RATES = (1, 2, 7, 30, 150), (1e-8, 1e-3, 0.4, 3.0, 30.0, 200.0)
 ALPHAS = (0.0, 0.1, 0.5, 0.9)
 GRID = np.array(list(itertools.product(REPORTS, RATES, ALPHAS)))
 DRAWN = [(1, 1e-3, 0.5), (1, 3.0, 0.9), (7, 0.4, 0.5), (7, 30.0, 0.1), (30, 30.0, 0.9), (150, 200.0, 0.5)]
-DRAWS = 20_000
+DRAWS = repeated(20_000)
 
 
 TOY = {  # counts are geometric, every unit has two parts, a report is within two of its count
@@ -137,7 +138,7 @@ def test_counts_have_the_exact_law(case):
     assert reference.chi_square_p_value(found.ravel(), law.first, law.probabilities) > FALSE_ALARM / len(
         DRAWN
     )
-    if case[1] > 0.1:
+    if case[1] > 0.1 and not PLAIN:
         wrong = reference.count_law(case[0], 1.2 * case[1], case[2])
         assert reference.chi_square_p_value(found.ravel(), wrong.first, wrong.probabilities) < FALSE_ALARM
 
@@ -187,7 +188,7 @@ def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
 
 
 def test_parts_of_another_likelihood_are_drawn_and_tallied(toy):
-    repeats = 3000
+    repeats = repeated(3000)
     found, tally = drawn(
         toy, CASES, repeats, lambda law, *rest: kernels.draw_counts_generally.py_func(law, 0, *rest)
     )

@@ -18,6 +18,7 @@ from tests.joint import (
     exposures_of,
     truncated_logpmf,
 )
+from tests.plain import PLAIN, repeated
 
 SHAPE, ROWS, COLUMNS = 0.7, 7, 5
 RATE = np.array([0.8, 1.3, 0.5])
@@ -106,7 +107,7 @@ def largest_z(found, mean, variance, repeats):
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
 def test_expected_counts_of_each_word_and_topic(alpha_kind, masked):
     theta, phi, *rest, observations = scene(alpha_kind, masked)
-    rng, sweeps = np.random.default_rng(2), 4000
+    rng, sweeps = np.random.default_rng(2), repeated(4000)
     found = np.mean([sweep(observations, theta, phi, rng)[1] for _ in range(sweeps)], axis=0)
     mean, variance = count_laws(theta, phi, *rest)
     z, most = largest_z(found, mean.sum(axis=0), variance.sum(axis=0), sweeps)
@@ -117,7 +118,7 @@ def test_expected_counts_of_each_word_and_topic(alpha_kind, masked):
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
 def test_expected_counts_where_rows_wait_for_their_factors(alpha_kind, masked):
     theta, phi, *rest, observations = scene(alpha_kind, masked)
-    rng, repeats = np.random.default_rng(12), 4000
+    rng, repeats = np.random.default_rng(12), repeated(4000)
     drawn = [allocated(observations, theta, phi, rng) for _ in range(repeats)]
     mean, variance = count_laws(theta, phi, *rest)
     for side, axis in ((0, 1), (1, 0)):
@@ -125,14 +126,14 @@ def test_expected_counts_where_rows_wait_for_their_factors(alpha_kind, masked):
         z, most = largest_z(found, mean.sum(axis=axis), variance.sum(axis=axis), repeats)
         assert z < most
         wrong = largest_z(found, 1.1 * mean.sum(axis=axis), variance.sum(axis=axis), repeats)[0]
-        assert wrong > most
+        assert wrong > most or PLAIN
 
 
 @pytest.mark.parametrize("alpha_kind", ["row", "cell"])
 def test_any_law_draws_its_own_counts(alpha_kind):
     """The general law of the same noise and counts: another way to draw them, the same means."""
     theta, phi, *rest, observations = scene(alpha_kind, masked=True)
-    rng, repeats, general = np.random.default_rng(20), 3000, LAWS["general"]
+    rng, repeats, general = np.random.default_rng(20), repeated(3000), LAWS["general"]
     mean, variance = count_laws(theta, phi, *rest)
     swept = np.mean([sweep(observations, theta, phi, rng, law=general)[1] for _ in range(repeats)], axis=0)
     drawn = np.mean([allocated(observations, theta, phi, rng, general)[1] for _ in range(repeats)], axis=0)
@@ -192,7 +193,7 @@ def test_row_factors_given_their_counts_are_gamma(report):
     observations = PrivatizedCounts([[report, 0, 5]], alpha)
     rate = RATE + dense_exposures(np.array([report, 0, 5]), np.full(3, alpha)) @ phi
     u = []
-    for _ in range(3000):
+    for _ in range(repeated(3000)):
         new, count_vk, _, _ = sweep(observations, theta, phi, rng)
         u.append(special.gammainc(SHAPE + count_vk.sum(axis=0), rate * new[0]))
     for k in range(3):
@@ -202,7 +203,9 @@ def test_row_factors_given_their_counts_are_gamma(report):
 def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
     counts = np.array([[4, 0, 30], [0, 0, 0], [1, 1, 0]])
     phi, rng = np.array([[0.5], [1.0], [2.5]]), np.random.default_rng(4)
-    draws = np.array([sweep(ExactCounts(counts), np.ones((3, 1)), phi, rng)[0][:, 0] for _ in range(3000)])
+    draws = np.array(
+        [sweep(ExactCounts(counts), np.ones((3, 1)), phi, rng)[0][:, 0] for _ in range(repeated(3000))]
+    )
     for d in range(3):
         posterior = stats.gamma(SHAPE + counts[d].sum(), scale=1.0 / (RATE[0] + phi.sum()))
         assert stats.kstest(draws[:, d], posterior.cdf).pvalue > FALSE_ALARM / 3

@@ -14,6 +14,7 @@ from countveil.kernels.compiled import elementwise, kernel, subroutine
 from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import POISSON
 from countveil.noise import TWO_SIDED_GEOMETRIC
+from tests.plain import about_compiling
 from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
 
 CODE = """
@@ -149,6 +150,7 @@ def test_who_can_write_to_a_folder(monkeypatch, owner, mode, owner_above, mode_a
     assert keeping.others_can_write("/a/b") == expected
 
 
+@about_compiling
 def test_every_decorator_keeps_its_function_in_a_checked_place(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
@@ -166,6 +168,7 @@ class Foreign(NamedTuple):
     parameters: tuple[()] = ()
 
 
+@about_compiling
 @pytest.mark.parametrize("law", [Foreign(), GeneralLaw(Foreign(), POISSON.counts), (1, (Foreign(), 2.0))])
 def test_what_is_compiled_for_classes_from_elsewhere_is_not_kept(tmp_path, monkeypatch, law):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))

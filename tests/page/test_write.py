@@ -89,7 +89,7 @@ def test_every_string_is_used_and_every_use_has_a_string():
     scripts = "".join((HERE / name).read_text() for name in SCRIPTS)
     template = (HERE / "page.html").read_text()
     quoted = set(re.findall(r'"([a-z_]+)"', scripts))
-    made = {f"level_{name}" for name in ("strong", "moderate", "little", "nothing")}
+    made = {f"level_{name}" for name in ("strong", "moderate", "weak", "nothing")}
     made |= {*wording.before(False), *wording.before(True)}
     made |= {"unit_words_one", "unit_counts_one", *(key for _, key in counting.SIGNATURES)}
     used = quoted | made | set(re.findall(r"\{\{([a-z_]+)\}\}", template))
@@ -125,6 +125,9 @@ def test_levels_are_said_in_the_words_of_the_command(epsilon, precision):
     unit = said["unit_words_one" if shown["amount"] == "1" else "unit_words"]
     sentence = said[f"level_{shown['strength']}"].format(amount=shown["amount"], unit=unit)
     assert promise.sentence(level.epsilon, level.precision, "word").startswith(sentence)
+    if not level.hides():
+        assert f"in at most {shown['guesses']} of cases" in level.describe()
+    assert f"{shown['unchanged']} of counts" in made.meanings()[0]
     assert made.meanings()[0].startswith(sentence)
     assert wording.BOTH.items() <= said.items()
 
@@ -138,9 +141,9 @@ def test_levels_of_rho_are_said_in_the_words_of_the_command(rho):
     assert level.sentence("word") == f"{sentence} ({said['level_rho'].format(rho=shown['shortRho'])})"
     assert made.meanings()[0].startswith(sentence)
     assert (shown["promise"], Fraction(shown["variance"])) == (level.describe(), level.variance)
-    assert f"in at most {shown['guesses']} of cases" in level.describe() or level.hides()
+    assert f"in at most {shown['guesses']} of cases" in level.describe()
     assert f"gives epsilon = {shown['epsilonAtDelta']} with" in level.describe()
-    assert shown["party"]["guesses"] == promise_of_rho.right_guesses(50 * level.rho)
+    assert shown["party"]["guesses"] == promise.percent(promise_of_rho.least_wrong_guesses(50 * level.rho))
     stated = [said[key].format(one="word", many="words") for key in wording.before(of_rho=True)]
     assert wording.statements("word", of_rho=True)[1:3] == stated
 

@@ -104,7 +104,7 @@ def test_it_is_said_in_words():
         "  Enough for 80%: 313 people, or 2 waves, or the level 1:0.799; without noise, 171 people.",
         "  One person's reports of all 3 waves add up to epsilon 3 at N = 1.",
     ]
-    assert "the level 10:7.99 (which hides little)" in str(
+    assert "the level 10:7.99 (which hides practically nothing)" in str(
         plan_trend(TREND._replace(level=PrivacyLevel(1, 10)))
     )
 

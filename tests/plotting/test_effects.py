@@ -29,7 +29,7 @@ def test_numbers_make_curves_with_bands_and_other_rows_dots():
     for k, line in zip(table["topic"].unique(), ax.get_lines(), strict=True):
         rows = table[table["topic"] == k].set_index("row")
         np.testing.assert_allclose(line.get_xdata(), [30.0, 40.0, 50.0])
-        np.testing.assert_allclose(line.get_ydata(), rows.loc[[1, 2, 0], "estimate"])
+        np.testing.assert_allclose(line.get_ydata(), rows.loc[[30.0, 40.0, 50.0], "estimate"])
     assert len([each for each in ax.collections if isinstance(each, PolyCollection)]) == 3
     ax = plotting.expected_prevalence(fit, pd.DataFrame({"party": ["D", "R"]}, index=["x", "y"]))
     assert [each.get_text() for each in ax.get_xticklabels()] == ["party = D", "party = R"]

@@ -1,11 +1,108 @@
 import re
 from fractions import Fraction
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from countveil.privacy import PrivacyLevel, promise
-from countveil.privacy.promise import HIDES_LITTLE, HIDES_NOTHING
+
+RIGHT_AT_MOST = {"strong": 0.75, "moderate": 0.9, "weak": 0.99, "nothing": 1.0}
+EPSILONS = [
+    "0.1",
+    1,
+    "1.09",
+    "1.1",
+    "1.38",
+    "1.39",
+    2,
+    "2.19",
+    "2.2",
+    3,
+    "3.2",
+    "3.3",
+    4,
+    "4.5",
+    "4.7",
+    5,
+    7,
+    8,
+    20,
+]
+
+
+def right_guesses(level, distance):
+    """The share of right guesses, (1 + TV)/2, between 0 and ``distance`` in one cell: the law, summed term by term."""
+    law = level.mechanism
+    reports = range(-400 * distance, 401 * distance)
+    return sum(max(law.pmf(r), law.pmf(r - distance)) for r in reports) / 2
+
+
+@pytest.mark.parametrize("precision", [1, 2, 3, 10])
+def test_words_go_by_the_exact_share_of_right_guesses(precision):
+    for epsilon in EPSILONS:
+        level = PrivacyLevel(epsilon, precision)
+        right = right_guesses(level, precision)
+        (name,) = [name for name, most in RIGHT_AT_MOST.items() if right <= most][:1]
+        assert promise.strength(level.epsilon, level.precision) == name
+        said = promise.right_guesses(level.epsilon, level.precision)
+        assert right - 1e-9 <= float(said.rstrip("%")) / 100 < right + 0.00101
+        unchanged = level.mechanism.pmf(0)
+        assert abs(1 - 2 * level.false_positive_rate - unchanged) < 1e-12
+        assert f"leaves {promise.unchanged(1 - unchanged)} of counts unchanged" in level.mechanism.describe()
+        if precision == 1:  # one count out of (1 + unchanged)/2 guesses
+            assert right == pytest.approx((1 + unchanged) / 2)
+
+
+def test_a_difference_in_one_cell_is_the_easiest_to_see():
+    """Guesses between sets that differ by as much in several cells, or in several reports, are wrong more often."""
+
+    def clamped(rate, distance):
+        """The law of a report at count 0, and at ``distance``, cut to [0, distance], which loses nothing."""
+        alpha, places = np.exp(-rate), np.arange(distance + 1)
+        law = (1 - alpha) / (1 + alpha) * alpha**places
+        law[0], law[-1] = 1 / (1 + alpha), alpha**distance / (1 + alpha)
+        return law, law[::-1]
+
+    def wrong(parts):
+        here, there = np.ones(1), np.ones(1)
+        for rate, distance in parts:
+            one, other = clamped(rate, distance)
+            here, there = np.multiply.outer(here, one).ravel(), np.multiply.outer(there, other).ravel()
+        return np.minimum(here, there).sum() / 2
+
+    for rate in (0.05, 0.5, 2.0):
+        for distances in [(1,), (2,), (7,), (1, 1), (1, 2), (3, 3), (4, 1, 1), (1, 1, 1)]:
+            bound = promise.wrong_guesses(Fraction(rate), sum(distances))
+            found = wrong([(rate, d) for d in distances])
+            assert found == pytest.approx(bound) if len(distances) == 1 else found > bound
+    for one, other, distance in product((0.05, 0.5, 2.0), (0.1, 1.0), (1, 2, 5)):
+        assert wrong([(one, distance), (other, distance)]) > promise.wrong_guesses(
+            Fraction(one + other), distance
+        )
+
+
+def test_wrong_guesses_become_fewer_with_every_unit_and_never_break():
+    for rate in (Fraction(1, 2**40), Fraction(1, 3), Fraction(10**400), Fraction(1, 10**400)):
+        shares = [promise.wrong_guesses(rate, d) for d in range(1, 9)]
+        assert all(0 <= later <= earlier <= 0.5 for earlier, later in pairwise(shares))
+    assert promise.wrong_guesses(Fraction(1, 10**400), 10**400) == pytest.approx(np.exp(-0.5) / 2)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (0.5, "50.0%"),
+        (0.26894, "73.2%"),
+        (0.0066929, "99.4%"),
+        (6.1e-6, "99.9994%"),
+        (1e-12, "practically 100%"),
+    ],
+)
+def test_shares_near_all_have_the_digits_that_tell_them_from_all(missing, said):
+    assert promise.percent(missing) == said
+    assert promise.unchanged(missing) == said
+    assert promise.unchanged(0.9999) == "less than 0.1%"
 
 
 def described(epsilon, precision):
@@ -23,12 +120,12 @@ def test_describe_says_both_things_in_two_sentences():
 @pytest.mark.parametrize(
     ("epsilon", "precision", "said"),
     [
-        ("5", 3, None),
-        ("5.001", "2.5", "little"),
-        (20, 2, "little"),
-        ("20.001", 2, "practically nothing"),
+        (3, 2, None),
+        (4, 3, "little"),
+        (7, 2, "little"),
+        ("4.7", 1, "practically nothing"),
         (100, 100, "practically nothing"),
-        (5, "0.5", "little"),
+        (2, "0.5", "little"),
         (5, "0.1", "practically nothing"),
     ],
 )
@@ -36,89 +133,81 @@ def test_a_weak_level_claims_no_protection(epsilon, precision, said):
     text = described(epsilon, precision)
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
     assert promise.hides(Fraction(epsilon), Fraction(precision)) == said
+    assert "hard to tell apart" not in text
     if said is None:
         assert text.startswith("Partly protected: ")
-        assert "hard to tell apart" not in text
     else:
         assert text.startswith(f"This level (N = {precision}) hides {said}: ")
-        assert "hard to tell apart" not in text
 
 
 @pytest.mark.parametrize("precision", [1, 4, 10])
-@pytest.mark.parametrize(
-    ("epsilon", "hard", "right"),
-    [
-        ("0.1", True, "52.5%"),
-        (1, True, "73.2%"),
-        ("1.01", False, "73.4%"),
-        (4, False, "98.3%"),
-        (5, False, "99.4%"),
-    ],
-)
-def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, right, precision):
-    """Up to epsilon 1 the best guess is wrong in a quarter of cases or more; above, its share is stated."""
-    text, alpha = described(epsilon, precision), PrivacyLevel(epsilon, precision).alpha
+@pytest.mark.parametrize(("epsilon", "hard"), [("0.1", True), (1, True), ("1.5", False), (2, False)])
+def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, precision):
+    """A quarter of guesses or more are wrong then."""
+    text, level = described(epsilon, precision), PrivacyLevel(epsilon, precision)
     assert ("hard to tell apart" in text) == hard
-    assert ("hardly" in promise.sentence(Fraction(epsilon), Fraction(precision), "word")) == hard
+    assert ("hardly" in promise.sentence(level.epsilon, level.precision, "word")) == hard
     assert text.startswith("Protected: " if hard else "Partly protected: ")
-    assert (f"right in at most {right} of cases" in text) != hard
-    assert promise.right_guesses(Fraction(epsilon)) == right
-    reports = np.arange(-400, 400)
-    law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
-    found = np.maximum(*law).sum() / 2  # of two counts that differ by N in one cell
-    assert found <= float(right.rstrip("%")) / 100
-    assert not hard or found < 0.75
+    assert f"right in at most {promise.right_guesses(level.epsilon, level.precision)} of cases" in text
+    assert (right_guesses(level, precision) <= 0.75) == hard
+
+
+@pytest.mark.parametrize(
+    "level", [PrivacyLevel(1, 10), PrivacyLevel(9, 2), PrivacyLevel.zcdp(1), PrivacyLevel.zcdp(9)]
+)
+def test_the_promise_is_a_sentence(level):
+    assert " times as likely under one as under the other" in level.describe()
+    assert "than under the other" not in level.describe()
 
 
 def test_a_precision_below_one_count_is_described_by_one_count():
     """No two sets of counts differ by a tenth: that epsilon protects nobody from anything."""
-    text = described("0.4", "0.1")
+    text = described("0.2", "0.1")
     assert "differ by at most 1 (N = 0.1 is less than any difference) in total" in text
-    assert "more than e^4 (about 54.6) times" in text
-    assert "e^0.4" not in text
+    assert "more than e^2 (about 7.39) times" in text
+    assert "e^0.2" not in text
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "precision", "difference", "exponent"),
-    [(10**9, 10**6, "1", "1000"), (100, 100, "21", "21"), (10, 100, "51", "5.1"), (6, "2.5", "2.5", "6")],
+    ("epsilon", "precision", "difference"),
+    [(10**9, 10**6, 1), (100, 100, 8), (10, 100, 79), (5, 10, 7), (6, "2.5", 1)],
 )
-def test_a_weak_level_names_the_small_difference_that_gives_it_away(epsilon, precision, difference, exponent):
+def test_a_weak_level_names_the_smallest_difference_that_gives_it_away(epsilon, precision, difference):
     """A large N beside a larger epsilon must not read as if differences below N were hidden."""
-    text = described(epsilon, precision)
+    level = PrivacyLevel(epsilon, precision)
+    named = promise.strength(level.epsilon, level.precision)
+    seen = {"weak": 0.9, "nothing": 0.99}[named]
+    assert promise.amount(level.epsilon, level.precision) == difference
+    text = level.describe()
     assert f": two sets of counts that differ by {difference} in a single cell can" in text
-    assert f"up to e^{exponent} " in text
-
-
-@pytest.mark.parametrize(("epsilon", "threshold"), [(HIDES_LITTLE, 0.9), (HIDES_NOTHING, 0.9999)])
-@pytest.mark.parametrize("precision", [1, 2, 20])
-def test_what_is_said_of_weak_levels_is_true(epsilon, threshold, precision):
-    """The best guess between two cells that differ by N, from one report, is right this often."""
-    alpha = PrivacyLevel(epsilon, precision).alpha
-    reports = np.arange(-40 * precision, 42 * precision)
-    law = [(1 - alpha) / (1 + alpha) * alpha ** np.abs(reports - at) for at in (0, precision)]
-    assert np.maximum(*law).sum() / 2 > threshold
+    assert f"up to e^{float(level.rate * difference):g} " in text
+    said = promise.right_guesses(level.epsilon, level.precision, difference)
+    assert f"right in at most {said} of cases" in text
+    if level.rate < 100:
+        assert right_guesses(level, difference) > seen
+        assert difference == 1 or right_guesses(level, difference - 1) <= seen
 
 
 @pytest.mark.parametrize(
     ("epsilon", "precision", "strength", "amount"),
     [
         (1, 10, "strong", "10"),
-        ("1.01", 10, "moderate", "10"),
-        (5, "2.5", "moderate", "2"),
+        (2, 10, "moderate", "10"),
+        (3, "2.5", "moderate", "2"),
         ("0.5", "0.5", "strong", "1"),
-        (5, "0.5", "little", "1"),
-        (20, 4, "little", "2"),
-        (21, 1, "nothing", "1"),
-        (100, 100, "nothing", "21"),
+        (2, "0.5", "weak", "1"),
+        (5, 10, "weak", "7"),
+        (12, 1, "nothing", "1"),
+        (100, 100, "nothing", "8"),
     ],
 )
 def test_a_level_is_a_sentence_first(epsilon, precision, strength, amount):
     numbers = Fraction(epsilon), Fraction(precision)
     assert promise.strength(*numbers) == strength
     assert (promise.hides(*numbers) is None) == (strength in ("strong", "moderate"))
-    assert promise.amount(*numbers) == amount
-    if strength in ("little", "nothing"):
+    assert promise.amount(*numbers) == int(amount)
+    if strength in ("weak", "nothing"):
         assert f"differ by {amount} in a single cell" in promise.describe(*numbers)
     said = promise.sentence(*numbers, "count")
     assert said.endswith(f"(N = {float(precision):g}, epsilon = {float(epsilon):g})")

@@ -12,7 +12,7 @@ from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel("0.5", "2.5")]
-GOLDEN = "2f0322942bf7d3b4ea476c70c6448246e6b74cdca90b62dd2e4479b408f2797e"
+GOLDEN = "f03c3387cbebb739a76bbad8e8bf8250bbe6a4d15667259a86a208ddb1bd2246"
 
 
 def words(**changes):
@@ -47,7 +47,7 @@ def zeros(shape):
     return [0] * shape[0] if len(shape) == 1 else [zeros(shape[1:]) for _ in range(shape[0])]
 
 
-def test_the_words_of_version_1_are_frozen():
+def test_the_words_of_version_2_are_frozen():
     """Participants refuse a study whose words differ from theirs: another wording is another format version."""
     assert words().id == GOLDEN
 
@@ -59,20 +59,20 @@ def test_sizes_and_levels_in_words():
         .meanings()[0]
         .startswith(
             "Strong protection: if you add or leave out up to 10 words, the report hardly shows it. "
-            "(N = 10, epsilon = 1; alpha 0.905; a true zero"
+            "(N = 10, epsilon = 1; alpha 0.905; 5.0% of counts stay as they are; a true zero"
         )
     )
     assert (
         "up to 2 counts, the report hardly shows it. (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
     )
-    tenth = words(levels=[PrivacyLevel("0.4", "0.1")]).meanings()[0]
+    tenth = words(levels=[PrivacyLevel("0.2", "0.1")]).meanings()[0]
     assert tenth.startswith(
-        "Moderate protection: if you add or leave out up to 1 word, it can be guessed, often rightly, but not"
+        "Moderate protection: if you add or leave out up to 1 word, a guess from the report is often right"
     )
     assert (
-        words(levels=[PrivacyLevel(20, 1)])
+        words(levels=[PrivacyLevel(4, 1)])
         .meanings()[0]
-        .startswith("Little protection: if you add or leave out 1 word")
+        .startswith("Weak protection: if you add or leave out 1 word")
     )
     assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
 
@@ -113,7 +113,8 @@ def test_words_that_are_never_counted_are_named():
 
 CHANGES = [
     ("format", "study", "format"),
-    ("format_version", 2, "format_version"),
+    ("format_version", 1, "format_version"),
+    ("format_version", 3, "format_version"),
     ("format_version", True, "format_version"),
     ("format_version", "1", "format_version"),
     ("mechanism", {"name": "Laplace", "version": 1}, "mechanism.name"),
@@ -157,6 +158,13 @@ def test_a_file_that_breaks_a_rule_is_refused(tmp_path, key, value, field):
     with pytest.raises(RefusedError) as refused:
         study.load(path)
     assert (refused.value.file, refused.value.field) == (str(path), field)
+
+
+def test_a_study_in_older_words_is_refused_with_what_to_do():
+    with pytest.raises(
+        RefusedError, match=r"^s: format_version must be 2, got 1, .*with countveil study new$"
+    ):
+        study.read(json.dumps(changed("format_version", 1)).encode(), "s")
 
 
 def test_hashes_and_labels_are_checked():
@@ -370,7 +378,10 @@ def test_a_study_of_rho_comes_back():
     assert stated["levels"][1]["rho"] == "1/3"
     assert study.read(made.to_json().encode(), "s") == made
     jsonschema.Draft202012Validator(json.loads(study.SCHEMA_FILE.read_text())).validate(stated)
-    assert "(rho = 0.125; sigma 2; a true zero is reported as positive in 40% of cells)" in made.describe()
+    assert (
+        "(rho = 0.125; sigma 2; 20.0% of counts stay as they are; a true zero is reported as positive in 40% of cells)"
+        in made.describe()
+    )
     assert "takes twice the rho" in made.describe()
 
 

@@ -53,6 +53,19 @@ def test_what_one_person_reports_adds_up():
     assert (mixed.epsilon, mixed.precision) == (2 + Fraction(1, 10), 1)
 
 
+@pytest.mark.parametrize("other", ["Ann", "ann ", " a\u200bnn"])
+def test_one_person_in_two_spellings_is_one_person(other):
+    people = ("ann", other, "bob", "ann")
+    assert by_person(people, (STRONG, STRONG, WEAK, STRONG)) == {"ann": STRONG.repeated(3), "bob": WEAK}
+    said = made(people=people, levels=STRONG).describe()
+    assert "Rows are reports of 2 people in 3 waves" in said
+    assert "come to at most epsilon 3 at N = 10." in said
+    assert made(people=people).row_labels == people
+    rule = r"waves must have one row of each person at most, got two called .* if they are two people"
+    with pytest.raises(ReleaseError, match=rule):
+        made(people=("ann", other, "bob", "ann"), waves=(NAMES, (0, 0, 1, 2)))
+
+
 def test_a_release_says_what_all_reports_of_one_person_come_to():
     said = made().describe()
     assert "Rows are reports of 2 people in 3 waves" in said

@@ -1,5 +1,6 @@
 """The store: each participant once, on disk before it is told, nobody else's file."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -185,3 +186,19 @@ def test_a_directory_is_no_store(tmp_path):
     assert not store.is_store(Path(tmp_path / "nothing"))
     with pytest.raises(RefusedError, match="must be a store of reports, got: unable to open"):
         Store(tmp_path, planned())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_the_database_is_for_its_owner_alone(path):
+    """Also one that an earlier version made under the umask of most systems."""
+    before = os.umask(0o022)
+    try:
+        for _ in range(2):
+            made = Store(path, planned())
+            modes = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+            assert len(modes) == 3
+            assert set(modes.values()) == {0o600}
+            made.close()
+            path.chmod(0o644)
+    finally:
+        os.umask(before)

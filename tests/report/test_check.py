@@ -5,6 +5,7 @@ from scipy import stats
 import countveil as cv
 from countveil.report import render
 from countveil.report.check import (
+    NEAR,
     OUTSIDE,
     check,
     histogram,
@@ -15,6 +16,7 @@ from countveil.report.check import (
     verdict,
 )
 from countveil.report.loading import observed
+from countveil.report.page import compared
 from tests.report.conftest import QUICK, release_of
 
 
@@ -99,8 +101,9 @@ def test_numbers_of_a_small_release():
     assert found["sum of the positive reports"] == 4.0
     assert found["spread of the rows' sums (standard deviation)"] == 1.0
     assert histogram(np.array([0, 1, 5, 9]), np.arange(4)).tolist() == [1, 1, 0, 2]
-    assert verdict(1.0, 2.0, 3.0).endswith("lower")
-    assert verdict(2.0, 2.0, 3.0) == "as the model expects"
+    assert verdict(1.0, 2.0, 3.0, 1.5, 4.0) == f"{OUTSIDE}: lower"
+    assert verdict(1.6, 2.0, 3.0, 1.5, 4.0) == f"{NEAR}: lower"
+    assert verdict(2.0, 2.0, 3.0, 1.5, 4.0) == "as the model expects"
 
 
 def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, release, monkeypatch):
@@ -117,3 +120,8 @@ def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, re
     assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
     assert check(topic_fit, data, np.random.default_rng(1)).seen.sum() == 32
     assert "an even selection: 4 of 12 rows" in render(topic_fit, release)
+
+
+def test_a_page_shows_one_total(topic_fit, release):
+    found = compared(topic_fit, observed(topic_fit, release))
+    assert found["noise"].sum_of_rates == found["totals"].fitted == topic_fit.totals().fitted

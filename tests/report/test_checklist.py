@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.inference.diagnostics import State
 from countveil.report import checklist_of
-from countveil.report.checklist import Files
+from countveil.report.checklist import Files, settled
 from tests.report.conftest import QUICK, WORDS, release_of
 
 COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
@@ -70,7 +71,7 @@ def test_who_vouches_for_the_noise_is_said():
     assert found["Who vouches for it"].said.startswith("The owners of the counts")
     assert "epsilon = 1" in found["Statement"].said
     assert found["Level as it was stated"].done
-    assert "by 2: at most 74 of 100" in found["How well counts can be told apart"].said
+    assert "by 2: at most 70 of 100" in found["How well counts can be told apart"].said
     imported = cv.import_reports(COUNTS, cv.mechanisms.TwoSidedGeometric(0.37), "Others *2020*")
     found = checklist_of(cv.TopicModel(2, **QUICK).fit(imported))
     assert "They are from: Others \\*2020\\*." in str(found)
@@ -138,3 +139,18 @@ def test_it_is_markdown_without_a_label_of_the_data(topic_fit, block_fit, tensor
 
 def test_any_model_has_one(chronicle):
     assert "Chronicle: rates " in str(checklist_of(chronicle))
+
+
+def test_boxes_of_chains_are_ticked_by_their_numbers():
+    row = pd.Series({"r_hat": 1.05, "ess_bulk": 900.0, "ess_tail": 500.0})
+    assert settled(row)
+    for name, value in (("r_hat", 1.2), ("r_hat", np.nan), ("ess_bulk", 20.0), ("ess_tail", np.nan)):
+        assert not settled(row.where(row.index != name, value))
+
+
+def test_a_check_that_fails_is_in_the_verdict_of_the_list(topic_fit, release, monkeypatch):
+    assert checklist_of(topic_fit, release).judged.verdict == topic_fit.diagnostics().verdict
+    monkeypatch.setattr("countveil.report.checklist.checks.failed", lambda found: ["The check fails."])
+    judged = checklist_of(topic_fit, release).judged
+    assert judged.verdict.startswith("The check fails. ")
+    assert (judged.state, "rintable" in judged.verdict) == (State.UNTRUSTED, False)

@@ -10,7 +10,7 @@ from countveil.cli import releases
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free, write_text
-from countveil.cli.results import Result, with_result
+from countveil.cli.results import Result, mechanism_of, with_result
 from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
 
@@ -52,6 +52,6 @@ def checklist(
         say(str(made))
     else:
         say(f"Wrote {output}: {len(made.open)} of {len(made.items)} boxes are open.")
-    judged = found.diagnostics()
+    judged = made.judged
     table = judged.table.rename_axis("quantity").reset_index()
-    return {"checklist": made.table, "diagnostics": table, "verdict": judged.verdict}
+    return {"checklist": made.table, "diagnostics": table, "verdict": judged.verdict} | mechanism_of(judged)

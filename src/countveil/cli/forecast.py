@@ -25,7 +25,7 @@ def forecast(
 ) -> Result:
     """Write what a fit over time expects of the steps to come: mean, median and interval of each cell's true count.
 
-    Time steps that are numbers or dates at equal distances go on; others are called +1, +2 and so on. Without a seed
+    Time steps that are numbers or dates at equal distances go on; others are called t+1, t+2 and so on. Without a seed
     the forecast is that of the fit's own.
 
     Example: `countveil forecast months.nc -o next.csv --steps 3`

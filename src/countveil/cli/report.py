@@ -62,6 +62,6 @@ def report(
         )
     ahead = found.forecast(forecast) if forecast else None
     data = None if release is None else loaded(release)
-    write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
-    say(found.diagnostics().verdict)
+    judged = write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
+    say(judged.verdict)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -155,7 +155,18 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["totals"] = totals._asdict()
     judged = found.diagnostics()
     tables["diagnostics"] = judged.table.reset_index(names="quantity")
-    return tables | judged.of_chains() | {"state": str(judged.state), "verdict": judged.verdict}
+    return (
+        tables
+        | judged.of_chains()
+        | {"state": str(judged.state), "verdict": judged.verdict}
+        | mechanism_of(judged)
+    )
+
+
+def mechanism_of(judged: Any) -> Result:
+    """What the reports say of their mechanism; nothing where that was not asked."""
+    found = judged.mechanism
+    return {} if found is None else {"mechanism": {"state": str(found.state), **found._asdict()}}
 
 
 def members_of(found: Any, part: Any, axis: str, n: int) -> Any:

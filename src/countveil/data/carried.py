@@ -8,6 +8,7 @@ import pandas as pd
 
 from countveil.data.covariates import covariates_of
 from countveil.privacy import Release
+from countveil.privacy.names import identity, spelt_alike
 
 
 def of_people(release: Release, people: Sequence[str]) -> tuple[pd.DataFrame | None, dict[str, int]]:
@@ -18,6 +19,7 @@ def of_people(release: Release, people: Sequence[str]) -> tuple[pd.DataFrame | N
     stated = covariates_of(release)
     if stated is None:
         return None, {}
+    stated.index = pd.Index(spelt_alike(map(str, stated.index)))
     each = stated.groupby(level=0, sort=False)
     varying = (each.nunique() > 1).sum()
     differing = {str(name): int(number) for name, number in varying.items() if number}
@@ -35,11 +37,14 @@ def of_all(releases: Sequence[Release], rows: Sequence[str] | None, n_rows: int)
             state otherwise of the same row; it is named.
     """
     index = pd.RangeIndex(n_rows) if rows is None else pd.Index(list(rows))
+    spelt = {identity(name): name for name in rows or ()}
     columns: dict[str, pd.Series] = {}
     for release in releases:
         stated = covariates_of(release)
         if stated is None:
             continue
+        if rows is not None:
+            stated.index = pd.Index([spelt[identity(str(name))] for name in stated.index])
         for name in stated.columns:
             here = stated[name].reindex(index)
             columns[name] = both(name, columns[name], here) if name in columns else here

@@ -272,11 +272,12 @@ def names_in(formula: str) -> list[str]:
     """
     if not isinstance(formula, str) or len(formula) > LONGEST:
         raise ValueError(f"prevalence must be a formula of at most {LONGEST} characters, got {formula!r:.60}")
-    if any(sign in formula for sign in ("**", "^", "|", "[", "@", "{", "`", "\\")):
+    if any(sign in formula for sign in ("**", "^", "|", "[", "@", "{", "`", "\\", "%")):
         raise ValueError(f"prevalence must be of names, calls and the signs + - * : /, got {formula!r}")
     if formula.partition("~")[0].strip() and "~" in formula:
         raise ValueError(f"prevalence must have nothing before its '~', got {formula!r}")
     package = formulaic()
+    check_terms(formula)
     try:
         parsed = package.Formula(formula)
         factors = [factor.expr for term in parsed for factor in term.factors]
@@ -302,9 +303,46 @@ def names_in(formula: str) -> list[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 check_size(node)
+            if isinstance(node, ast.BinOp | ast.UnaryOp):
+                check_arithmetic(node)
     if not names:
         raise ValueError(f"prevalence must name a covariate, got {formula!r}")
     return list(names)
+
+
+def check_terms(formula: str) -> None:
+    """Refuse a formula of more than ``MOST_TERMS`` terms before its products are multiplied out; raises ValueError."""
+    try:
+        right = formula.partition("~")[2] if "~" in formula else formula
+        tree = ast.parse(right.replace(":", "@").strip(), mode="eval")
+        n_terms = terms_of(tree.body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(
+            f"prevalence must be a formula such as '~ party + year', got {formula!r}: {error}"
+        ) from error
+    if n_terms > MOST_TERMS:
+        raise ValueError(f"prevalence must have at most {MOST_TERMS} terms, got {n_terms} in {formula!r}")
+
+
+def terms_of(node: ast.expr) -> int:
+    """How many terms a part of a formula has at most, where ":" is written as "@"; it binds more closely than "*"."""
+    if isinstance(node, ast.UnaryOp):
+        return terms_of(node.operand)
+    if not isinstance(node, ast.BinOp):
+        return 1
+    left, right = terms_of(node.left), terms_of(node.right)
+    both = left * right if isinstance(node.op, ast.Mult | ast.MatMult) else 0
+    return both if isinstance(node.op, ast.MatMult) else left + right + both
+
+
+def check_arithmetic(node: ast.AST) -> None:
+    """Refuse text and tuples in arithmetic, which repeats them as often as it says; raises ValueError."""
+    for each in ast.walk(node):
+        text = isinstance(each, ast.Constant) and not isinstance(each.value, int | float)
+        if text or isinstance(each, ast.Tuple | ast.List):
+            raise ValueError(
+                f"prevalence must have numbers and covariates alone in arithmetic, got {ast.unparse(node)!r}"
+            )
 
 
 def arguments_of(call: ast.Call) -> list[ast.expr]:

@@ -18,25 +18,12 @@ from countveil.data.reports import Reports
 from countveil.data.stated import Stated, cells_of, of_values, stated_of
 from countveil.data.tables import cells_of_frame, with_places
 from countveil.data.totals import families_given
-from countveil.noise.laws import law_of
-from countveil.noise.reading import numbers_of, read_reports
+from countveil.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
-from countveil.privacy.mechanisms import (
-    DiscreteGaussian,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    RandomRounding,
-    Skellam,
-    TwoSidedGeometric,
-)
+from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
 
-SIGNED = DiscreteGaussian, Gaussian, Laplace, Skellam
-"""Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
 MOST_CELLS = 10**8
 """Of a long table, or a sparse one of three axes or more: all its cells are in memory at once, with 8 bytes each."""
-MANY = 20.0
-"""Negative reports that are missed: by chance, there are none with probability e^-20."""
 
 
 def import_reports(
@@ -289,7 +276,7 @@ def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, 
     """(the reports as a release holds them, whether they may have been cut at zero without a loss)."""
     if isinstance(stated, Mechanism) and sp.issparse(values) and mask is None:
         refuse_repeated(sp.coo_array(values))
-        stored = sp.csr_array(values)
+        stored = sp.csr_array(values, copy=True)  # theirs may be read-only, and stays as it is
         stored.data = read_reports(stored.data, stated)
         read_reports(np.zeros(1), stated)  # of the cells that are not stored
         stored.eliminate_zeros()
@@ -308,19 +295,3 @@ def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, 
         real |= bool(getattr(each, "real", False))
     whole = not real and not np.isnan(found).any()
     return found.astype(np.int64) if whole else found, bool(geometric and (found >= 0).all())
-
-
-def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
-    """Refuses reports of noise that were cut at zero; raises ValueError.
-
-    Of a count of zero, reports of -1 and of 0 are as likely as the noise says; half of the zeros are taken to be of
-    other counts.
-    """
-    if not isinstance(mechanism, SIGNED) or (reports < 0).any():
-        return
-    below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
-    if 0.5 * zeros * np.exp(below - at) > MANY:
-        raise ValueError(
-            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
-            "they were cut at zero, which only two-sided geometric noise survives. Get the reports before that"
-        )

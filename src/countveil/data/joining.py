@@ -22,6 +22,7 @@ from countveil.privacy._waves import added
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism
+from countveil.privacy.names import clash, identity, spelt_alike
 
 Given = Release | str | os.PathLike[str]
 Layer = tuple[Any, Any, np.ndarray | None]  # values, mechanism or one per row, mask
@@ -40,8 +41,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
 
     which holds where the reports of a count were drawn independently: by mechanisms that each drew fresh noise. Rows
     are matched by their labels, and columns by theirs, in whatever order; rows of any release are rows of the result,
-    and those that a release lacks are masked in it. Counts that changed between two releases are not the same counts:
-    give them an axis of time instead.
+    and those that a release lacks are masked in it. Labels of rows that the participants' ledger takes for one name,
+    such as "ada" and "Ada ", are one row, which is called by the first of them. Counts that changed between two
+    releases are not the same counts: give them an axis of time instead.
 
     What the reports of one record promise *together* is less than what each promises. ``levels`` of the result has it
     for every row: epsilon/N adds up, stated at the N of the first report, rhos add up, and where there are both,
@@ -64,10 +66,11 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     Raises:
         TypeError: something else than a release or a path.
         ReleaseError: a file that is damaged, or that is of something else.
-        ValueError: fewer than two releases; labels in some of them only, or repeated; no row in common; a row of two
-            waves; other columns; networks and tables together; the same reports twice, in all rows or in some; sparse
-            releases with more than ``MOST_CELLS`` cells in all, which several reports of a count make dense; more cells
-            than fit into memory; covariates that two releases state otherwise of the same row, by name.
+        ValueError: fewer than two releases; labels in some of them only, or two of one record; no row in common;
+            a row of two waves; other columns; networks and tables together; the same reports twice, in all rows or in
+            some; sparse releases with more than ``MOST_CELLS`` cells in all, which several reports of a count make
+            dense; more cells than fit into memory; covariates that two releases state otherwise of the same row, by
+            name.
     """
     if isinstance(releases, Release | Mapping) or not isinstance(releases, str | os.PathLike | Iterable):
         raise TypeError(f"releases must be a sequence of them, or a path, got {type(releases).__name__}")
@@ -139,6 +142,7 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
     """The labels of an axis of the result: those of all for rows, the same ones for others; None if there are none."""
     name = ("row", "column")[axis] if axis < 2 else f"axis {axis}"
     labels = [each.labels[axis] for each in releases]
+    people = axis == 0 and releases[0].directed is None
     if all(names is None for names in labels):
         sizes = [each.shape[axis] for each in releases]
         if len(set(sizes)) > 1:
@@ -150,8 +154,13 @@ def joint_axis(releases: Sequence[Release], axis: int) -> tuple[str, ...] | None
         if len(set(names)) < len(names):
             twice = next(each for each in names if names.count(each) > 1)
             raise ValueError(f"releases must name each {name} once, got {twice!r} twice")
-    if axis == 0 and releases[0].directed is None:
-        return tuple(dict.fromkeys(each for names in labels for each in names or ()))
+        if people and (found := clash(names)):
+            raise ValueError(
+                f"releases must name each {name} once, got {found[0]!r} and {found[1]!r} in one of them, which are one "
+                "name but for case, blanks and Unicode form: rename one of them if they are two records"
+            )
+    if people:
+        return tuple(dict.fromkeys(spelt_alike(each for names in labels for each in names or ())))
     for names in labels[1:]:
         if set(names or ()) != set(labels[0] or ()):
             odd = next(iter(set(names or ()) ^ set(labels[0] or ())))
@@ -167,9 +176,9 @@ def check_waves(releases: Sequence[Release]) -> None:
             continue
         for name, place in zip(each.row_labels or (), each.waves.of_row, strict=True):
             wave = each.waves.names[place]
-            if before.setdefault(name, wave) != wave:
+            if (other := before.setdefault(identity(name), wave)) != wave:
                 raise ValueError(
-                    f"releases must be of the same counts, got row {name!r} in the waves {before[name]!r} and "
+                    f"releases must be of the same counts, got row {name!r} in the waves {other!r} and "
                     f"{wave!r}: collect the waves into one release, which a model over time fits"
                 )
 
@@ -213,8 +222,9 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
         if names is None or own == names:
             continue
         assert own is not None
-        places = {name: i for i, name in enumerate(own)}
-        order = np.array([places.get(name, -1) for name in names])
+        key = identity if axis == 0 and release.directed is None else str
+        places = {key(name): i for i, name in enumerate(own)}
+        order = np.array([places.get(key(name), -1) for name in names])
         values = values.take(np.maximum(order, 0), axis=axis)
         hidden = None if hidden is None else hidden.take(np.maximum(order, 0), axis=axis)
         if axis == 0:
@@ -279,7 +289,7 @@ def together(
 ) -> tuple[Level | None, ...]:
     """What all reports of each row promise together, None where one of them promises nothing."""
     own: list[list[Level | None]] = [[] for _ in range(n_rows)]
-    places = None if rows is None else {name: i for i, name in enumerate(rows)}
+    places = None if rows is None else {identity(name): i for i, name in enumerate(rows)}
     for release in releases:
         try:
             levels: Any = release.levels
@@ -287,7 +297,7 @@ def together(
             levels = None
         names = release.row_labels
         for d in range(release.shape[0]):
-            place = d if places is None or names is None else places[names[d]]
+            place = d if places is None or names is None else places[identity(names[d])]
             own[place].append(levels[d] if isinstance(levels, tuple) else levels)
     known: dict[tuple[Any, ...], Level | None] = {}
     for each in own:

@@ -6,14 +6,20 @@ several reports.
 """
 
 from collections.abc import Sequence
-from math import prod
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import binom
 
 from countveil.data.numbering import by_mechanism, filled
+from countveil.noise.agreement import log_agreement
 from countveil.privacy.mechanisms import Mechanism
+
+SAME_NOISE = 1e-9
+"""Reports that agree in so many cells with a smaller chance than this have the same noise."""
+LOG_TEN = log(10.0)
 
 
 class Published(NamedTuple):
@@ -117,3 +123,30 @@ def made_of(data: Any) -> Made | None:
     """The reports of observations as they were published; None where they are read by level."""
     found: Made | None = getattr(data, "made", None)
     return found
+
+
+def refuse_same_noise(made: Made) -> None:
+    """Refuse reports that repeat the noise of earlier ones, in more cells than chance allows; raises ValueError.
+
+    Two reports of a count under fresh noise are equal with a probability that hardly depends on the count. Only cells
+    in which one of them is positive are looked at, since others may have been cut at zero.
+    """
+    reports = [made.report(place) for place in range(len(made.layers))]
+    for j, new in enumerate(reports):
+        for i, old in enumerate(reports[:j]):
+            seen = new.seen & old.seen & ((new.values > 0) | (old.values > 0))
+            for a, one in enumerate(old.mechanisms):
+                for b, other in enumerate(new.mechanisms):
+                    log_chance = log_agreement(one, other)
+                    cells = seen & (old.number == a) & (new.number == b)
+                    if log_chance == 0.0 or not cells.any():
+                        continue
+                    same = old.values[cells] == new.values[cells]
+                    n, found = same.size, int(same.sum())
+                    if (np.floor(old.values[cells]) != old.values[cells]).any():
+                        log_chance -= LOG_TEN  # with a digit after the point
+                    if binom.sf(found - 1, n, np.exp(log_chance)) < SAME_NOISE:
+                        raise ValueError(
+                            f"reports of a count must have noise of their own, got the same in number {i + 1} and "
+                            f"{j + 1} in {found:,} of {n:,} positive cells: it counts once, so leave one out"
+                        )

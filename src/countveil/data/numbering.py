@@ -17,7 +17,7 @@ from countveil.noise.any_mechanism import (
     kernels_of,
     said_by,
 )
-from countveil.noise.reading import read_reports
+from countveil.noise.reading import check_sign, read_reports
 from countveil.privacy._cells import ByCell, places_of
 from countveil.privacy.mechanisms import Mechanism
 
@@ -54,7 +54,9 @@ def number(
     for each, cells in by_mechanism(mechanism, values.shape):
         skip = hidden if cells is None else ~cells if hidden is None else hidden | ~cells
         reports = read_reports(values, each, skip)
-        different, place = np.unique(reports if skip is None else reports[~skip], return_inverse=True)
+        reports = reports if skip is None else reports[~skip]
+        check_sign(reports, int((reports == 0).sum()), each)
+        different, place = np.unique(reports, return_inverse=True)
         numbers[... if skip is None else ~skip] = n + (place.reshape(values.shape) if skip is None else place)
         parts.append(said_by(each, different))
         values_of.append(different)

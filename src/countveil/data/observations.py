@@ -91,6 +91,10 @@ class Observations:
         column_offset = in_order("column_offset", column_offset, axes[1:])
         reports, mask, row_labels, column_labels = unwrap(reports, mask, row_labels, column_labels)
         reports, mask, level, self.mode_shape = as_matrices(reports, mask, alpha)
+        if column_offset is not None and len(self.mode_shape) > 2:
+            raise ValueError(
+                f"column_offset must be for reports with two axes, got {len(self.mode_shape)} axes: leave it out"
+            )
         self.noise = noise
         self.shape: tuple[int, int] = check_matrix(reports)
         self.mode_labels = check_mode_labels(labels, self.mode_shape)
@@ -350,7 +354,8 @@ class PrivatizedCounts(PrivateInputs, Observations):
         row_labels, column_labels: names that travel to the posterior.
         labels: the same for any number of axes: a list or None for each.
         row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
-            length or a population; the rates and theta and phi of the posterior include them.
+            length or a population; the rates and theta and phi of the posterior include them. Columns have one
+            only where there are two axes.
 
     A Series or DataFrame for alpha, mask or an offset must have the labels of the reports, in their order; without
     labels on either side, it goes by position.

@@ -32,4 +32,4 @@ def promise_of(levels: Sequence[Level | None]) -> str:
     if any(each is None for each in levels):
         return "The reports of some records keep no level of privacy that could be added up."
     weakest = max((each for each in levels if each is not None), key=lambda each: each.kept_rho)
-    return f"All reports of one record together: {weakest.describe()}"
+    return f"All reports of one record together: {weakest.describe(together=True)}"

@@ -56,13 +56,18 @@ def read_protected(
     kept = [column for column in range(frame.shape[1]) if column != place]
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
-    values = np.column_stack([numbers(path, frame.iloc[:, c], names[c], none) for c in kept])
+    columns: Any = frame.to_numpy(object).T  # pandas takes far longer to give out its columns one by one
+    if path.suffix.lower() not in TEXT:
+        columns = [frame.iloc[:, c] for c in range(frame.shape[1])]
+    values = np.column_stack([numbers(path, columns[c], names[c], none) for c in kept])
     check_columns(
         f"reports in {path}", [names[c] for c in kept] if header else [], values, place is None, ROW_LABELS
     )
     labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
-    gone = np.column_stack([never_reported(frame.iloc[:, c], missing) for c in kept])
-    found = np.ma.masked_array(values, gone) if gone.any() else values
+    found = values
+    if missing:
+        gone = np.column_stack([never_reported(frame.iloc[:, c], missing) for c in kept])
+        found = np.ma.masked_array(values, gone) if gone.any() else values
     return CountTable(found, labels, [names[c] for c in kept] if header else None)
 
 
@@ -180,7 +185,7 @@ def label_place(
     return 0 if not any(reads_as_number(cell) for cell in cells) and any(cells) else None
 
 
-def numbers(path: Path, column: pd.Series, name: str, absent: Sequence[str]) -> np.ndarray:
+def numbers(path: Path, column: Any, name: str, absent: Sequence[str]) -> np.ndarray:
     """A column's reports, NaN where there is none; raises ValueError for a cell that is neither."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)

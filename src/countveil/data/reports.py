@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from countveil.data import joined_files
 from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
-from countveil.data.made import Made, Published
+from countveil.data.made import Made, Published, refuse_same_noise
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
 from countveil.data.observations import Observations
@@ -128,6 +128,8 @@ class Reports(Observations):
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
         super().__init__(codes, 1.0, hidden, noise=noise, **found)
         self.made = Made.of(published, self.mode_shape)
+        if len(layers) > 1:
+            refuse_same_noise(self.made)
         if totals is not None:
             values, rows, columns = layers[0].values, options["row_labels"], options["column_labels"]
             axes = axes_of(values, rows, columns, options["labels"])
@@ -167,8 +169,8 @@ class Reports(Observations):
         of which a mechanism keeps none. What they say of their noise and source stays.
 
         Raises:
-            ValueError: another shape or other labels; reports that no count can have together with those before; data
-                from which cells were hidden or rows taken.
+            ValueError: another shape or other labels; reports that no count can have together with those before, or
+                with the noise of those before; data from which cells were hidden or rows taken.
         """
         if not hasattr(self, "_layers"):
             raise ValueError(

@@ -13,14 +13,16 @@ from countveil.privacy import Release
 from countveil.privacy._waves import by_person, promise_of
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.names import spelt_alike
 
 
 def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     """A release of a study in waves as an array of people by waves by what is counted.
 
-    People are in the order in which the rows first name them, waves in that of the study. Where a person has no report
-    of a wave, all cells of that wave are masked: they leave the likelihood, which is right where whether somebody
-    reports has nothing to do with their counts.
+    People are in the order in which the rows first name them, waves in that of the study. Labels that the participants'
+    ledger takes for one name, such as "ada" and "Ada ", are one person, who is called by the first of them. Where a
+    person has no report of a wave, all cells of that wave are masked: they leave the likelihood, which is right where
+    whether somebody reports has nothing to do with their counts.
 
     ``levels`` of the result has what all reports of each person promise together, and ``promise`` says it in words for
     the person with the weakest one: epsilon/N adds up over waves, rhos add up.
@@ -40,9 +42,9 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
         ValueError: a release without waves.
     """
     read = opened(release)
-    waves, names = read.waves, read.row_labels
-    if waves is None or names is None:
+    if read.waves is None or read.row_labels is None:
         raise ValueError("release must be of a study in waves, got one without")
+    waves, names = read.waves, spelt_alike(read.row_labels)
     people = {name: place for place, name in enumerate(dict.fromkeys(names))}
     cells = np.array([people[name] for name in names]), np.array(waves.of_row)
     values = read.reports.toarray() if sp.issparse(read.reports) else np.asarray(read.reports)

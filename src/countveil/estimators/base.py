@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
 from countveil.data.accepted import observations_of
+from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
-from countveil.data.stated_level import contradiction_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.estimators.checks import check_choice, check_plain, check_positive
@@ -24,6 +24,7 @@ from countveil.estimators.choosing import CHOSEN
 from countveil.estimators.exporting import Exports
 from countveil.estimators.notebook import ShownInNotebooks
 from countveil.estimators.parameters import TakesOptions
+from countveil.estimators.predictive_checks import check_against_fit
 from countveil.estimators.starting import check_another, portable, start_of
 from countveil.estimators.totals import misses_counts, totals_of
 from countveil.estimators.weighting import weigh
@@ -36,11 +37,11 @@ from countveil.inference.diagnostics import FitWarning, State, signal_share
 from countveil.inference.draws import Schedule
 from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
-    contradiction_kept,
-    kept_contradiction,
     kept_data,
+    kept_mechanism,
     kept_share,
     kept_totals,
+    mechanism_kept,
 )
 from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
 from countveil.inference.run import named_start
@@ -50,7 +51,6 @@ from countveil.models.layout import Layout
 from countveil.models.portable import model_facts
 from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
 from countveil.models.spec import Spec, axis_sizes
-from countveil.noise.protocol import Contradiction
 from countveil.privacy import Release
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Given(NamedTuple):
     first: Observations
     labels: tuple[list[str] | None, ...]
     model: Factorization
-    contradiction: Contradiction | None  # of the noise level, by reports as they came
+    mechanism: MechanismCheck | None  # by reports as they came
 
 
 class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstimator):
@@ -202,13 +202,13 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             spec, first = self._spec(2), next(data.parts())[1]
             sizes = axis_sizes(spec, data.shape, self._ranks(spec))
             model = self._model(spec, sizes, self._mean_rate(first))
-            return Given(data, first, (data.row_labels, data.column_labels), model, contradiction_of(first))
+            return Given(data, first, (data.row_labels, data.column_labels), model, check_mechanism(first))
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
-        model, contradiction = self._model(spec, sizes, 1.0), contradiction_of(data)
+        model, mechanism = self._model(spec, sizes, 1.0), check_mechanism(data)
         data = data.matricized(*model.matrix_axes)
         model = self._model(spec, sizes, self._mean_rate(data))
-        return Given(data, data, labels, model, contradiction)
+        return Given(data, data, labels, model, mechanism)
 
     def _mean_rate(self, data: Observations) -> float:
         """The mean rate before offsets, found in threads: the engine of the fit opens later."""
@@ -220,7 +220,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found. Only public methods call it, so that warnings point at the user's code."""
-        data, first, labels, self.model_, contradiction = given
+        data, first, labels, self.model_, mechanism = given
         self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
         facts = self._facts()
         if found.means is not None:
@@ -230,7 +230,6 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             if first.noise.counts_positive:
                 share = signal_share(first, rows, phi, self.model_.likelihood, parameters)
                 facts |= kept_share(share)
-        facts |= kept_contradiction(contradiction)
         layout = self._layout(self.model_.spec)
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
@@ -246,6 +245,8 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         self._adopt(tree)
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
+            mechanism = check_against_fit(self, data, mechanism)
+        tree.attrs |= kept_mechanism(mechanism)
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
         self._warn_if_unsound()
@@ -345,7 +346,8 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             )
 
     def _warn_if_unsound(self) -> None:
-        missed = misses_counts(self) or contradiction_kept(self.posterior) is not None
+        mechanism = mechanism_kept(self.posterior)
+        missed = misses_counts(self) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
             return

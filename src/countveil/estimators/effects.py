@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.covariates import Covariates
+from countveil.data.frames import is_default
 from countveil.estimators.checks import check_interval
 from countveil.estimators.component_tables import tails
 from countveil.estimators.intervals import as_calibrated
@@ -137,9 +138,11 @@ class HasEffects(HasCovariates, Readable):
     ) -> pd.DataFrame:
         """Each topic's expected share of a document, for every row of a frame of covariates.
 
-        Columns: topic, support, row (the frame's label), estimate, lower, upper. Covariates that the frame does not
-        have stay as they are in the documents of the fit, over which shares are averaged; without a frame there is one
-        row, ``all``, which is the average over all documents. The rest is as in ``effects``.
+        Columns: topic, support, row, estimate, lower, upper. A row is called by the frame's label, or by its values
+        where the frame has only a default numbering: by the value itself in a frame of one column, else as in "party =
+        D, year = 2004". Covariates that the frame does not have stay as they are in the documents of the fit, over
+        which shares are averaged; without a frame there is one row, ``all``, which is the average over all documents.
+        The rest is as in ``effects``.
 
         Raises:
             TypeError: something other than a DataFrame.
@@ -156,7 +159,7 @@ class HasEffects(HasCovariates, Readable):
         def shares(drawn: Drawn) -> np.ndarray:
             return np.concatenate([of_row(drawn) for of_row in each], axis=1)
 
-        table = self._table(shares, list(frame.index), "row", interval)
+        table = self._table(shares, called_by_values(frame), "row", interval)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
     def _makers_of_effects(self) -> dict[str, Callable[[], pd.DataFrame]]:
@@ -211,6 +214,18 @@ class HasEffects(HasCovariates, Readable):
         shapes, rates, *coefficients = (draws[f"{row}{end}"].to_numpy() for end in ends)
         arrays = shapes, rates / self._sizes_by_chain(), *coefficients
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
+
+
+def called_by_values(frame: pd.DataFrame) -> list[Any]:
+    """The labels of a frame's rows, or their values where they have only a default numbering."""
+    if not is_default(frame.index):
+        return list(frame.index)
+    if frame.shape[1] == 1:
+        return frame.iloc[:, 0].tolist()
+    return [
+        ", ".join(f"{name} = {value}" for name, value in zip(frame.columns, row, strict=True))
+        for row in frame.itertuples(index=False, name=None)
+    ]
 
 
 def takes_as_levels(formula: str, name: str) -> bool:

@@ -95,6 +95,8 @@ class Exports(Results, HasDispersions):
         judged = self.diagnostics()
         facts = {name: self.posterior.attrs[name] for name in FACTS if name in self.posterior.attrs}
         facts |= {"state": judged.state.value, "verdict": judged.verdict}
+        if judged.mechanism is not None:
+            facts["mechanism"] = judged.mechanism.state.value
         if self.why_no_intervals:
             facts["no intervals"] = self.why_no_intervals
         stated = pd.DataFrame({"fact": list(facts), "value": [str(value) for value in facts.values()]})

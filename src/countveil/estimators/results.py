@@ -24,15 +24,13 @@ from countveil.inference.diagnostics import (
     Diagnostics,
     State,
     Totals,
-    contradiction_in_words,
     diagnose,
     diagnose_optimiser,
     undetermined_in_words,
     unshared_in_words,
-    withdrawn,
 )
 from countveil.inference.file_checks import check_model, check_tree
-from countveil.inference.kept import contradiction_kept, share_kept, totals_kept
+from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.mixture import GROUP, unweighted
 from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
@@ -87,21 +85,17 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
 
         For a sampler R-hat, nested R-hat and effective sample sizes of the log-likelihood and of rates, and how many
         components the data do not determine; for an optimiser whether it converged, and whether it explains the
-        positive reports and their sum. For both whether the reports contradict their noise level, and whether the
-        fit's total is that of the reports.
+        positive reports and their sum. For both whether the reports are consistent with the mechanism that is stated
+        for them, contradict it, or cannot say, and whether the fit's total is that of the reports.
         """
-        found, tree = self._diagnosed(), self.posterior
-        contradiction, totals = contradiction_kept(tree), self.totals()
-        wrong: list[str] = []
-        if contradiction is not None:
-            wrong.append(contradiction_in_words(posteriors.noise_of(tree)[0].level, contradiction))
+        found, mechanism, totals = self._diagnosed(), mechanism_kept(self.posterior), self.totals()
+        wrong = [] if mechanism is None else list(mechanism.found)
         doubt = "" if totals is None else doubt_of(totals, self)
-        if doubt and found.state in SETTLED and not wrong and totals is not None and totals.far_off:
+        if doubt and found.state in SETTLED and not wrong:
             wrong, doubt = [doubt], ""
-        state = State.UNTRUSTED if wrong else found.state
-        said = withdrawn(found.verdict) if state is State.UNTRUSTED else found.verdict
-        sentences = [*wrong, said, doubt, self._choice_in_words()]
-        return found._replace(verdict=" ".join(filter(None, sentences)), state=state)
+        wrong += [] if mechanism is None else mechanism.misfits
+        said = "" if mechanism is None or mechanism.found else str(mechanism)
+        return found._replace(mechanism=mechanism).doubted(wrong, [doubt, said, self._choice_in_words()])
 
     def totals(self) -> Totals | None:
         """The sum of all true counts that were seen, as the fit expects it and as the reports have it without a model.

@@ -88,10 +88,10 @@ def doubt_of(totals: Totals, fit: Readable) -> str:
         return ""
     if totals.upper is None:
         return advice_on(totals, fit) if totals.share.too_small else ""
+    if not totals.far_off:
+        return ""
     if totals.exceeds:
         return f"The sum of the true counts is too high: {totals}. Check the noise level and the priors."
-    if not totals.falls_short:
-        return ""
     advice = advice_on(totals, fit) or (
         "Check the noise level; more components, or a dispersion by column or row, may help."
     )
@@ -107,7 +107,7 @@ def misses_counts(fit: Any) -> bool:
         return False
     if "optimisation" in fit.posterior.children:
         return bool(totals.share.too_small or totals.share.too_large)
-    if not totals.far_off or not doubt_of(totals, fit):
+    if not doubt_of(totals, fit):
         return False
     return fit._diagnosed().state in SETTLED
 

@@ -14,8 +14,10 @@ from countveil.data.array_files import check_npz
 from countveil.data.observations import Observations
 from countveil.files import replacing
 from countveil.inference.tuning import Tuning
+from countveil.models.factorization import Factorization
 
 FORMAT = 7
+LARGEST = 1e100  # of the numbers of a chain
 
 
 class Snapshot(NamedTuple):
@@ -170,10 +172,43 @@ def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]
     state = unnamed(f"chain{chain}_state", content)
     if state == ():
         return None
+    for name, part in named(f"chain{chain}_state", state):
+        check_numbers(name, part)
     kept = len(content[f"chain{chain}_draws0"])
     for i, values in enumerate(draws):
         given = content[f"chain{chain}_draws{i}"]
         if kept > values.shape[1] or given.shape != (kept, *values.shape[2:]) or given.dtype != values.dtype:
             raise ValueError(f"draws of shape {given.shape} and type {given.dtype} in chain {chain}")
+        check_numbers(f"chain{chain}_draws{i}", given)
         values[chain, :kept] = given
     return Snapshot(state, kept, Tuning.of_parts(*unnamed(f"chain{chain}_tuning", content)))
+
+
+def check_numbers(name: str, values: np.ndarray) -> None:
+    """Refuse what no chain holds: anything but finite numbers up to ``LARGEST``; raises ValueError."""
+    if values.dtype.kind not in "iuf" or not (np.abs(values, dtype=np.float64) <= LARGEST).all():
+        raise ValueError(f"{name} must hold finite numbers up to {LARGEST:g}")
+
+
+def check_state(path: Path, state: Any, model: Factorization) -> None:
+    """Refuse a chain's state whose arrays are not those of the model, or out of their ranges; raises ValueError."""
+    names = [factor.name for factor in model.factors]
+    wanted = {
+        "factors": [np.empty(factor.shape) for factor in model.factors],
+        "hypers": list(model.initial_hypers()),
+        "parameters": list(model.initial_parameters()),
+    }
+    ranges = {
+        "factors": [(0.0, LARGEST)] * len(names),
+        "parameters": [model.likelihood.range_of(name) for name in model.likelihood.parameter_axes],
+    }
+    rule = f"checkpoint {path} must hold chains of this model"
+    for field, arrays in wanted.items():
+        found = [np.asarray(each) for each in getattr(state, field)]
+        if [each.shape for each in found] != [np.shape(each) for each in arrays]:
+            raise ValueError(f"{rule}, got {field} of other shapes")
+        for values, (least, most) in zip(found, ranges.get(field, ()), strict=False):
+            if not ((least <= values) & (values <= most)).all():
+                raise ValueError(f"{rule}, with {field} from {least:g} to {most:g}, got another number")
+    if type(state.sweep) is not int or not 0 <= state.sweep < 2**31:
+        raise ValueError(f"{rule}, with a whole number of sweeps below 2**31, got {state.sweep!r:.40}")

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,12 +14,12 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import Observations
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods import POISSON, Likelihood
 from countveil.likelihoods.laws import positive_beyond_noise
 from countveil.likelihoods.protocol import Parameters, parameters_of_rows
-from countveil.noise.protocol import Contradiction
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
@@ -31,7 +31,7 @@ MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
 SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted, nor one whose total's is above 1 / 0.8
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
-ERRORS_ABOVE = 4.0  # by which a sampler's total must be: expected counts cannot be negative, as estimates can
+ERRORS_SURE = 4.0  # by which a sampler's interval must miss the reports' total for the fit not to be trusted
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 REPORTED = " Report rates, sums and counts over all chains"
@@ -85,10 +85,11 @@ class Totals(NamedTuple):
 
     @property
     def far_off(self) -> bool:
-        """Whether it falls short or exceeds by more than a fit that can be trusted does (``SIGNAL_LEAST``)."""
-        if self.exceeds:
-            return self.fitted > max(self.reported, 0.0) / SIGNAL_LEAST + ERRORS_ABOVE * self.error
-        return self.falls_short and self.share.too_small
+        """Whether the reports' total is beyond the fit's interval by more than chance explains."""
+        least = self.fitted if self.lower is None else self.lower
+        most = self.fitted if self.upper is None else self.upper
+        error = ERRORS_SURE * self.error
+        return most < self.reported - error or least > max(self.reported, 0.0) + error
 
     @property
     def share(self) -> Share:
@@ -138,6 +139,10 @@ class Diagnostics(NamedTuple):
     at the last one, its weight, and which of how many starts it took, if it chose. ``starts`` has all that it chose
     among, with their scores, and ``moves`` what each move did while it was tuned. They are None where there is nothing
     to say: of optimisers, of starts that do not choose, of chains without moves, of files of earlier versions.
+
+    ``mechanism`` is what the reports say of the mechanism that is stated for them: its ``state`` is one of "consistent
+    with the reports", "contradicted" and "cannot be checked". None of counts that are not private, and of files of
+    earlier versions.
     """
 
     table: pd.DataFrame
@@ -146,6 +151,13 @@ class Diagnostics(NamedTuple):
     chains: pd.DataFrame | None = None
     starts: pd.DataFrame | None = None
     moves: pd.DataFrame | None = None
+    mechanism: MechanismCheck | None = None
+
+    def doubted(self, wrong: Sequence[str], also: Sequence[str] = ()) -> "Diagnostics":
+        """The same with what is wrong, which comes first and leaves nothing printable, and more sentences."""
+        said, state = self.verdict, State.UNTRUSTED if wrong else self.state
+        said = withdrawn(said) if state is State.UNTRUSTED else said
+        return self._replace(verdict=" ".join(filter(None, [*wrong, said, *also])), state=state)
 
     def of_chains(self) -> dict[str, pd.DataFrame]:
         """The tables of chains, starts and moves that there are, by name."""
@@ -293,16 +305,6 @@ def unshared_in_words(one: str, many: str) -> str:
 def what_may_help(many: str) -> str:
     """What to do where components are not found."""
     return f"More data or less noise may help, or another number of {many}: cv.compare says which one predicts best."
-
-
-def contradiction_in_words(level: str, found: Contradiction) -> str:
-    """What to say where reports contradict the ``level`` that is stated for them, such as alpha."""
-    most = "at most " if found.at_most else ""
-    return (
-        f"The reports contradict their {level}: {found.stated:.3g} is stated, but their noise looks like "
-        f"{level} {most}{found.found:.3g}. Ask how they were protected: with another {level}, rates and intervals are "
-        "wrong."
-    )
 
 
 def signal_share(

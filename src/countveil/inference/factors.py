@@ -99,7 +99,8 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
     """What each factor's prior rates are multiplied by: reciprocals of known offsets of its observed axis, or 1.0.
 
     Raises:
-        ValueError: offsets for an axis of a shared factor or of several factors, or for the columns of a tensor.
+        ValueError: offsets for an axis of a shared factor, of a fixed one or of several, or for the columns of a
+            tensor.
     """
     scales: list[np.ndarray | float] = [1.0] * len(model.factors)
     for axis, scale, name in zip(
@@ -120,6 +121,11 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
         if len(holders) > 1 or holders[0] == model.shared:
             raise ValueError(
                 f"{name}_offset must be for an axis with one factor of its own, got axis {axis!r}"
+            )
+        if model.factors[holders[0]].fixed is not None:
+            raise ValueError(
+                f"{name}_offset must be for a factor that is learned, got axis {axis!r} of one that is fixed: multiply "
+                "its values by the offset instead"
             )
         axes = model.factors[holders[0]].axes
         scales[holders[0]] = scale.reshape([-1 if a == axis else 1 for a in axes])

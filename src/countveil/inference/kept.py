@@ -1,22 +1,27 @@
 """Numbers about a fit that its tree keeps as attributes, so that a verdict needs no data."""
 
 import hashlib
+import json
 import re
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from countveil.data.mechanism_checks import MechanismCheck, contradiction_in_words
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference.diagnostics import Share, Totals
+from countveil.inference.posterior import noise_of
 from countveil.noise.protocol import Contradiction
 
 SHARE = "signal_share", "signal_error"
 TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"
 CONTRADICTION = "level_stated", "level_found", "level_at_most"
 MASKED = ("masked_cells",)
+MECHANISM = "mechanism_check"
 REPORTS = "reports"
 ENTRIES_AT_ONCE = 65_536  # in memory, for a digest
+LONGEST = 20_000  # characters of what is said of a mechanism
 
 
 def kept_share(share: Share) -> dict[str, Any]:
@@ -43,13 +48,23 @@ def totals_kept(tree: xr.DataTree) -> Totals | None:
     return Totals(*values)
 
 
-def kept_contradiction(found: Contradiction | None) -> dict[str, Any]:
-    """A contradicted noise level, by name; nothing where there is none."""
-    return {} if found is None else dict(zip(CONTRADICTION, (*found[:2], int(found.at_most)), strict=True))
+def kept_mechanism(found: MechanismCheck | None) -> dict[str, Any]:
+    """What the reports say of their mechanism, by name; nothing where that was not asked."""
+    return {} if found is None else {MECHANISM: json.dumps(found._asdict())}
+
+
+def mechanism_kept(tree: xr.DataTree) -> MechanismCheck | None:
+    """The same of a fit; in files of earlier versions, whether the level is contradicted."""
+    if MECHANISM in tree.attrs:
+        return MechanismCheck(*map(tuple, json.loads(tree.attrs[MECHANISM]).values()))
+    found = contradiction_kept(tree)
+    if found is None:
+        return None
+    return MechanismCheck((contradiction_in_words(noise_of(tree)[0].level, found),))
 
 
 def contradiction_kept(tree: xr.DataTree) -> Contradiction | None:
-    """The contradicted noise level of a fit."""
+    """The contradicted noise level of a fit of an earlier version."""
     if CONTRADICTION[0] not in tree.attrs:
         return None
     stated, found, at_most = (tree.attrs[name] for name in CONTRADICTION)
@@ -88,6 +103,7 @@ def check_kept(tree: xr.DataTree) -> None:
     digest = tree.attrs.get(REPORTS, "0" * 64)
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
         raise ValueError(f"must state {REPORTS} by a SHA-256 in hexadecimal digits, got {digest!r:.80}")
+    check_mechanism_kept(tree.attrs.get(MECHANISM))
     for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3), (MASKED, 1)):
         values = [tree.attrs[name] for name in names if name in tree.attrs]
         for value in values:
@@ -96,3 +112,20 @@ def check_kept(tree: xr.DataTree) -> None:
         missing = [name for name in names[:least] if name not in tree.attrs]
         if values and missing:
             raise ValueError(f"must state all of {', '.join(names[:least])} or none, got no {missing[0]}")
+
+
+def check_mechanism_kept(text: Any) -> None:
+    """Refuse anything but the sentences of a ``MechanismCheck``, in JSON; raises ValueError."""
+    if text is None:
+        return
+    try:
+        found = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+    except json.JSONDecodeError:
+        found = None
+    lists = (
+        list(found.values())
+        if isinstance(found, dict) and list(found) == list(MechanismCheck._fields)
+        else [0]
+    )
+    if not all(isinstance(each, list) and all(isinstance(said, str) for said in each) for each in lists):
+        raise ValueError(f"must state {MECHANISM} by two lists of sentences, in JSON, got {text!r:.80}")

@@ -184,6 +184,7 @@ def prepare_checkpoint(
         for chain, snapshot in zip(chains, snapshots, strict=True):
             if snapshot is not None:
                 state: Any = first.algorithm.State(*snapshot.state)
+                checkpoint.check_state(saving.path, state, first.model)
                 chain.snapshot = snapshot._replace(state=state)
         return mark, seconds
     return mark, 0.0

@@ -2,25 +2,30 @@
 
 Numba also compiles each function for C, and for Python, which takes long where a function has dozens of arrays. Kernels
 are compiled for Python alone, subroutines for neither. Both are kept on disk (``keeping``) and run without the
-interpreter's lock.
+interpreter's lock. If NUMBA_DISABLE_JIT is set, all of them run in plain Python (``plain``): only this module asks.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types, vectorize
+from numba import config, njit, types, vectorize
 from numba.extending import typeof_impl
 
 from countveil.kernels.keeping import cache_of
+from countveil.kernels.plain import plain, plain_elementwise
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A decorator: compiled for Python, and for other compiled functions."""
+    if config.DISABLE_JIT:
+        return plain(function)
     return kept(njit(nogil=True, no_cfunc_wrapper=True)(function))
 
 
 def elementwise(function: Callable[..., Any]) -> Any:
     """A decorator: a function of numbers becomes a NumPy ufunc."""
+    if config.DISABLE_JIT:
+        return plain_elementwise(function)
     ufunc = vectorize(function)
     ufunc._dispatcher.cache = cache_of(function)
     return ufunc
@@ -35,8 +40,8 @@ def kept(compiled: Any) -> Any:
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A decorator: compiled for other compiled functions; options are Numba's, such as ``error_model``."""
     if function is None:
-        return lambda decorated: Subroutine(decorated, options)
-    return Subroutine(function, options)
+        return lambda decorated: subroutine(decorated, **options)
+    return plain(function, **options) if config.DISABLE_JIT else Subroutine(function, options)
 
 
 class Subroutine:

@@ -15,8 +15,8 @@ from countveil.kernels.compiled import subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import (
     baseline,
+    by_class,
     by_default,
-    choice_of,
     draw_counts,
     expect_both,
     expect_counts,
@@ -39,66 +39,79 @@ class GeneralLaw(NamedTuple):
     likelihood: Any
 
 
+@by_class
 def log_kernel(noise, report, count, level):
     """log P(report | count), for a stored report."""
     raise NotImplementedError
 
 
+@by_class
 def least_count(noise, report, level):
     """The least count that can have this report."""
     raise NotImplementedError
 
 
+@by_class
 def most_count(noise, report, level):
     """The greatest count that can have this report; -1 if there is no greatest one."""
     raise NotImplementedError
 
 
+@by_class
 def near_count(noise, report, level):
     """A count of about the size that goes with a stored report; by default the report."""
     raise NotImplementedError
 
 
+@by_class
 def kernel_ratio(noise, level):
     """P(a report that is not stored | count 1) over P(the same | count 0)."""
     raise NotImplementedError
 
 
+@by_class
 def log_unseen(noise, level):
     """log P(a report that is not stored | count 0)."""
     raise NotImplementedError
 
 
+@by_class
 def likelihood_at(likelihood, row, column):
     """The likelihood of one cell; by default the likelihood itself."""
     raise NotImplementedError
 
 
+@by_class
 def baseline_of(likelihood, base, weight_lv, place_d, row, column):
     """``baseline`` of a law with this likelihood: by default base; ``baseline_by_column`` if it varies by column."""
     raise NotImplementedError
 
 
+@by_class
 def log_mass(likelihood, count, rate):
     """log P(count | rate)."""
     raise NotImplementedError
 
 
+@by_class
 def draw_parts(likelihood, count, rate, rng):
     """A draw of what is allocated to components, given the count."""
     raise NotImplementedError
 
 
+@by_class
 def add_to_tally(likelihood, row, column, count, parts, tally):
     """Add a cell's count and its parts to the tally from which the likelihood's parameters are updated."""
     raise NotImplementedError
 
 
+@by_class
 def expected_parts(likelihood, count, rate):
     """The mean of what is allocated to components, given the count."""
     raise NotImplementedError
 
 
+@by_class
 def parts_exposure(likelihood, ratio):
     """The exposure of a cell whose report is not stored, given its ``kernel_ratio``."""
     raise NotImplementedError
@@ -124,7 +137,7 @@ def same_baseline(likelihood, base, weight_lv, place_d, row, column):
 
 def varies_by_column(law: tuple[Any, ...]) -> bool:
     """Whether the exposures of a row's unstored cells differ: whether the likelihood provides ``baseline_of``."""
-    return type(getattr(law, "likelihood", None)) in choice_of(baseline_of).provided
+    return type(getattr(law, "likelihood", None)) in baseline_of.registry
 
 
 @subroutine

@@ -13,6 +13,7 @@ of a report, a rate and a level are called with that one. Functions of batches a
 """
 
 from collections.abc import Callable
+from functools import singledispatch
 from typing import Any, ClassVar
 
 from numba import types
@@ -21,94 +22,22 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from countveil.kernels.compiled import Subroutine, subroutine
 
 
-def law_at(law, row, column):
-    """The law of one cell; by default the law itself."""
-    raise NotImplementedError
-
-
-def baseline(law, base, weight_lv, place_d, row, column):
-    """The exposure of a cell that is not stored: by default base, that of all such cells of the row.
-
-    If exposures vary by column, base is 0, and they are in a table (see ``entries``).
-    """
-    raise NotImplementedError
-
-
-def draw_counts(law, row, n, batch, tally, source, rng):
-    """Replace count_i, the reports, by draws of what is allocated at the first n entries of a batch from one row.
-
-    What the likelihood needs to update its own parameters is added to ``tally``, which is empty if it has none.
-    """
-    raise NotImplementedError
-
-
-def expect_counts(law, row, n, batch):
-    """ratio_i = E[what is allocated] / rate_i; returns the sum of log P(report_i | rate_i) + rate_i."""
-    raise NotImplementedError
-
-
-def expected_ratio(law, report, rate, level):
-    """E[what is allocated] / rate of one stored report."""
-    raise NotImplementedError
-
-
-def expect_both(law, report, rate, level):
-    """(E[count], E[what is allocated]) of one stored report, for likelihoods with parameters of their own."""
-    raise NotImplementedError
-
-
-def report_score(law, report, rate, level):
-    """log P(report | rate) of one stored report."""
-    raise NotImplementedError
-
-
-def unseen_score(law, rate, level):
-    """log P(a report that is not stored | rate): ``unseen_constant`` minus the exposure times the rate."""
-    raise NotImplementedError
-
-
-def unseen_constant(law, level):
-    """log P(a report that is not stored) at rate zero."""
-    raise NotImplementedError
-
-
-def unseen_exposure(law, level):
-    """The exposure of a report that is not stored."""
-    raise NotImplementedError
-
-
-def debiased(noise, report, level):
-    """A multiple of a stored report that, less ``bias``, has mean zero where the count is zero."""
-    raise NotImplementedError
-
-
-def bias(noise, level):
-    """The mean of ``debiased`` where the count is zero."""
-    raise NotImplementedError
-
-
-def unbiased(noise, report, level):
-    """An unbiased estimate of the count; all reports that are not positive count as the same one."""
-    raise NotImplementedError
-
-
 class Choice(AbstractTemplate):
     """How Numba finds what one of these functions is for a law: by the type of the first argument.
 
     What ``numba.extending.overload`` finds is compiled again in every process. Here it is a subroutine, kept on disk.
     """
 
-    provided: ClassVar[dict[type, Any]]
-    default: ClassVar[Any]
+    key: ClassVar[Any]
     compiled: ClassVar[dict[tuple[Any, ...], Any]]
 
     def generic(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The signature of a call; None where the law provides nothing."""
         law = arguments[0]
-        found = self.provided.get(law.instance_class, self.default) if is_law(law) else None
-        if found is None:
+        found = type(self).key.dispatch(law.instance_class) if is_law(law) else None
+        if not isinstance(found, Subroutine):
             return None
-        chosen = types.Dispatcher(found)
+        chosen = types.Dispatcher(found.compiled)
         signature = chosen.get_call_type(self.context, arguments, keywords)
         self.compiled[signature.args] = chosen.get_overload(signature)
         return signature
@@ -118,52 +47,123 @@ class Choice(AbstractTemplate):
         return self.compiled[signature.args]
 
 
-choices: dict[Callable[..., Any], type[Choice]] = {}
-
-
 def is_law(kind: Any) -> bool:
     """Whether a type is that of a named tuple."""
     return isinstance(kind, types.BaseNamedTuple)
 
 
-def choice_of(function: Callable[..., Any]) -> type[Choice]:
-    """What Numba chooses by for a function of this kind."""
-    if function not in choices:
-        members = {"key": function, "provided": {}, "default": None, "compiled": {}}
-        choices[function] = type(f"Choice of {function.__name__}", (Choice,), members)
-        infer_global(function, types.Function(choices[function]))
-    return choices[function]
+def by_class(function: Callable[..., Any]) -> Any:
+    """A decorator that declares a function whose implementation depends on the class of its first argument.
+
+    Compiled functions choose when they are compiled, by ``Choice``, and Python chooses when it calls.
+    """
+    chosen = singledispatch(function)
+    choice = type(f"Choice of {function.__name__}", (Choice,), {"key": chosen, "compiled": {}})
+    infer_global(chosen, types.Function(choice))
+    return chosen
 
 
-def as_subroutine(implementation: Any) -> Any:
-    """The implementation as a subroutine, unless it is one."""
-    return implementation if isinstance(implementation, Subroutine) else subroutine(implementation)
-
-
-def by_default(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+def by_default(function: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that implements a function of this kind for all laws that do not provide one."""
-
-    def register(implementation: Callable[..., Any]) -> Any:
-        found = as_subroutine(implementation)
-        choice_of(function).default = found.compiled
-        return found
-
-    return register
+    return provides(function, tuple)
 
 
-def provides(function: Callable[..., Any], law_class: type) -> Callable[[Callable[..., Any]], Any]:
+def provides(function: Any, law_class: type) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that implements a function of this kind for laws of a class; the law is its first argument.
 
     It makes the implementation a subroutine, unless it is one.
     """
-    choice = choice_of(function)
 
     def register(implementation: Callable[..., Any]) -> Any:
-        found = as_subroutine(implementation)
-        choice.provided[law_class] = found.compiled
+        found = implementation if hasattr(implementation, "py_func") else subroutine(implementation)
+        function.register(law_class, found)
         return found
 
     return register
+
+
+@by_class
+def law_at(law, row, column):
+    """The law of one cell; by default the law itself."""
+    raise NotImplementedError
+
+
+@by_class
+def baseline(law, base, weight_lv, place_d, row, column):
+    """The exposure of a cell that is not stored: by default base, that of all such cells of the row.
+
+    If exposures vary by column, base is 0, and they are in a table (see ``entries``).
+    """
+    raise NotImplementedError
+
+
+@by_class
+def draw_counts(law, row, n, batch, tally, source, rng):
+    """Replace count_i, the reports, by draws of what is allocated at the first n entries of a batch from one row.
+
+    What the likelihood needs to update its own parameters is added to ``tally``, which is empty if it has none.
+    """
+    raise NotImplementedError
+
+
+@by_class
+def expect_counts(law, row, n, batch):
+    """ratio_i = E[what is allocated] / rate_i; returns the sum of log P(report_i | rate_i) + rate_i."""
+    raise NotImplementedError
+
+
+@by_class
+def expected_ratio(law, report, rate, level):
+    """E[what is allocated] / rate of one stored report."""
+    raise NotImplementedError
+
+
+@by_class
+def expect_both(law, report, rate, level):
+    """(E[count], E[what is allocated]) of one stored report, for likelihoods with parameters of their own."""
+    raise NotImplementedError
+
+
+@by_class
+def report_score(law, report, rate, level):
+    """log P(report | rate) of one stored report."""
+    raise NotImplementedError
+
+
+@by_class
+def unseen_score(law, rate, level):
+    """log P(a report that is not stored | rate): ``unseen_constant`` minus the exposure times the rate."""
+    raise NotImplementedError
+
+
+@by_class
+def unseen_constant(law, level):
+    """log P(a report that is not stored) at rate zero."""
+    raise NotImplementedError
+
+
+@by_class
+def unseen_exposure(law, level):
+    """The exposure of a report that is not stored."""
+    raise NotImplementedError
+
+
+@by_class
+def debiased(noise, report, level):
+    """A multiple of a stored report that, less ``bias``, has mean zero where the count is zero."""
+    raise NotImplementedError
+
+
+@by_class
+def bias(noise, level):
+    """The mean of ``debiased`` where the count is zero."""
+    raise NotImplementedError
+
+
+@by_class
+def unbiased(noise, report, level):
+    """An unbiased estimate of the count; all reports that are not positive count as the same one."""
+    raise NotImplementedError
 
 
 @by_default(law_at)

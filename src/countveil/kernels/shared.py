@@ -13,7 +13,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST, sample_gamma
 from countveil.kernels.generator import standard_gamma
-from countveil.kernels.law import provides
+from countveil.kernels.law import by_class, provides
 
 
 class RowBaselines(NamedTuple):
@@ -29,11 +29,13 @@ class ColumnBaselines(NamedTuple):
     exposure_lir: np.ndarray
 
 
+@by_class
 def add_actor(baseline, i, sign, theta_ic, running):
     """Add sign times actor i's theta to the running sums."""
     raise NotImplementedError
 
 
+@by_class
 def unstored_cells(baseline, i, running, to_rc, from_rc):
     """Fill in sums over all actors of theta times exposure, if no cell were stored: of i's row, and of i's columns."""
     raise NotImplementedError

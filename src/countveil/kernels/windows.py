@@ -25,7 +25,7 @@ from countveil.kernels.general import (
     log_mass,
     parts_exposure,
 )
-from countveil.kernels.law import by_default
+from countveil.kernels.law import by_class, by_default
 
 NEGLIGIBLE = 1e-18  # weights below this, over the largest, are left out of draws
 TINY = 1e-28  # and of sums, since an expectation may be as small as the rate
@@ -50,81 +50,97 @@ class WindowLaw(NamedTuple):
     likelihood: Any
 
 
+@by_class
 def least_and_most(noise, report):
     """The least and the greatest count that can have this report."""
     raise NotImplementedError
 
 
+@by_class
 def peak_of_kernel(noise, report):
     """A count at which the kernel is greatest."""
     raise NotImplementedError
 
 
+@by_class
 def is_log_concave(noise, report):
     """Whether the kernel is log-concave; otherwise all counts that can have the report are added up."""
     raise NotImplementedError
 
 
+@by_class
 def first_ratio(noise, report):
     """c = k(1) / k(0), no number where k(0) is 0."""
     raise NotImplementedError
 
 
+@by_class
 def log_step(noise, report, count):
     """log k(count + 1) / k(count), without a difference of large numbers."""
     raise NotImplementedError
 
 
+@by_class
 def step_ratio(noise, report, count):
     """k(count + 1) / k(count); by default from its log, cut where it would be no float."""
     raise NotImplementedError
 
 
+@by_class
 def is_open(noise, report):
     """Whether the report only says that the count is at least the least one."""
     raise NotImplementedError
 
 
+@by_class
 def can_tilt(likelihood, ratio):
     """Whether P(count) ratio^count has a finite sum."""
     raise NotImplementedError
 
 
+@by_class
 def draw_unseen(likelihood, rate, rng):
     """A draw of a count without a report."""
     raise NotImplementedError
 
 
+@by_class
 def mass_ratio(likelihood, count, rate):
     """P(count + 1 | rate) / P(count | rate)."""
     raise NotImplementedError
 
 
+@by_class
 def part_size(likelihood, ratio, uniform, rng):
     """A draw of the size of one part of a count, where P(count) is tilted by ratio^count; a uniform is given."""
     raise NotImplementedError
 
 
+@by_class
 def draw_cell(noise, likelihood, report, rate, rng):
     """``draw_count`` by what the noise knows of this report alone: loops that pass all of it are far slower."""
     raise NotImplementedError
 
 
+@by_class
 def moments_of_cell(noise, likelihood, report, rate):
     """``moments`` likewise."""
     raise NotImplementedError
 
 
+@by_class
 def mean_count(likelihood, rate):
     """The mean of a count without a report."""
     raise NotImplementedError
 
 
+@by_class
 def mode_of_counts(likelihood, rate):
     """The most probable count without a report, as a float."""
     raise NotImplementedError
 
 
+@by_class
 def has_one_mode(likelihood, rate):
     """Whether P(count | rate) is log-concave in the count."""
     raise NotImplementedError

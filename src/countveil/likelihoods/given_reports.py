@@ -13,7 +13,7 @@ from countveil.kernels import general
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.gibbs import inner
-from countveil.kernels.law import law_at, provides, report_score, unseen_score
+from countveil.kernels.law import by_class, law_at, provides, report_score, unseen_score
 from countveil.kernels.windows import WindowLaw, draw_cell
 from countveil.likelihoods.laws import general_law, law_of
 from countveil.likelihoods.protocol import Likelihood, Parameters
@@ -78,6 +78,7 @@ class CountsGivenReports(NamedTuple):
         add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, below, at)
 
 
+@by_class
 def draw_given(law: Any, report: Any, rate: Any, level: Any, rng: Any) -> Any:
     """A draw of the count given a report that is not below zero, with noise."""
     raise NotImplementedError

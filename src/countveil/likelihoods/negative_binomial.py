@@ -17,7 +17,7 @@ from scipy.special import betainc, betaln, expit, logit
 from countveil.kernels import general, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.law import provides
+from countveil.kernels.law import by_class, provides
 from countveil.kernels.negative_binomial import (
     draw_bursts,
     expected_bursts,
@@ -255,6 +255,7 @@ def log_masses(count: Any, s: Any, p: Any) -> Any:
     return negative_binomial_logpmf(count, s, p)
 
 
+@by_class
 def place_of(likelihood: Any, row: Any, column: Any) -> Any:
     """The place of a cell's p among all of them."""
     raise NotImplementedError

@@ -17,6 +17,8 @@ from countveil.noise.two_sided_geometric import formulas
 
 FAR = 12.0  # of sigma: up to here tails of the discrete Gaussian are kept in a table
 CLOSE_TO_NORMAL = 3e3  # sigma, above which tails are those of a normal variable, corrected
+CODE = float(log_ndtr(-10.0))
+"""Reports of which noise is no smaller with a lower probability than this, in logs, are taken for codes."""
 ENOUGH = 45.0  # terms below e^-45 of the first are left out of a sum
 
 
@@ -45,8 +47,12 @@ class AdditiveLaw(ReportLaw):
         """Noise of this shape. It is seeded and protects nobody."""
 
     def broken(self, reports: Floats) -> Iterator[tuple[str, Flags]]:
-        """None: every number is possible."""
-        yield from ()
+        """Every number is possible, but some are less probable than Gaussian noise ten deviations below zero."""
+        far = np.zeros(reports.shape, np.bool_)
+        below = reports < 0
+        if not self.exact and below.any():
+            far[below] = self.log_cdf(reports[below]) < CODE
+        yield "reports must not be far below zero, as codes of missing values are: mask those cells", far
 
     def log_kernel(self, reports: Floats, counts: Counts) -> Floats:
         """log P(tau = report - count)."""
@@ -239,6 +245,7 @@ class GeometricLaw(AdditiveLaw):
     def broken(self, reports: Floats) -> Iterator[tuple[str, Flags]]:
         """Without noise reports are counts."""
         yield "reports must be non-negative where alpha is 0", (reports < 0) & (self.alpha == 0)
+        yield from super().broken(reports)
 
     def log_mass(self, tau: Floats) -> Floats:
         """log P(tau)."""

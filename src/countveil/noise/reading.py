@@ -9,10 +9,14 @@ from scipy import sparse
 
 from countveil.noise.laws import law_of
 from countveil.noise.report_law import Flags, Floats
-from countveil.privacy.mechanisms import Mechanism
+from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, Skellam
 
 LARGEST = 2.0**53
 """Reports are below this in size, so that they are floats as well."""
+SIGNED = DiscreteGaussian, Gaussian, Laplace, Skellam
+"""Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
+MANY = 20.0
+"""Negative reports that are missed: by chance, there are none with probability e^-20."""
 
 
 def read_reports(reports: Any, mechanism: Mechanism, skip: Flags | None = None) -> Floats:
@@ -66,3 +70,19 @@ def refuse(rule: str, broken: Flags, value: NDArray[Any]) -> None:
     index = tuple(int(i) for i in np.unravel_index(np.argmax(broken), broken.shape))
     where = f" at index {index}" if index else ""
     raise ValueError(f"{rule}, got {value[index]}{where}")
+
+
+def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
+    """Refuses reports of noise that were cut at zero; raises ValueError.
+
+    Of a count of zero, reports of -1 and of 0 are as likely as the noise says; half of the zeros are taken to be of
+    other counts.
+    """
+    if not isinstance(mechanism, SIGNED) or (reports < 0).any():
+        return
+    below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
+    if 0.5 * zeros * np.exp(below - at) > MANY:
+        raise ValueError(
+            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
+            "they were cut at zero, which only two-sided geometric noise survives. Get the reports before that"
+        )

@@ -121,7 +121,7 @@ function sentence(level) {
 
 // The keys of what a level means for a person.
 function meant({ strength, rho }) {
-  if (strength === "little" || strength === "nothing") return [rho ? "rho_weak" : "means_weak"];
+  if (strength === "weak" || strength === "nothing") return [rho ? "rho_weak" : "means_weak"];
   if (rho) return [strength === "strong" ? "rho_strong" : "rho_moderate", "rho_epsilon", "rho_larger"];
   return [strength === "strong" ? "means_protected" : "means_moderate", "means_not_protected"];
 }

@@ -9,12 +9,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from countveil.privacy import noise, promise_of_rho
+from countveil.privacy import noise, promise, promise_of_rho
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.exact import rounded_up, short
 from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.promise import HIDES_NOTHING, amount, felt, strength
 from countveil.privacy.study import Study
 
 PARTY = 5**2 + 5**2
@@ -31,6 +30,7 @@ def _both_kinds(level: Level, said: str) -> dict[str, Any]:
     return {
         **{name: str(number) for name, number in level.numbers().items()},
         "positive": f"{100 * level.false_positive_rate:.3g}",
+        "unchanged": promise.unchanged(2 * level.false_positive_rate),
         "meaning": said,
         "promise": level.describe(),
     }
@@ -42,9 +42,10 @@ def _own_kind(level: Level) -> dict[str, Any]:
             "rate": str(level.rate),
             "shortEpsilon": short(level.epsilon),
             "shortPrecision": short(level.precision),
-            "factor": times(felt(level.epsilon, level.precision)),
-            "strength": strength(level.epsilon, level.precision),
-            "amount": amount(level.epsilon, level.precision),
+            "factor": times(promise.felt(level.epsilon, level.precision)),
+            "strength": promise.strength(level.epsilon, level.precision),
+            "amount": short(Fraction(promise.amount(level.epsilon, level.precision))),
+            "guesses": promise.right_guesses(level.epsilon, level.precision),
             "within": level.mechanism.within(0.95),
             "thresholds": thresholds(level.rate),
         }
@@ -56,20 +57,24 @@ def _own_kind(level: Level) -> dict[str, Any]:
         "amount": "1",
         "within": level.mechanism.within(0.95),
         "variance": str(level.variance),
-        **_told_of(level.rho),
-        "party": {"shortRho": short(PARTY * level.rho), **_told_of(PARTY * level.rho)},
+        "guesses": promise_of_rho.right_guesses(level.rho),
+        "epsilonAtDelta": _epsilon(level.rho),
+        "party": {
+            "shortRho": short(PARTY * level.rho),
+            "guesses": promise.percent(promise_of_rho.least_wrong_guesses(PARTY * level.rho)),
+            "epsilonAtDelta": _epsilon(PARTY * level.rho),
+        },
     }
 
 
-def _told_of(rho: Fraction) -> dict[str, str]:
-    """What follows where rho holds between two sets of counts: the best guesses, and an epsilon."""
-    epsilon = promise_of_rho.epsilon_for(float(rho), promise_of_rho.DELTA)
-    return {"guesses": promise_of_rho.right_guesses(rho), "epsilonAtDelta": rounded_up(epsilon)}
+def _epsilon(rho: Fraction) -> str:
+    """The epsilon at delta where rho holds between two sets of counts."""
+    return rounded_up(promise_of_rho.epsilon_for(float(rho), promise_of_rho.DELTA))
 
 
 def times(exponent: Fraction) -> str:
     """How many times as likely something can become, in words: 2.72, 22 000, or e^30."""
-    if exponent > HIDES_NOTHING:
+    if exponent > promise.WRITTEN_OUT:
         return f"e^{short(exponent)}"
     factor = float(f"{math.exp(exponent):.3g}")
     return f"{factor:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if factor >= 1000 else f"{factor:.3g}"

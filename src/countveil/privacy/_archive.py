@@ -5,7 +5,9 @@ The zip's comment is its seal (``_seal``).
 
 import io
 import os
+import re
 import struct
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +22,7 @@ from countveil.privacy.errors import ReleaseError
 COPIES = 3
 """How often the bytes of an array are held while it is read: as a member, as an array, and as a checked one."""
 HDF5 = b"\x89HDF\r\n\x1a\n"  # how a fit begins
+_ABANDONED = 3600  # seconds without a write, after which a temporary file is a leftover
 _LEVEL = 1
 """The higher levels take four to ten times as long for files that are hardly smaller."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -94,18 +97,45 @@ def check_replaceable(path: Path) -> None:
         raise OSError(f"{path} must be a file or a new name, got a directory, a device or a pipe")
 
 
+def clear_leftovers(target: Path) -> None:
+    """Removes temporary files for ``target`` that a killed process left, which nobody has written to for an hour."""
+    name, oldest = re.escape(target.name), time.time() - _ABANDONED
+    temporary = re.compile(rf"\.{name}\.[0-9a-f]{{12}}\.tmp|\.[0-9a-f]{{12}}\.{name}")
+    with suppress(OSError):
+        for each in os.scandir(target.parent):
+            if temporary.fullmatch(each.name) and each.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    if each.stat().st_mtime < oldest:
+                        os.unlink(each)
+
+
+@contextmanager
+def naming(target: Path, temporary: Path) -> Iterator[None]:
+    """Errors of writing, as of a full disk, name the file that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, os.fspath(temporary), temporary):
+            raise
+        raise type(error)(
+            error.errno, error.strerror or os.strerror(error.errno), os.fspath(target)
+        ) from error
+
+
 @contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A temporary file to write to; it takes its name at the end, unless an error came first."""
     target = Path(path)
     check_replaceable(target)
+    clear_leftovers(target)
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
     try:
-        with open(temporary, "x+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with naming(target, temporary):
+            with open(temporary, "x+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import PrivacyLevel, total
+from countveil.privacy.names import clash, spelt_alike
 
 
 class Waves(NamedTuple):
@@ -31,15 +32,33 @@ def checked(
         )
     if row_labels is None or directed is not None:
         raise ReleaseError("waves must be of rows with labels, and of no network, got others")
-    if len(set(zip(row_labels, of_row, strict=True))) < rows:
-        raise ReleaseError("waves must have one row of each person at most, got two with the same label")
+    people = spelt_alike(row_labels)
+    if len(set(zip(people, of_row, strict=True))) < rows:
+        raise ReleaseError(
+            f"waves must have one row of each person at most, got two {_in_one_wave(row_labels, of_row)}"
+        )
     return Waves(names, of_row)
 
 
+def _in_one_wave(row_labels: tuple[str, ...], of_row: tuple[int, ...]) -> str:
+    """What the labels of two rows of one wave are that name the same person."""
+    for wave in sorted(set(of_row)):
+        found = clash(label for label, place in zip(row_labels, of_row, strict=True) if place == wave)
+        if found and found[0] != found[1]:
+            return (
+                f"called {found[0]!r} and {found[1]!r}, which are one name but for case, blanks and Unicode form: "
+                "rename one of them if they are two people"
+            )
+    return "with the same label"
+
+
 def by_person(row_labels: Iterable[str], levels: Sequence[Level]) -> dict[str, Level]:
-    """What all rows with the same label promise together, at the N of the first of them, for each label."""
+    """What all rows of the same person promise together, at the N of the first of them, by their first label.
+
+    Labels name the same person where the ledger takes them for the same name, whatever their case, say.
+    """
     own: dict[str, list[Level]] = {}
-    for name, level in zip(row_labels, levels, strict=True):
+    for name, level in zip(spelt_alike(row_labels), levels, strict=True):
         own.setdefault(name, []).append(level)
     known = {each: added(each) for each in set(map(tuple, own.values()))}
     return {name: known[tuple(each)] for name, each in own.items()}
@@ -61,7 +80,7 @@ def in_words(
     """How many people were asked in which waves, and what all reports of one of them promise; empty without waves."""
     if waves is None or row_labels is None:
         return ""
-    people, number = len(set(row_labels)), len(waves.names)
+    people, number = len(set(spelt_alike(row_labels))), len(waves.names)
     said = (
         f" Rows are reports of {people} people in {number} waves: rows with the same label are one person's."
     )
@@ -77,5 +96,5 @@ def promise_of(levels: Iterable[Level]) -> str:
     weakest = max(levels, key=lambda level: level.kept_rho)
     return (
         "All reports of one person together, where the counts of every wave may differ by as much, come to at most "
-        f"{weakest.in_numbers()}. {weakest.describe()}"
+        f"{weakest.in_numbers()}. {weakest.describe(together=True)}"
     )

@@ -86,8 +86,11 @@ class Level(ABC):
         """What it protects, words first and numbers in brackets second; ``unit`` is "word" or "count"."""
 
     @abstractmethod
-    def describe(self) -> str:
-        """In plain sentences: what this level protects, if anything, and what it does not."""
+    def describe(self, together: bool = False) -> str:
+        """In plain sentences: what this level protects, if anything, and what it does not.
+
+        ``together`` says that it is what several releases add up to, and not the level of one.
+        """
 
 
 def check_times(times: int) -> int:

@@ -138,9 +138,12 @@ class ConcentratedLevel(Level):
         """What it protects, words first and numbers in brackets second; ``unit`` is "word" or "count"."""
         return promise_of_rho.sentence(self._rho, unit)
 
-    def describe(self) -> str:
-        """In plain sentences: what this level protects, if anything, and what it does not."""
-        return promise_of_rho.describe(self._rho)
+    def describe(self, together: bool = False) -> str:
+        """In plain sentences: what this level protects, if anything, and what it does not.
+
+        ``together`` says that it is what several releases add up to, of noises that may differ.
+        """
+        return promise_of_rho.describe(self._rho, together)
 
     def __eq__(self, other: object) -> bool:
         return self._rho == other.rho if isinstance(other, ConcentratedLevel) else NotImplemented

@@ -157,8 +157,11 @@ class PrivacyLevel(Level):
         """What it protects, words first and numbers in brackets second; ``unit`` is "word" or "count"."""
         return promise.sentence(self.epsilon, self.precision, unit)
 
-    def describe(self) -> str:
-        """Two plain sentences: what this level protects, if anything, and what it does not."""
+    def describe(self, together: bool = False) -> str:
+        """Two plain sentences: what this level protects, if anything, and what it does not.
+
+        They hold for several releases that add up to this level as well, so ``together`` changes nothing.
+        """
         return promise.describe(self.epsilon, self.precision)
 
     def __eq__(self, other: object) -> bool:

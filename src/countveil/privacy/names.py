@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.wording import BOTH
@@ -26,3 +27,30 @@ def normalised(name: str) -> str:
         )
     folded = "".join(c.lower().upper().lower() for c in unicodedata.normalize("NFC", seen))
     return unicodedata.normalize("NFC", folded)
+
+
+def identity(label: str) -> str:
+    """What labels of one record have in common: its name as ``normalised``, or the label where it is no name."""
+    if label.isascii() and label.isalnum():
+        return label.lower()
+    try:
+        return normalised(label)
+    except RefusedError:
+        return label
+
+
+def spelt_alike(labels: Iterable[str]) -> tuple[str, ...]:
+    """Each label as the first of those spells it that name the same record."""
+    first: dict[str, str] = {}
+    return tuple(first.setdefault(identity(label), label) for label in labels)
+
+
+def clash(labels: Iterable[str]) -> tuple[str, str] | None:
+    """The first two labels that name the same record, which may be spelt alike; None if there are none."""
+    first: dict[str, str] = {}
+    for label in labels:
+        key = identity(label)
+        if key in first:
+            return first[key], label
+        first[key] = label
+    return None

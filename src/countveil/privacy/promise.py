@@ -1,4 +1,10 @@
-"""What a promise of epsilon at N means, in plain words, and how little it means where epsilon is large."""
+"""What a promise of epsilon at N means, in plain words, and how little it means where epsilon is large.
+
+Levels of every kind are called strong, moderate, weak or nothing by one scale (``strength_of``): how often somebody is
+right who sees a report and must say which of two sets of counts it is about, if both are equally likely beforehand. The
+two differ by as much as the level protects: by N in total, or by one unit where the level promises rho. The share is
+exact, (1 + TV)/2 for the total variation distance TV of the level's own noise, and not a bound such as e/(1 + e).
+"""
 
 import math
 from fractions import Fraction
@@ -6,17 +12,42 @@ from fractions import Fraction
 from countveil.privacy import wording
 from countveil.privacy.exact import short
 
-STRONG = 1
-"""Up to this epsilon a level is called strong, and counts that differ by N "hard to tell apart".
+LEAST_WRONG = ((0.25, "strong"), (0.1, "moderate"), (0.01, "weak"))
+"""The shares of wrong guesses from which a level has its name. Without a report, half of all guesses are wrong."""
+HIDDEN = {"weak": "little", "nothing": "practically nothing"}
+WRITTEN_OUT = 20
+"""The largest exponent for which e^exponent is written out as well."""
 
-Of two sets of counts that are equally likely beforehand, the best guess from a report is right in at most
-e/(1 + e) = 73% of cases then, and a blind one in 50%. Up to HIDES_LITTLE a level is called moderate, and the share of
-right guesses is stated instead.
-"""
-HIDES_LITTLE = 5
-HIDES_NOTHING = 20
-"""Above these epsilons no protection is claimed: a shift by N goes unseen about once in e^(epsilon/2)."""
-LITTLE, NOTHING = "little", "practically nothing"
+
+def strength_of(wrong: float) -> str:
+    """How much protects a level of which this share of guesses is wrong: "strong", "moderate", "weak" or "nothing".
+
+    Strong: at most 75% of guesses are right. Moderate: at most 90%. Weak: at most 99%. Nothing: more.
+    """
+    return next((name for least, name in LEAST_WRONG if wrong >= least), "nothing")
+
+
+def wrong_guesses(rate: Fraction, distance: int) -> float:
+    """How often the best guess between two sets of counts is wrong, for two-sided geometric noise of this rate.
+
+        wrong = exp(-d rate/2) / 2                       d even
+        wrong = exp(-d rate/2) / (2 cosh(rate/2))        d odd
+
+    for a difference of d = ``distance`` in one cell. Differences of d in total over several cells are harder to see,
+    and so are those in several reports whose rates add up to this one. Mathematics, equation 1.9.
+    """
+    if distance % 2:
+        return _exp(rate * (distance + 1) / 2) / (1 + _exp(rate))
+    return _exp(rate * distance / 2) / 2
+
+
+def _exp(nats: Fraction) -> float:
+    return math.exp(-float(min(nats, Fraction(1000))))
+
+
+def protected_distance(precision: Fraction) -> int:
+    """The largest difference that N covers, or one, the smallest there is, where N is less than one."""
+    return max(1, math.floor(precision))
 
 
 def felt(epsilon: Fraction, precision: Fraction) -> Fraction:
@@ -24,30 +55,55 @@ def felt(epsilon: Fraction, precision: Fraction) -> Fraction:
     return max(epsilon, epsilon / precision)
 
 
+def strength(epsilon: Fraction, precision: Fraction) -> str:
+    """How much a promise protects: "strong", "moderate", "weak" or "nothing"."""
+    return strength_of(wrong_guesses(epsilon / precision, protected_distance(precision)))
+
+
 def hides(epsilon: Fraction, precision: Fraction) -> str | None:
     """How little a promise hides where that must be said: "little", "practically nothing", or None."""
-    exponent = felt(epsilon, precision)
-    if exponent <= HIDES_LITTLE:
-        return None
-    return LITTLE if exponent <= HIDES_NOTHING else NOTHING
+    return HIDDEN.get(strength(epsilon, precision))
 
 
-def strength(epsilon: Fraction, precision: Fraction) -> str:
-    """How much a promise protects: "strong", "moderate", "little" or "nothing"."""
-    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
-    return next((name for bound, name in bounds if felt(epsilon, precision) <= bound), "nothing")
+def amount(epsilon: Fraction, precision: Fraction) -> int:
+    """The difference that the sentence about a promise speaks of: all that is protected, or one that shows.
+
+    Of a weak level it is the smallest difference in one cell that is seen as often as the sentence says, far below N
+    where N and epsilon are both large.
+    """
+    rate, most, named = epsilon / precision, protected_distance(precision), strength(epsilon, precision)
+    if named not in HIDDEN:
+        return most
+    shown = {"weak": 0.1, "nothing": 0.01}[named]
+    low, high = 0, most  # wrong guesses become fewer with every unit of difference
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if wrong_guesses(rate, middle) < shown else (middle, high)
+    return high
 
 
-def amount(epsilon: Fraction, precision: Fraction) -> str:
-    """The difference that the sentence about a promise speaks of: all that is protected, or one that shows."""
-    if (hidden := hides(epsilon, precision)) is not None:
-        return short(_small_difference(epsilon / precision, precision, hidden))
-    return short(Fraction(max(1, math.floor(precision))))
+def right_guesses(epsilon: Fraction, precision: Fraction, distance: int | None = None) -> str:
+    """How often guesses between sets of counts that differ by ``distance``, or all that is protected, can be right."""
+    far = protected_distance(precision) if distance is None else distance
+    return percent(wrong_guesses(epsilon / precision, far))
+
+
+def percent(missing: float) -> str:
+    """The share 1 - ``missing`` for reading, rounded up; with more digits where it is near 100%."""
+    if missing < 1e-9:
+        return "practically 100%"
+    digits = max(1, math.ceil(-math.log10(100 * missing)))
+    return f"{math.ceil(round(100 * (1 - missing) * 10**digits, 6)) / 10**digits:.{digits}f}%"
+
+
+def unchanged(changed: float) -> str:
+    """How many counts noise leaves as they are, for reading, of the share that it changes."""
+    return percent(changed) if changed < 0.999 else "less than 0.1%"
 
 
 def sentence(epsilon: Fraction, precision: Fraction, unit: str) -> str:
     """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
-    said = wording.level(strength(epsilon, precision), amount(epsilon, precision), unit)
+    said = wording.level(strength(epsilon, precision), short(Fraction(amount(epsilon, precision))), unit)
     numbers = wording.BOTH["level_numbers"].format(precision=short(precision), epsilon=short(epsilon))
     return f"{said} ({numbers})"
 
@@ -63,45 +119,35 @@ def describe(epsilon: Fraction, precision: Fraction) -> str:
     )
 
 
-def right_guesses(exponent: Fraction) -> str:
-    """How often the best guess between two sets of counts is right at most, if both are equally likely beforehand."""
-    return f"{math.ceil(1000 / (1 + math.exp(-exponent))) / 10:g}%"
+PROTECTED = {
+    "strong": ("Protected", "are hard to tell apart"),
+    "moderate": ("Partly protected", "cannot be told apart with certainty"),
+}
+OFTEN = {"little": "usually", "practically nothing": "almost always"}
 
 
 def _protected(epsilon: Fraction, precision: Fraction) -> str:
-    shown, exponent = short(precision), felt(epsilon, precision)
+    shown = short(precision)
     most = shown if precision >= 1 else f"1 (N = {shown} is less than any difference)"
-    if exponent <= STRONG:
-        first, then = "Protected", "are hard to tell apart"
-    else:
-        first = "Partly protected"
-        rightly = f"guesses between two that are equally likely are right in at most {right_guesses(exponent)} of cases"
-        then = f"cannot be told apart for sure ({rightly})"
+    first, then = PROTECTED[strength(epsilon, precision)]
     return (
-        f"{first}: any two sets of counts that differ by at most {most} in total, summed over "
-        f"all cells, {then}, because no conclusion drawn from the report becomes more "
-        f"than {_factor(exponent)} times as likely under one than under the other. "
-        f"Less protected: "
+        f"{first}: any two sets of counts that differ by at most {most} in total, summed over all cells, {then} "
+        f"(guesses between two that are equally likely are right in at most {right_guesses(epsilon, precision)} of "
+        f"cases), because no conclusion drawn from the report becomes more than {_factor(felt(epsilon, precision))} "
+        f"times as likely under one as under the other. Less protected: "
     )
 
 
 def _told_apart(epsilon: Fraction, precision: Fraction, hidden: str) -> str:
-    rate = epsilon / precision
-    difference = _small_difference(rate, precision, hidden)
-    often = "usually" if hidden == LITTLE else "almost always"
+    difference = amount(epsilon, precision)
     return (
         f"This level (N = {short(precision)}) hides {hidden}: two sets of counts that differ by "
-        f"{short(difference)} in a single cell can {often} be told apart, because conclusions drawn "
-        f"from the report become up to {_factor(rate * difference)} times as likely under one as under the "
-        f"other. Protected even less: "
+        f"{short(Fraction(difference))} in a single cell can {OFTEN[hidden]} be told apart (guesses between two that "
+        f"are equally likely are right in at most {right_guesses(epsilon, precision, difference)} of cases), because "
+        f"conclusions drawn from the report become up to {_factor(epsilon / precision * difference)} times as likely "
+        f"under one as under the other. Protected even less: "
     )
 
 
-def _small_difference(rate: Fraction, precision: Fraction, hidden: str) -> Fraction:
-    """A difference in one cell that reveals a weak promise: far below N where N and epsilon are both large."""
-    threshold = HIDES_LITTLE if hidden == LITTLE else HIDES_NOTHING
-    return min(Fraction(math.floor(threshold / rate) + 1), max(precision, Fraction(1)))
-
-
 def _factor(exponent: Fraction) -> str:
-    return f"e^{short(exponent)}" + (f" (about {math.exp(exponent):.3g})" if exponent <= 20 else "")
+    return f"e^{short(exponent)}" + (f" (about {math.exp(exponent):.3g})" if exponent <= WRITTEN_OUT else "")

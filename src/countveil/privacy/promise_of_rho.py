@@ -15,23 +15,31 @@ from countveil.privacy.exact import rounded_up, short
 
 DELTA, DELTA_SHOWN = 1e-6, "10^-6"
 """The delta at which an epsilon is stated for reading."""
-STRONG, HIDES_LITTLE, HIDES_NOTHING = (
-    Fraction(bound**2, 2) for bound in (promise.STRONG, promise.HIDES_LITTLE, promise.HIDES_NOTHING)
-)
-"""The bounds of ``promise``: a promise of epsilon is one of epsilon^2/2 (Bun and Steinke (2016), Proposition 1.4)."""
+
+
+def wrong_guesses(rho: Fraction) -> float:
+    """How often the best guess between counts that differ by one in one cell is wrong, for discrete Gaussian noise.
+
+        wrong = (1 - P(tau = 0)) / 2
+
+    So the share of right guesses is (1 + the share of counts that the noise leaves as they are) / 2. Several reports
+    whose rhos add up to this one, all with discrete Gaussian noise, are wrong more often. Mathematics, equation 1.10.
+    """
+    known = float(rho)
+    if known < 1 / 128:  # the sum over tau is its integral but for exp(-2 pi^2 64)
+        return (1 - math.sqrt(known / math.pi)) / 2
+    positive = sum(math.exp(-known * k * k) for k in range(1, math.isqrt(int(745 / known)) + 2))
+    return positive / (1 + 2 * positive)
 
 
 def hides(rho: Fraction) -> str | None:
     """How little a promise hides where that must be said: "little", "practically nothing", or None."""
-    if rho <= HIDES_LITTLE:
-        return None
-    return promise.LITTLE if rho <= HIDES_NOTHING else promise.NOTHING
+    return promise.HIDDEN.get(strength(rho))
 
 
 def strength(rho: Fraction) -> str:
-    """How much a promise protects one unit: "strong", "moderate", "little" or "nothing"."""
-    bounds = ((STRONG, "strong"), (HIDES_LITTLE, "moderate"), (HIDES_NOTHING, "little"))
-    return next((name for bound, name in bounds if rho <= bound), "nothing")
+    """How much a promise protects one unit: "strong", "moderate", "weak" or "nothing"."""
+    return promise.strength_of(wrong_guesses(rho))
 
 
 def epsilon_for(rho: float, delta: float) -> float:
@@ -58,13 +66,18 @@ def epsilon_for(rho: float, delta: float) -> float:
 
 
 def right_guesses(rho: Fraction) -> str:
-    """How often the best guess between two equally likely sets of counts is right at most, where rho holds.
+    """How often the best guess between counts that differ by one in one cell is right, for discrete Gaussian noise."""
+    return promise.percent(wrong_guesses(rho))
 
-    (1 + TV)/2, with TV^2 at most rho/2 (Pinsker) and 1 - exp(-rho) (Bretagnolle and Huber).
+
+def least_wrong_guesses(rho: Fraction) -> float:
+    """A lower bound for any noise, and any difference, for which rho holds between the two sets of counts.
+
+    (1 - TV)/2, with TV^2 at most rho/2 (Pinsker) and 1 - exp(-rho) (Bretagnolle and Huber).
     """
-    kept = min(float(rho), 700.0)
-    distance = math.sqrt(min(kept / 2, -math.expm1(-kept)))
-    return f"{min(math.ceil(500 * (1 + distance)), 1000) / 10:g}%"
+    known = min(float(rho), 700.0)
+    far = math.exp(-known) / (1 + math.sqrt(-math.expm1(-known))) / 2
+    return max(far, (1 - math.sqrt(known / 2)) / 2)
 
 
 def sentence(rho: Fraction, unit: str) -> str:
@@ -73,22 +86,23 @@ def sentence(rho: Fraction, unit: str) -> str:
     return f"{said} ({wording.BOTH['level_rho'].format(rho=short(rho))})"
 
 
-def describe(rho: Fraction) -> str:
-    """Plain sentences: what rho for one unit in one cell protects, if anything, its epsilon, and what it does not."""
-    hidden = hides(rho)
+def describe(rho: Fraction, together: bool = False) -> str:
+    """Plain sentences: what rho for one unit in one cell protects, if anything, its epsilon, and what it does not.
+
+    ``together`` says that it is what several releases add up to, of noises that may differ: the share of right guesses
+    is a bound then.
+    """
+    wrong = least_wrong_guesses(rho) if together else wrong_guesses(rho)
+    named, right = promise.strength_of(wrong), promise.percent(wrong)
+    hidden = promise.HIDDEN.get(named)
+    often = f"guesses between two that are equally likely are right in at most {right} of cases"
     if hidden is None:
-        first, then = "Protected", "are hard to tell apart"
-        if rho > STRONG:
-            first, then = "Partly protected", "cannot be told apart for sure"
-        said = (
-            f"{first}: any two sets of counts that differ by one unit in one cell {then} (guesses between two that are "
-            f"equally likely are right in at most {right_guesses(rho)} of cases). "
-        )
+        first, then = promise.PROTECTED[named]
+        said = f"{first}: any two sets of counts that differ by one unit in one cell {then} ({often}). "
     else:
-        often = "usually" if hidden == promise.LITTLE else "almost always"
         said = (
-            f"This level hides {hidden}: two sets of counts that differ by one unit in one cell can {often} be told "
-            "apart. "
+            f"This level hides {hidden}: two sets of counts that differ by one unit in one cell can "
+            f"{promise.OFTEN[hidden]} be told apart ({often}). "
         )
     epsilon = rounded_up(epsilon_for(float(rho), DELTA))
     return (

@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from countveil.privacy import _covariates, _fields, _format, counting, wording
+from countveil.privacy import _covariates, _fields, _format, counting, promise, wording
 from countveil.privacy._covariates import Covariate
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
@@ -23,7 +23,8 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.mechanisms import DiscreteGaussian, Mechanism, TwoSidedGeometric
 
 FORMAT = "countveil-study"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of the fields and of the words about levels, which are part of a study and its id: other words, another version."""
 SCHEMA_FILE = Path(__file__).with_name("study.schema.json")
 WORDS, CATEGORIES = "words", "categories"
 
@@ -175,6 +176,7 @@ class Study:
         """One line for each level: what it protects in a sentence, its numbers, and what they come to."""
         return [
             f"{level.sentence(self.unit)[:-1]}; {level.noise_in_numbers()}; "
+            f"{promise.unchanged(2 * level.false_positive_rate)} of counts stay as they are; "
             f"a true zero is reported as positive in {level.false_positive_rate:.0%} of cells)"
             for level in self.levels
         ]
@@ -224,7 +226,8 @@ class Study:
         number = len(self.waves)
         every = [level.repeated(number) for level in self.levels]
         summed = [
-            f"  {place}. {each.in_numbers()}. {each.describe()}" for place, each in enumerate(every, start=1)
+            f"  {place}. {each.in_numbers()}. {each.describe(together=True)}"
+            for place, each in enumerate(every, start=1)
         ]
         listed = wording.WAVES["state_waves"].format(waves=", ".join(self.waves))
         return [listed, wording.WAVES["state_sum"].format(number=number), *summed, ""]
@@ -280,7 +283,11 @@ def read(content: bytes, name: str) -> Study:
     """The study that the bytes of a file hold; ``name`` is what refusals call the file."""
     value = _fields.parse(content, name)
     _fields.check(value, _KINDS | {key: kind for key, kind in _OPTIONAL.items() if key in value}, name)
-    _fields.fixed(value, {"format": FORMAT, "format_version": FORMAT_VERSION}, name)
+    _fields.fixed(value, {"format": FORMAT}, name)
+    if value["format_version"] == 1:
+        rule = f"must be {FORMAT_VERSION}, got 1, whose words about levels are no longer used: make the study again "
+        raise RefusedError(name, "format_version", rule + "with countveil study new")
+    _fields.fixed(value, {"format_version": FORMAT_VERSION}, name)
     _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
     mechanism, numbers = _mechanism(value["mechanism"], name)
     if value["reports"] not in ("truncated", "signed"):

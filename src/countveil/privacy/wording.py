@@ -13,12 +13,11 @@ BOTH = {
     "unit_counts": "counts",
     "unit_counts_one": "count",
     "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, the report hardly shows it.",
-    "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, it can be guessed, "
-    "often rightly, but not proved.",
-    "level_little": "Little protection: if you add or leave out {amount} {unit}, it can usually be told from the "
-    "report.",
-    "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, it can almost always be told "
-    "from the report.",
+    "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, a guess from the report is "
+    "often right, but never certain.",
+    "level_weak": "Weak protection: if you add or leave out {amount} {unit}, the report usually shows it.",
+    "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, the report almost always "
+    "shows it.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",
     "level_rho": "rho = {rho}",
     "state_level": "The level that you choose is published with the report. Choose what you would always want, not "

@@ -1,6 +1,8 @@
 """Reports in one SQLite file, with the standard library alone; in the order of their random tokens."""
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -24,6 +26,7 @@ class SQLite:
     """
 
     def __init__(self, path: Path, study: Study) -> None:
+        _keep_private(path)
         try:
             self._connection = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=30
@@ -81,6 +84,22 @@ class SQLite:
         with suppress(sqlite3.Error):  # without room, or beside another receiver, it is left for next time
             self._connection.execute("VACUUM")
         self._connection.close()
+
+
+def _keep_private(path: Path) -> None:
+    """Makes the file, or takes it, for its owner alone; SQLite gives the files next to it the same mode.
+
+    A file of somebody else is left as it is. Raises RefusedError where it cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        for each in (path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))):
+            with suppress(OSError):
+                if stat.S_ISREG(each.lstat().st_mode):
+                    each.chmod(0o600)
+    except OSError as error:
+        raise _no_store(path, error) from None
 
 
 def _study_of(connection: sqlite3.Connection, name: str) -> str:

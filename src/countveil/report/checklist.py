@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from countveil import __version__
+from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
 from countveil.estimators.base import FactorizationEstimator
 from countveil.estimators.choosing import CHOSEN
 from countveil.estimators.merging import merged_in_words
 from countveil.estimators.totals import totals_of
 from countveil.estimators.weighting import weights_in_words
-from countveil.inference.diagnostics import State
+from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
 from countveil.inference.kept import masked_kept
 from countveil.noise import AnyMechanismNoise
 from countveil.privacy import PrivacyLevel, Release
@@ -81,6 +82,7 @@ class Checklist(NamedTuple):
     """All items in order; ``print`` shows them as Markdown."""
 
     items: tuple[Item, ...]
+    judged: Diagnostics
 
     @property
     def table(self) -> pd.DataFrame:
@@ -131,17 +133,20 @@ def checklist_of(
     """
     data = None if release is None else observed(fit, release)
     releases, files = stating(release), files or Files()
+    check = check_of(fit, data)
+    judged = fit.diagnostics().doubted(checks.failed(check))
     sections: dict[str, Callable[[], list[tuple[str, bool, str, str]]]] = {
         "Data": lambda: data_items(fit, data, releases, files),
         "Privacy": lambda: privacy_items(fit, releases, files),
         "Model and priors": lambda: model_items(fit, files),
         "Computation": lambda: computation_items(fit),
-        "Diagnostics": lambda: diagnostic_items(fit, data, files),
-        "Posterior predictive checks": lambda: predictive_items(fit, data, files),
+        "Diagnostics": lambda: diagnostic_items(fit, judged, data, files),
+        "Posterior predictive checks": lambda: predictive_items(fit, check, files),
         "Sensitivity": lambda: sensitivity_items(fit, files),
         "Intervals and software": lambda: closing_items(fit),
     }
-    return Checklist(tuple(Item(section, *row) for section, rows in sections.items() for row in rows()))
+    items = tuple(Item(section, *row) for section, rows in sections.items() for row in rows())
+    return Checklist(items, judged)
 
 
 Rows = list[tuple[str, bool, str, str]]  # name, done, said, command
@@ -253,18 +258,38 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
     ]
 
 
-def diagnostic_items(fit: FactorizationEstimator, data: Observations | None, files: Files) -> Rows:
-    """The verdict, every quantity's numbers, the support of components, and the total."""
-    found = fit.diagnostics()
+def check_of(fit: FactorizationEstimator, data: Observations | None) -> checks.Check | None:
+    """The posterior predictive check; None without the release, and of fits whose releases would vary too little."""
+    if data is None or fit.why_no_intervals:
+        return None
+    rng = np.random.default_rng(fit.seed_)
+    if isinstance(data.noise, AnyMechanismNoise):
+        return protected_checks.check_protected(fit, data, rng)
+    return checks.check(fit, data, rng)
+
+
+def mechanism_items(found: Diagnostics) -> Rows:
+    """What the reports say of the mechanism that is stated for them."""
+    if found.mechanism is None:
+        return []
+    state = found.mechanism.state
+    return [("Stated mechanism", state is MechanismState.CONSISTENT, str(found.mechanism), "")]
+
+
+def diagnostic_items(
+    fit: FactorizationEstimator, found: Diagnostics, data: Observations | None, files: Files
+) -> Rows:
+    """The verdict, the mechanism, every quantity's numbers, the support of components, and the total."""
     trusted = found.state in (State.PRINTABLE, State.WITH_SUPPORT)
-    rows: Rows = [(f"Verdict: {found.state.value}", trusted, found.verdict, "")]
+    rows: Rows = [(f"Verdict: {found.state.value}", trusted, found.verdict, ""), *mechanism_items(found)]
     names = ("R-hat", "nested R-hat", "effective draws (bulk)", "effective draws (tail)")
     for name, numbers, said in diagnostic_rows(found.table):
+        row = found.table.loc[name]
         if "converged" in found.table:
             rows.append(("Convergence", bool(found.table["converged"].iloc[0]), said, ""))
             continue
         listed = ", ".join(f"{each} {value}" for each, value in zip(names, numbers, strict=True))
-        rows.append((f"Chains: {name}", True, f"{listed}: {said}.", ""))
+        rows.append((f"Chains: {name}", settled(row), f"{listed}: {said}.", ""))
     rows += [supports(fit, part.axes[0], part.many) for part in fit.parts]
     if fit.posterior.attrs["observations"] == "exact":
         return [
@@ -277,8 +302,13 @@ def diagnostic_items(fit: FactorizationEstimator, data: Observations | None, fil
     if totals is None:
         said = "The fit does not keep the sum of its reports."
         return [*rows, ("Sum of the true counts", False, said, again(files))]
-    fits = not (totals.falls_short or totals.exceeds)
+    fits = not totals.far_off
     return [*rows, ("Sum of the true counts", fits, f"{totals}.", "")]
+
+
+def settled(row: pd.Series) -> bool:
+    """Whether chains agree on a quantity, and it has enough effective draws."""
+    return bool(row["r_hat"] <= R_HAT_FAIR and row["ess_bulk"] >= ESS_GOOD and row["ess_tail"] >= ESS_GOOD)
 
 
 def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bool, str, str]:
@@ -302,18 +332,13 @@ def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bo
     )
 
 
-def predictive_items(fit: FactorizationEstimator, data: Observations | None, files: Files) -> Rows:
+def predictive_items(fit: FactorizationEstimator, found: checks.Check | None, files: Files) -> Rows:
     """Whether releases simulated from the fit look like the one that was fitted."""
     if fit.why_no_intervals:
         said = f"No check: {fit.why_no_intervals}, and simulated releases would vary too little."
         return [("Simulated releases", False, said, "")]
-    if data is None:
+    if found is None:
         return [("Simulated releases", False, "They are compared with the release.", again(files))]
-    rng = np.random.default_rng(fit.seed_)
-    if isinstance(data.noise, AnyMechanismNoise):
-        found = protected_checks.check_protected(fit, data, rng)
-    else:
-        found = checks.check(fit, data, rng)
     rows: Rows = []
     for each in found.statistics:
         seen, low, high = (each.shown(value) for value in (each.seen, each.low, each.high))

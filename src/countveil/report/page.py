@@ -47,7 +47,7 @@ def write_report(
     title: str | None = None,
     naive: bool = False,
     forecast: Forecast | None = None,
-) -> None:
+) -> Diagnostics:
     """Write one page about a fit to an HTML file that needs no network and no script; atomically.
 
     Args:
@@ -63,6 +63,9 @@ def write_report(
             and takes about as long as the fit did.
         forecast: of a fit over time, what ``fit.forecast`` returned: the page shows it as fans.
 
+    Returns:
+        The fit's diagnostics as the page has them: a check of the release that fails is part of their verdict.
+
     Raises:
         ModuleNotFoundError: Jinja2 or matplotlib is missing.
         TypeError: a release that is neither a ``Release`` nor observations.
@@ -70,9 +73,10 @@ def write_report(
             for a fit that is not of private counts.
         NotFittedError: before ``fit``.
     """
-    page = render(fit, release, members=members, title=title, naive=naive, forecast=forecast)
+    page, judged = rendered(fit, release, members, title, naive, forecast)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
+    return judged
 
 
 def render(
@@ -85,6 +89,18 @@ def render(
     forecast: Forecast | None = None,
 ) -> str:
     """The page as text; the same for the same fit and release. Arguments and errors as ``write_report``."""
+    return rendered(fit, release, members, title, naive, forecast)[0]
+
+
+def rendered(
+    fit: FactorizationEstimator,
+    release: Release | Observations | None,
+    members: int,
+    title: str | None,
+    naive: bool,
+    forecast: Forecast | None,
+) -> tuple[str, Diagnostics]:
+    """The page as text, and the diagnostics that it shows."""
     check_integer("members", members, 1)
     if naive and not isinstance(release, Release):
         got = "none" if release is None else "joined ones" if stating(release) else type(release).__name__
@@ -108,7 +124,7 @@ def render(
         )
     if naive and isinstance(release, Release):
         context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
-    return plain(template.render(context), lines=True) + "\n"
+    return plain(template.render(context), lines=True) + "\n", context["judged"]
 
 
 def gathered(
@@ -140,8 +156,6 @@ def gathered(
         "pictures": [] if network is None else network_pictures(fit, network),
         "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
         "why_no_intervals": fit.why_no_intervals,
-        "verdict": diagnostics.verdict,
-        "trust": trust(diagnostics),
         "diagnostics": diagnostic_rows(diagnostics.table),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
@@ -161,7 +175,8 @@ def gathered(
     }
     if data is not None:
         context |= compared(fit, data)
-    return context
+    judged = diagnostics.doubted(checks.failed(context["check"]))
+    return context | {"judged": judged, "verdict": judged.verdict, "trust": trust(judged)}
 
 
 def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
@@ -170,6 +185,8 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
         return compared_with_protected(fit, data)
     noise, totals = checks.noise_of(fit, data), totals_of(fit, data)
     n_rows = data.shape[0]
+    if noise.rows == n_rows:
+        noise = noise._replace(sum_of_rates=totals.fitted)  # the same, by other draws
     found: dict[str, Any] = {
         "noise": noise,
         "totals": totals,

@@ -10,14 +10,13 @@ from countveil.data.joining import together
 from countveil.estimators.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
 from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
-from countveil.privacy import PrivacyLevel, Release
+from countveil.privacy import PrivacyLevel, Release, promise
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up, short
 
 Releases = tuple[Release, ...]
 
 DISTANCES = (1, 2, 5, 10, 50)
-SURE = 0.99  # a share of right guesses above it is called practically all
 
 
 class Promise(NamedTuple):
@@ -210,5 +209,7 @@ def _factor(level: PrivacyLevel, distance: int) -> str:
 
 def _guesses(level: PrivacyLevel, distance: int) -> str:
     """How often the best guess between two equally likely sets of counts can be right."""
-    right = 1.0 / (1.0 + math.exp(-float(level.epsilon_at(distance))))
-    return "practically all" if right > SURE else f"at most {math.ceil(100.0 * right)} of 100"
+    wrong = promise.wrong_guesses(level.rate, distance)
+    if promise.strength_of(wrong) == "nothing":
+        return "practically all"
+    return f"at most {math.ceil(100.0 * (1.0 - wrong))} of 100"

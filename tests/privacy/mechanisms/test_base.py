@@ -225,3 +225,21 @@ def test_thresholds_of_thresholds_are_refused_at_any_depth():
         stated = stated | {"parameters": {"above": "0", "mechanism": stated}}
     with pytest.raises(ValueError, match="mechanism must add noise, got 'thresholded noise'"):
         from_json(stated)
+
+
+def long_table(digits, rows):
+    """Tables whose exact row sums have as many digits as all their denominators together."""
+    start = 10 ** (digits - 1)
+    row = [str(Fraction((start + k) // 800, start + k)) for k in range(1, 1600, 2)]
+    return {"name": "table", "version": 1, "parameters": {"probabilities": [row] * rows}}
+
+
+def test_tables_of_long_fractions_are_refused_or_read_without_adding_them_up_exactly():
+    with pytest.raises(ValueError, match="must be fractions of at most 400 digits, got ") as caught:
+        from_json(long_table(1200, 1))
+    assert len(str(caught.value)) < 120
+    with pytest.raises(ValueError, match="at most 400 digits, got more in row 0: give floats"):
+        m.Table([[Fraction(10**401, 10**401 + 1), 0.0]])
+    found = from_json(long_table(390, 2))
+    assert "more than 1 times" in found.describe()
+    assert from_json(m.Table([[1e-300, 1.0]]).to_json())

@@ -1,5 +1,6 @@
 """Any mechanism with finitely many counts and reports, as a table of probabilities."""
 
+import math
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,8 @@ from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
 MOST_NUMBERS = 1_000_000
 NONE = Fraction(0)  # most of a large table
 SMALLEST = Fraction(1, 10**300)  # probabilities that are not 0 are floats with all their digits
-TOLERANCE = Fraction(1, 10**9)
+MOST_DIGITS = 400  # of a numerator or a denominator: a float of at least 1e-300 has 316 at most
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +24,7 @@ class Table(Elsewhere):
 
     A count beyond the last row does not occur: extend the table to where counts end. Raises TypeError if the table is
     not made of rows of numbers; ValueError if rows have different lengths, a number is negative, or above 0 and below
-    1e-300, or a row does not sum to 1 within 1e-9.
+    1e-300 or a fraction of more than 400 digits, or a row does not sum to 1 within 1e-9.
     """
 
     probabilities: tuple[tuple[Fraction, ...], ...]
@@ -60,6 +62,11 @@ class Table(Elsewhere):
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
             raise ValueError("probabilities must be a list of lists, got others")
         _check_size(rows)
+        longest = max((len(p) for row in rows for p in row if isinstance(p, str)), default=0)
+        if longest > 2 * MOST_DIGITS + 1:
+            raise ValueError(
+                f"probabilities must be fractions of at most {MOST_DIGITS} digits, got {longest} characters"
+            )
         return cls(tuple(tuple(from_text("probabilities", p) for p in row) for row in rows))
 
     def describe(self) -> str:
@@ -94,6 +101,12 @@ def _row(y: int, row: Any) -> tuple[Fraction, ...]:
     if any(0 < p < SMALLEST for p in others):
         least = min(p for p in others if p)
         raise ValueError(f"probabilities must be 0 or at least 1e-300, got {short(least)} in row {y}")
-    if abs(sum(others, NONE) - 1) > TOLERANCE:
-        raise ValueError(f"probabilities must sum to 1 in every row, got {float(sum(others)):.6g} in row {y}")
+    longest = max((max(abs(p.numerator), p.denominator) for p in others), default=0)
+    if longest >= 10**MOST_DIGITS:
+        raise ValueError(
+            f"probabilities must be fractions of at most {MOST_DIGITS} digits, got more in row {y}: give floats instead"
+        )
+    total = math.fsum(float(p) for p in others)  # an exact sum grows by the digits of every denominator
+    if abs(total - 1.0) > TOLERANCE:
+        raise ValueError(f"probabilities must sum to 1 in every row, got {total:.6g} in row {y}")
     return numbers

@@ -148,7 +148,8 @@ class TwoSidedGeometric(Mechanism):
         strength = (
             f"alpha is {self.alpha:.4g} and the noise has standard deviation {self.standard_deviation:.3g}."
         )
-        zeros = f"A true zero is reported as positive with probability {self.false_positive_rate:.2%}."
+        kept = f"The noise leaves {promise.unchanged(2 * self.false_positive_rate)} of counts unchanged."
+        zeros = f"{kept} A true zero is reported as positive with probability {self.false_positive_rate:.2%}."
         if self.epsilon is not None and self.precision is not None:
             stated = f"epsilon is {short(self.epsilon)} at N = {short(self.precision)}, so "
             return f"{stated}{strength} {promise.describe(self.epsilon, self.precision)} {zeros}"

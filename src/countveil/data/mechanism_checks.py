@@ -1,0 +1,321 @@
+"""Whether reports contradict the mechanism that is stated for them, as far as this shows without a fit.
+
+Every test holds whatever the counts are, or for all but odd laws of counts, and doubts fewer than one right statement
+in a thousand.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import reduce
+from hashlib import blake2b
+from math import gcd, log
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy import stats
+
+from countveil.data.made import made_of
+from countveil.data.observations import Observations
+from countveil.data.runs import runs_of
+from countveil.data.stated_level import contradiction_of
+from countveil.kernels.entries import MASKED
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST
+from countveil.noise.additive import AdditiveLaw
+from countveil.noise.agreement import log_most_probable
+from countveil.noise.any_mechanism import UNBIASED, AnyMechanismNoise
+from countveil.noise.laws import law_of
+from countveil.noise.protocol import Contradiction
+from countveil.noise.table import TableLaw
+from countveil.noise.two_sided_geometric.stated_level import of_signed
+from countveil.privacy.mechanisms import (
+    Laplace,
+    Mechanism,
+    RandomRounding,
+    Rounding,
+    Skellam,
+    TwoSidedGeometric,
+)
+
+SURPRISE = 2.5e-4  # the chance that a test doubts a right statement, at most
+SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common divisor, in natural units
+LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
+CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
+
+Floats = NDArray[np.float64]
+
+
+class MechanismState(StrEnum):
+    """What reports say of the mechanism that is stated for them."""
+
+    CONSISTENT = "consistent with the reports"
+    CONTRADICTED = "contradicted"
+    UNCHECKED = "cannot be checked"
+
+
+class MechanismCheck(NamedTuple):
+    """What the reports say of their mechanism, in sentences."""
+
+    found: tuple[str, ...] = ()  # what contradicts it
+    unchecked: tuple[str, ...] = ()  # what cannot be checked
+    misfits: tuple[
+        str, ...
+    ] = ()  # what the fit does not explain, which may be the fault of the model as well
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """What speaks against a fit."""
+        return self.found + self.misfits
+
+    @property
+    def state(self) -> MechanismState:
+        """One of three."""
+        if self.found:
+            return MechanismState.CONTRADICTED
+        return MechanismState.UNCHECKED if self.unchecked else MechanismState.CONSISTENT
+
+    def __str__(self) -> str:
+        """In words, for a verdict."""
+        if self.state is MechanismState.CONSISTENT:
+            return "The stated mechanism is consistent with the reports."
+        if self.state is MechanismState.UNCHECKED:
+            return " ".join(["The stated mechanism cannot be checked.", *self.unchecked])
+        return " ".join(self.found)
+
+
+def check_mechanism(data: Observations) -> MechanismCheck | None:
+    """What reports say of their mechanism, by themselves; None of counts that are not private."""
+    if data.kind != "private":
+        return None
+    if isinstance(data.noise, AnyMechanismNoise):
+        parts = list(published(data))
+        found = [said for part in parts for said in of_part(*part)]
+        found += of_totals(data)
+        cut = any(isinstance(each, TwoSidedGeometric) and not (values < 0).any() for each, values in parts)
+        unchecked = (CUT.format(level="alpha"),) if cut else ()
+    else:
+        contradiction = contradiction_of(data)
+        found = [] if contradiction is None else [contradiction_in_words(data.noise.level, contradiction)]
+        found += [] if contradiction is not None else of_least(data)
+        cut = data.is_noisy and (data.below_zero is None or not data.below_zero.sum())
+        unchecked = (CUT.format(level=data.noise.level),) if cut else ()
+    return MechanismCheck(tuple(dict.fromkeys([*found, *of_rows(data)])), unchecked)
+
+
+def contradiction_in_words(level: str, found: Contradiction) -> str:
+    """What to say where reports contradict the ``level`` that is stated for them, such as alpha."""
+    most = "at most " if found.at_most else ""
+    return (
+        f"The reports contradict their {level}: {found.stated:.3g} is stated, but their noise looks like "
+        f"{level} {most}{found.found:.3g}. Ask how they were protected: with another {level}, rates and intervals are "
+        "wrong."
+    )
+
+
+def published(data: Observations) -> Iterator[tuple[Mechanism, Floats]]:
+    """The reports that were seen, NaN where a count has none, by report of the counts and by mechanism."""
+    noise, made = data.noise, made_of(data)
+    assert isinstance(noise, AnyMechanismNoise)
+    if noise.one_report or made is None:
+        codes = data.reports[data.reports > 0]
+        for number, each in enumerate(noise.mechanisms):
+            yield each, noise.value_c[codes[noise.mechanism_c[codes] == number]]
+        return
+    for place in range(len(made.layers)):
+        report = made.report(place)
+        for number, each in enumerate(report.mechanisms):
+            yield each, report.values[report.seen & (report.number == number)]
+
+
+def of_part(mechanism: Mechanism, values: Floats) -> list[str]:
+    """What contradicts a mechanism in reports (n,) that it is said to have made."""
+    there, law = values[~np.isnan(values)], law_of(mechanism)
+    found = [] if isinstance(law, TableLaw) or getattr(law, "real", False) else of_divisor(mechanism, there)
+    if isinstance(mechanism, TwoSidedGeometric) and (there < 0).any():
+        low, alpha = there[there <= 0], np.array([float(mechanism.alpha)])
+        contradiction = of_signed(alpha, np.array([low.size]), -float(low.sum()))
+        found += [] if contradiction is None else [contradiction_in_words("alpha", contradiction)]
+    if isinstance(law, AdditiveLaw) and not law.exact:
+        found += of_negative(mechanism, law, there)
+    return found
+
+
+def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[str]:
+    """By reports below zero: no count makes smaller ones than a count of zero does.
+
+    Of n reports, the least is r or less with probability at most n P(noise <= r), and the sum of the squares of what
+    is below zero has a mean and a variance of at most n times those of noise alone, half of which is below zero.
+    """
+    below, n = values[values < 0], values.size
+    if not below.size or law.centre:
+        return []
+    spread, kurtosis = law.spread, 3.0 + excess(mechanism)
+    mean, variance = 0.5 * n * spread**2, n * spread**4 * (0.5 * kurtosis - 0.25)
+    least = float(law.log_cdf(np.array([below.min()]))[0]) + log(n)
+    many = stats.gamma.sf(float((below**2).sum()), mean**2 / variance, scale=variance / mean)
+    if least >= log(SURPRISE) and many >= SURPRISE:
+        return []
+    return [
+        (
+            f"The reports contradict {mechanism!r}: {below.size:,} of {n:,} are below zero, down to {below.min():g}, "
+            "and this noise does not reach so far. Ask how they were protected, and whether some are codes."
+        )
+    ]
+
+
+def excess(mechanism: Mechanism) -> float:
+    """The excess kurtosis of noise; 0 of rounding, where it is below."""
+    if isinstance(mechanism, TwoSidedGeometric):
+        alpha = float(mechanism.alpha)
+        return 3.0 + (1.0 - alpha) ** 2 / (2.0 * alpha)
+    if isinstance(mechanism, Skellam):
+        return 1.0 / float(mechanism.l1 + mechanism.l2)
+    return 3.0 if isinstance(mechanism, Laplace) else 0.0
+
+
+def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
+    """By reports that all lie on a coarser grid than the mechanism's, as those that were rounded further do.
+
+    Where a value on the stated grid is missing although both of its neighbours on the coarser one are there, the count
+    of the rarer of both is evidence, a factor of two for each cell, if the law of counts has no gaps; and so is every
+    different large value, of which every second one would lie off the coarser grid.
+    """
+    base = int(mechanism.base) if isinstance(mechanism, Rounding | RandomRounding) else 1
+    different, times = np.unique(values[values > 0], return_counts=True)
+    if different.size < 3 or (np.floor(different) != different).any():
+        return []
+    multiples = (different / base).astype(np.int64)
+    step = reduce(gcd, np.diff(multiples).tolist())
+    if step < 2:
+        return []
+    near = np.diff(multiples) == step
+    gaps = int(np.minimum(times[1:], times[:-1])[near].sum())
+    evidence = max(gaps * log(2.0), int((multiples >= LARGE).sum()) * log(step))
+    if evidence < SURE:
+        return []
+    return [
+        (
+            f"The reports contradict {mechanism!r}: all {different.size} different values are {step * base} apart or "
+            f"multiples of that, so they were rounded to steps of {step * base}."
+            " State that rule as well: without it, intervals are too narrow."
+        )
+    ]
+
+
+def of_least(data: Observations) -> list[str]:
+    """By the least of signed reports that are read by level, as above."""
+    if data.below_zero is None:
+        return []
+    below = sp.coo_array(data.below_zero)
+    row, column = below.coords
+    seen = data.cells(row, column)[0] != MASKED
+    row, column, size = row[seen], column[seen], below.data[seen].astype(np.float64)
+    if not size.size:
+        return []
+    alpha = data.cell_level[row, column if data.stores_all else 0]
+    with np.errstate(divide="ignore"):
+        chance = size * np.log(alpha) - np.log1p(alpha) + log(data.shape[0] * data.shape[1])
+    worst = int(np.argmin(chance))
+    if chance[worst] >= log(SURPRISE):
+        return []
+    level = data.noise.level
+    return [
+        (
+            f"The reports contradict their {level}: one is {-size[worst]:.0f}, where {level} {alpha[worst]:.3g} "
+            "does not reach. Ask how they were protected, and whether this number is a code."
+        )
+    ]
+
+
+def of_rows(data: Observations) -> list[str]:
+    """By rows with the same reports: fresh noise would not repeat them, even if the counts were the same."""
+    chances = log_chances(data)
+    if chances is None:
+        return []
+    seen: dict[bytes, int] = {}
+    n_rows = data.shape[0]
+    for run in runs_of(data):
+        block = data.block(run)
+        for d in range(run.stop - run.start):
+            own = slice(block.indptr[d], block.indptr[d + 1])
+            reports = block.reports[own]
+            positive = reports > 0
+            if chances is NOT_BY_CODE:
+                level = block.level_e[own][positive] if data.stores_all else block.level_d[d : d + 1]
+                most = np.log((1.0 - level) / (1.0 + level))
+                chance = most.sum() if data.stores_all else most[0] * positive.sum()
+            else:
+                chance = chances[reports[positive]].sum()
+            if chance + 2.0 * log(n_rows) >= -SURE:
+                continue
+            key = blake2b(block.columns[own].tobytes() + reports.tobytes(), digest_size=16).digest()
+            first = seen.setdefault(key, run.start + d)
+            if first != run.start + d:
+                return [
+                    (
+                        f"Rows {first} and {run.start + d}, counted from 0, have the same reports in all "
+                        f"{int(positive.sum())} cells that are positive. Fresh noise does not repeat itself: "
+                        "leave out what was entered twice."
+                    )
+                ]
+    return []
+
+
+NOT_BY_CODE = np.empty(0)
+"""Reports are read by level, and every row has its own."""
+
+
+def log_chances(data: Observations) -> Floats | None:
+    """(C + 1,) the log of the most probable report's probability, by the mechanism of each code; None without noise."""
+    noise = data.noise
+    if not isinstance(noise, AnyMechanismNoise):
+        return NOT_BY_CODE if data.is_noisy else None
+    of = np.array([log_most_probable(each) for each in noise.mechanisms])
+    found = of[noise.mechanism_c] if noise.value_c.size else of[:0]
+    found = np.where(np.isnan(noise.value_c), 0.0, found)
+    return found if (found < 0.0).any() else None
+
+
+def of_totals(data: Observations) -> list[str]:
+    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together."""
+    noise, totals = data.noise, data.totals
+    assert isinstance(noise, AnyMechanismNoise)
+    if totals is None or not any(isinstance(each, UNBIASED) for each in noise.mechanisms):
+        return []
+    kernels = totals.kernel
+    exact = kernels.whole_cj[1:, LEAST] == kernels.whole_cj[1:, MOST]
+    row, column, code = data.row_numbers, data.columns, data.reports.astype(np.int64)
+    unbiased = np.array([isinstance(each, UNBIASED) for each in noise.mechanisms])
+    usable = (code == 0) | ((code > 0) & unbiased[noise.mechanism_c[np.maximum(code, 0)]])
+    known = noise.kernel.real_cj[np.maximum(code, 0), GUESS]
+    variance = np.where(code > 0, noise.variance_c[np.maximum(code, 0)], 0.0)
+    found = []
+    for groups in totals.families:
+        group = groups[row, column].astype(np.int64)
+        inside = group >= 0
+        if not inside.any():
+            continue
+        size = exact.size
+        cells, sums, spread, odd = (
+            np.bincount(group[inside], weights, minlength=size)
+            for weights in (None, known[inside], variance[inside], ~usable[inside])
+        )
+        judged = exact & (cells > 0) & (spread > 0) & (odd == 0)
+        if not judged.any():
+            continue
+        gap = sums[judged] - kernels.whole_cj[1:, LEAST][judged]
+        squares = gap**2 / spread[judged]
+        wide = 2.0 + max(map(excess, noise.mechanisms)) / cells[judged]
+        alone = stats.gamma.sf(squares, 1.0 / wide, scale=wide) * judged.sum()
+        spreads = float(wide.sum())
+        together = stats.gamma.sf(squares.sum(), judged.sum() ** 2 / spreads, scale=spreads / judged.sum())
+        if min(alone.min(), together) >= 0.5 * SURPRISE:
+            continue
+        worst = int(np.argmin(alone))
+        found.append(
+            f"The stated totals contradict the reports: {int(judged.sum())} were compared with the sums of their "
+            f"reports, and noise does not explain how far they are apart, one by {abs(gap[worst]):,.0f} where its "
+            f"standard error is {np.sqrt(spread[judged][worst]):,.0f}. Check the labels and units of the totals."
+        )
+    return found

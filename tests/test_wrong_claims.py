@@ -1,0 +1,57 @@
+"""Every wrong claim about the noise gets its verdict, and its right twin is hardly ever doubted."""
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.data.mechanism_checks import MechanismState
+from countveil.inference.diagnostics import State
+from tests.wrong_claims import CLAIMS, REFUSED, fitted, verdict_on
+
+RELEASES = 200  # of each right twin, of which less than one in a hundred may be doubted
+ALONE = [name for name, claim in CLAIMS.items() if not claim.fitted]
+FITTED = [name for name, claim in CLAIMS.items() if claim.fitted and claim.verdict != REFUSED]
+
+
+def test_there_are_enough_claims():
+    assert len(CLAIMS) >= 15
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_reports_alone_say_it_of_wrong_claims(name):
+    claim = CLAIMS[name]
+    wanted = MechanismState.CONSISTENT if name in FITTED else claim.verdict
+    assert [verdict_on(claim.wrong, np.random.default_rng(seed)) for seed in range(3)] == [wanted] * 3
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_right_twins_are_hardly_ever_doubted_by_reports_alone(name):
+    claim = CLAIMS[name]
+    found = [verdict_on(claim.right, np.random.default_rng(1000 + seed)) for seed in range(RELEASES)]
+    assert sum(state != claim.twin for state in found) < RELEASES / 100
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
+    claim, path = CLAIMS[name], tmp_path / "fit.nc"
+    wrong = fitted(claim.wrong, 1)
+    found = wrong.diagnostics()
+    assert (found.mechanism.state, found.state) == (claim.verdict, State.UNTRUSTED)
+    assert found.verdict.startswith("The reports contradict")
+    assert "rintable" not in found.verdict
+    wrong.save(path)
+    again = cv.TopicModel.load(path).diagnostics()
+    assert (again.mechanism, again.verdict) == (found.mechanism, found.verdict)
+    twin = fitted(claim.right, 1).diagnostics()
+    assert not twin.mechanism.wrong
+    assert (twin.mechanism.state, twin.state) == (MechanismState.CONSISTENT, State.PRINTABLE)
+    assert "consistent with the reports" in twin.verdict
+
+
+def test_the_verdict_on_reports_that_were_cut_says_that_nothing_is_known_of_alpha():
+    found = fitted(CLAIMS["reports cut at zero, of another alpha"].wrong, 1).diagnostics()
+    assert found.mechanism.state == MechanismState.UNCHECKED
+    assert (
+        "cannot be checked. The reports were cut at zero, so they say nothing of whether alpha"
+        in found.verdict
+    )

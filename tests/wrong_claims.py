@@ -1,0 +1,259 @@
+"""Wrong claims about the noise, with the verdict that each must get; and right twins, which must not be doubted.
+
+Every claim makes a table from a generator, as it was published and as it is stated.
+``python -m tests.wrong_claims 200`` fits this many releases of each right twin that needs a fit, and prints how many
+were doubted.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+import countveil as cv
+from countveil import mechanisms as m
+from countveil.data.mechanism_checks import MechanismState, check_mechanism
+
+SIZE = (40, 15)
+CONSISTENT, CONTRADICTED, UNCHECKED = MechanismState
+REFUSED = "refused"
+QUICK = {"draws": 800, "tune": 400, "chains": 2, "threads": 1, "progress": False}
+SIGMA, SCALE, ALPHA = 4.0, 3.0, 0.5
+
+
+class Claim(NamedTuple):
+    """What is said of a table: ``wrong`` and ``right`` make its data, or raise a ValueError."""
+
+    wrong: Callable[[np.random.Generator], object]
+    right: Callable[[np.random.Generator], object]
+    verdict: str = CONTRADICTED
+    twin: str = CONSISTENT
+    fitted: bool = False  # whether it takes a fit to see it
+
+
+def counts(rng, mean=6.0, size=SIZE):
+    """Counts whose rates differ by row and by column."""
+    return rng.poisson(rng.gamma(1.0, 1.0, (size[0], 1)) * rng.gamma(1.0, mean, (1, size[1])))
+
+
+def gaussian(rng, y, sigma=SIGMA):
+    return y + np.rint(rng.normal(0.0, sigma, y.shape) * 100.0) / 100.0
+
+
+def laplace(rng, y, scale=SCALE):
+    return y + rng.laplace(0.0, scale, y.shape)
+
+
+def geometric(rng, y, alpha=ALPHA):
+    return y + rng.geometric(1.0 - alpha, y.shape) - rng.geometric(1.0 - alpha, y.shape)
+
+
+def rounded(y, base):
+    return (y + base // 2) // base * base
+
+
+def randomly_rounded(rng, y, base):
+    return (y // base + (rng.random(y.shape) * base < y % base)) * base
+
+
+def suppressed(y, below):
+    return np.where((y > 0) & (y < below), np.nan, y)
+
+
+def with_totals(change):
+    """Row totals, changed, beside reports with Gaussian noise."""
+
+    def made(rng):
+        y = counts(rng, 20.0)
+        totals = change(y.sum(axis=1))
+        return cv.Reports(gaussian(rng, y), m.Gaussian(SIGMA), totals=[(1, totals)])
+
+    return made
+
+
+def by_alpha(stated, size=SIZE, mean=2.0, cut=False):
+    def made(rng):
+        reports = geometric(rng, counts(rng, mean, size))
+        return cv.PrivatizedCounts(np.maximum(reports, 0) if cut else reports, stated)
+
+    return made
+
+
+def twice(same, noise=geometric, mechanism=None):
+    """Two reports of every count, with the same noise or with fresh noise, by ``also``."""
+    mechanism = m.TwoSidedGeometric(ALPHA) if mechanism is None else mechanism
+
+    def made(rng):
+        y = counts(rng)
+        first = noise(rng, y)
+        second = first if same else noise(rng, y)
+        return cv.Reports(first, mechanism).also(second, mechanism)
+
+    return made
+
+
+def joined(share):
+    """Two releases, of which the second repeats the noise of the first in this share of the cells."""
+
+    def made(rng):
+        y = counts(rng)
+        first, fresh = geometric(rng, y), geometric(rng, y)
+        second = np.where(rng.random(y.shape) < share, first, fresh)
+        rows = [f"row {i}" for i in range(len(y))]
+        releases = [
+            cv.import_reports(each, m.TwoSidedGeometric(ALPHA), "a test", row_labels=rows)
+            for each in (first, second)
+        ]
+        return cv.join(releases)
+
+    return made
+
+
+def repeated_rows(times, make):
+    def made(rng):
+        values, state = make(rng)
+        values[-1] = values[0] if times > 1 else values[-1]
+        return state(values)
+
+    return made
+
+
+def under(mechanism, make):
+    """Reports that ``make`` draws, stated to be of a mechanism."""
+    return lambda rng: cv.Reports(make(rng), mechanism)
+
+
+def noisy_table(rng):
+    return geometric(rng, counts(rng, size=(40, 40))), lambda values: cv.PrivatizedCounts(values, ALPHA)
+
+
+def gaussian_table(rng):
+    return np.rint(gaussian(rng, counts(rng))), lambda values: cv.Reports(values, m.Gaussian(SIGMA))
+
+
+def with_code(code, sigma):
+    """Some cells have a code in place of a number."""
+
+    def made(rng):
+        reports = gaussian(rng, counts(rng), sigma)
+        if code:
+            reports[0, :3] = code
+        return cv.Reports(reports, m.Gaussian(sigma))
+
+    return made
+
+
+SUPPRESSED = under(m.Suppression(10), lambda rng: suppressed(counts(rng), 10))
+ROUNDED = under(m.Rounding(5), lambda rng: rounded(counts(rng, 20.0), 5))
+SIGNED = under(m.Gaussian(SIGMA), lambda rng: gaussian(rng, counts(rng)))
+DOUBLE = under(m.Laplace(SCALE), lambda rng: laplace(rng, counts(rng)))
+TOTALS = with_totals(lambda totals: totals)
+
+CLAIMS = {
+    "counts below 10 hidden, stated as below 5": Claim(
+        under(m.Suppression(5), lambda rng: suppressed(counts(rng), 10)), SUPPRESSED, fitted=True
+    ),
+    "counts below 5 hidden, stated as below 10": Claim(
+        under(m.Suppression(10), lambda rng: suppressed(counts(rng), 5)),
+        under(m.Suppression(5), lambda rng: suppressed(counts(rng), 5)),
+        REFUSED,
+        fitted=True,
+    ),
+    "rounded to 10, stated as 5": Claim(
+        under(m.Rounding(5), lambda rng: rounded(counts(rng, 20.0), 10)), ROUNDED
+    ),
+    "rounded to the middle of each six, stated as 3": Claim(
+        under(m.Rounding(3), lambda rng: np.where((y := counts(rng)) > 0, (y + 5) // 6 * 6 - 3, 0)),
+        under(m.Rounding(3), lambda rng: rounded(counts(rng), 3)),
+    ),
+    "randomly rounded to 6, stated as 3": Claim(
+        under(m.RandomRounding(3), lambda rng: randomly_rounded(rng, counts(rng), 6)),
+        under(m.RandomRounding(3), lambda rng: randomly_rounded(rng, counts(rng), 3)),
+    ),
+    "hidden below 8 and rounded to 5, stated as hidden": Claim(
+        under(m.Suppression(8), lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 8)),
+        under(m.Suppression(8), lambda rng: suppressed(counts(rng, 20.0), 8)),
+        fitted=False,
+    ),
+    "cut off above 12, stated as above 60": Claim(
+        under(m.TopCoding(60), lambda rng: np.minimum(counts(rng), 12)),
+        under(m.TopCoding(12), lambda rng: np.minimum(counts(rng), 12)),
+        fitted=True,
+    ),
+    "totals shifted by a label": Claim(with_totals(lambda totals: np.roll(totals, 1)), TOTALS),
+    "totals a tenth too high": Claim(with_totals(lambda totals: np.rint(1.1 * totals)), TOTALS),
+    "Gaussian noise cut at zero": Claim(
+        under(m.Gaussian(SIGMA), lambda rng: np.maximum(gaussian(rng, counts(rng)), 0.0)), SIGNED, REFUSED
+    ),
+    "Laplace noise cut at zero": Claim(
+        under(m.Laplace(SCALE), lambda rng: np.maximum(laplace(rng, counts(rng)), 0.0)), DOUBLE, REFUSED
+    ),
+    "reports cut at zero, of another alpha": Claim(
+        by_alpha(0.4, cut=True), by_alpha(ALPHA, cut=True), UNCHECKED, UNCHECKED
+    ),
+    "alpha too small": Claim(by_alpha(0.35), by_alpha(ALPHA)),
+    "alpha too large": Claim(by_alpha(0.65), by_alpha(ALPHA)),
+    "Gaussian noise larger than stated": Claim(
+        under(m.Gaussian(0.5 * SIGMA), lambda rng: gaussian(rng, counts(rng, 2.0))), SIGNED
+    ),
+    "Gaussian noise smaller than stated": Claim(
+        under(m.Gaussian(2.0 * SIGMA), lambda rng: gaussian(rng, counts(rng, 40.0))),
+        under(m.Gaussian(SIGMA), lambda rng: gaussian(rng, counts(rng, 40.0))),
+        fitted=True,
+    ),
+    "Laplace noise larger than stated": Claim(
+        under(m.Laplace(0.4 * SCALE), lambda rng: laplace(rng, counts(rng, 2.0))), DOUBLE
+    ),
+    "a code of -99": Claim(with_code(-99.0, SIGMA), with_code(0.0, SIGMA), REFUSED),
+    "a code of -99 within the reach of a refusal": Claim(with_code(-99.0, 11.0), with_code(0.0, 11.0)),
+    "two reports with the same noise": Claim(twice(True), twice(False), REFUSED),
+    "two Gaussian reports with the same noise": Claim(
+        twice(True, gaussian, m.Gaussian(SIGMA)), twice(False, gaussian, m.Gaussian(SIGMA)), REFUSED
+    ),
+    "two releases with half of their noise the same": Claim(joined(0.5), joined(0.0), REFUSED),
+    "a row twice": Claim(repeated_rows(2, noisy_table), repeated_rows(1, noisy_table)),
+    "a row twice, with Gaussian noise": Claim(
+        repeated_rows(2, gaussian_table), repeated_rows(1, gaussian_table)
+    ),
+    "a row twice, without noise": Claim(  # which proves nothing
+        under(m.Rounding(5), lambda rng: np.repeat(rounded(counts(rng, 20.0), 5), 2, axis=0)),
+        ROUNDED,
+        CONSISTENT,
+    ),
+}
+
+
+def verdict_on(make, rng):
+    """What the reports say by themselves."""
+    try:
+        return check_mechanism(make(rng)).state
+    except ValueError:
+        return REFUSED
+
+
+def fitted(make, seed):
+    """A small fit of the claim's data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cv.TopicModel(1, likelihood="poisson", seed=seed, **QUICK).fit(
+            make(np.random.default_rng(seed))
+        )
+
+
+def main(n):
+    """Print how many of n right twins a fit doubts, of every claim that takes one."""
+    for name, claim in CLAIMS.items():
+        found = [fitted(claim.right, seed).diagnostics() for seed in range(n)] if claim.fitted else []
+        doubted = [each.mechanism.wrong for each in found if each.mechanism.wrong]
+        states = {
+            state: sum(each.state == state for each in found) for state in {each.state for each in found}
+        }
+        if found:
+            said = f"{name}: {len(doubted)} of {n} right twins are doubted; {states}"
+            print(said, *doubted[:3], sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
