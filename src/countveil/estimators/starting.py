@@ -9,6 +9,7 @@ import xarray as xr
 
 from countveil.data.frames import is_default, texts_of
 from countveil.estimators.checks import check_choice
+from countveil.inference import dispersion
 from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start
 from countveil.inference.starts.given import Given
@@ -58,9 +59,34 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
     """
     if isinstance(value, str):
         return STARTS[value]
-    sets: Sequence[Mapping[str, Any]]
-    sets = [value] if isinstance(value, Mapping) else sets_of(value)
-    return Given(tuple(arranged(values, model, layout, labels) for values in sets))
+    if isinstance(value, Mapping):
+        return Given((arranged(value, model, layout, labels),))
+    sets = tuple(arranged(values, model, layout, labels) for values in sets_of(value))
+    return Given(tuple(map(of_counts, sets, p_of_sets(value, len(sets)), [model] * len(sets))))
+
+
+def p_of_sets(fit: Any, n_sets: int) -> list[np.ndarray | None]:
+    """The dispersion p of each set of factors that a fit gives; None where counts are Poisson or p is known."""
+    if not dispersion.learns_p(fit.model_):
+        return [None] * n_sets
+    draws = fit.posterior["posterior"].dataset["p"]
+    means = "optimisation" in fit.posterior.children
+    return list(draws.mean(("chain", "draw")).to_numpy()[None] if means else draws.isel(draw=-1).to_numpy())
+
+
+def of_counts(
+    factors: tuple[np.ndarray | None, ...], p: np.ndarray | None, model: Factorization
+) -> tuple[np.ndarray | None, ...]:
+    """The factors, so that rates are expected counts where they were of bursts, as a start has to give.
+
+    They stay as they are where some are missing, or where p is of other rows or columns.
+    """
+    whole = [value for value in factors if value is not None]
+    if p is None or len(whole) < len(factors) or not dispersion.learns_p(model):
+        return factors
+    if p.size not in (1, model.initial_parameters()[0].size):
+        return factors
+    return dispersion.counts_of(model, whole, p)
 
 
 def sets_of(fit: Any) -> list[Mapping[str, xr.DataArray]]:

@@ -18,7 +18,7 @@ from scipy.special import digamma
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
-from countveil.inference import optimising
+from countveil.inference import dispersion, optimising
 from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
 from countveil.inference.factors import MeanRule, Priors, offset_scales
@@ -73,7 +73,8 @@ def init(
 def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:
     """Q after one update from a point estimate of all factors."""
     ones = tuple(np.ones_like(factor) for factor in factors)
-    point = State(factors, ones, initial_hypers(model), -1, model.initial_parameters())
+    factors, parameters = dispersion.started(factors, observations, model, engine)
+    point = State(factors, ones, initial_hypers(model), -1, parameters)
     return update(point, factors, factors, observations, model, engine)[0]
 
 

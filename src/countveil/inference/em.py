@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.inference import optimising
+from countveil.inference import dispersion, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import least_entry, maximise, pass_over_rows
@@ -62,7 +62,8 @@ def init(
 ) -> State:
     """The factors of a start."""
     factors = begin(start, observations, model, streams.generator(0, START), engine)
-    return State(factors, 0, parameters=model.initial_parameters())
+    factors, parameters = dispersion.started(factors, observations, model, engine)
+    return State(factors, 0, parameters=parameters)
 
 
 def from_point(
@@ -74,9 +75,10 @@ def from_point(
 ) -> State:
     """The state after some iterations from a point estimate: a better place for a chain to begin.
 
-    Parameters of the likelihood, if it has any, stay as they start.
+    Parameters of the likelihood, if it has any, are those of a start from the point, and stay.
     """
-    state = State(factors, 0, parameters=model.initial_parameters())
+    factors, parameters = dispersion.started(factors, observations, model, engine)
+    state = State(factors, 0, parameters=parameters)
     for _ in range(iterations):
         state, _ = update_factors(state, observations, model, engine, None)
     return state
@@ -87,7 +89,10 @@ def refined(
 ) -> tuple[np.ndarray, ...]:
     """A start: a few iterations from the automatic one."""
     factors = automatic(observations, model, rng, engine)
-    return from_point(factors, observations, model, engine, REFINING_ITERATIONS).factors
+    state = from_point(factors, observations, model, engine, REFINING_ITERATIONS)
+    if not dispersion.learns_p(model):
+        return state.factors
+    return dispersion.counts_of(model, state.factors, state.parameters[0])
 
 
 def step(

@@ -19,7 +19,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import burst_tokens, chains, report_tokens, tokens, totals
+from countveil.inference import burst_tokens, chains, dispersion, report_tokens, tokens, totals
 from countveil.inference.algorithm import Method
 from countveil.inference.allocation import sampled_counts
 from countveil.inference.factors import (
@@ -31,7 +31,7 @@ from countveil.inference.factors import (
 )
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
-from countveil.inference.streams import HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
@@ -77,7 +77,7 @@ def init(
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
     factors = begin(start, observations, model, streams.generator(0, START), engine)
-    parameters = model.initial_parameters()
+    factors, parameters = dispersion.started(factors, observations, model, engine)
     counts: Any = ()
     if observations.totals is not None:
         law = law_of(observations.noise, model.likelihood, parameters)
@@ -95,6 +95,13 @@ def step(
         matrices = model.matrices(state.factors)
         latent = totals.redrawn(latent, observations, law, matrices, streams, sweep, engine)
         observations = totals.with_counts(observations, latent)
+        law = law_of(observations.noise, model.likelihood, state.parameters)
+    every = dispersion.interval(observations)
+    if dispersion.learns_p(model) and sweep % every == 0:
+        rng = streams.generator(sweep, DISPERSION)
+        chain = state.factors, state.hypers, state.parameters
+        moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)
+        state = State(*moved[:2], state.sweep, moved[2], latent)
         law = law_of(observations.noise, model.likelihood, state.parameters)
     parted = report_tokens.split(observations, law)
     seen = observations if parted is None else parted.visited  # with the same exposures

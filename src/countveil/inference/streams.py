@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-ROWS, COLUMNS, HYPERS, START, SPLITS, PARAMETERS, MOVES, TOTALS = 0, 1, 2, 3, 4, 5, 6, 7
+ROWS, COLUMNS, HYPERS, START, SPLITS, PARAMETERS, MOVES, TOTALS, DISPERSION = range(9)
 
 
 class Key(ISeedSequence):

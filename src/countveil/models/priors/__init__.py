@@ -15,9 +15,11 @@ from countveil.models.priors.protocol import (
     ReportingPrior,
     RowPrior,
     Scale,
+    SizedPrior,
     VariationalPrior,
     draws_jointly,
     is_collapsed,
+    rescales,
 )
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
@@ -26,8 +28,8 @@ from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior,
 __all__ = [
     "LEARNED", "PRIORS", "USUAL_SHAPE", "CollapsedPrior", "DatedRowsPrior", "DirichletPrior", "GammaChainPrior",
     "GammaPrior", "Grid", "JointPrior", "LearnedShapePrior", "Prior", "RegressionPrior", "ReportingPrior", "RowPrior",
-    "Scale", "SeededPrior", "VariationalPrior", "draws_jointly", "is_collapsed", "learns_shape", "prior_of",
-    "typical_prior", "typical_scale",
+    "Scale", "SeededPrior", "SizedPrior", "VariationalPrior", "draws_jointly", "is_collapsed", "learns_shape",
+    "prior_of", "rescales", "typical_prior", "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {

@@ -70,6 +70,13 @@ class GammaPrior(NamedTuple):
             return np.asarray(self.rate, float)
         return factor.component_sums(self.shape) / np.maximum(factor.component_sums(scale * value), 1e-150)
 
+    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+        """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
+        if not self.learned:
+            return None
+        rates = hypers / times
+        return rates, float(((hypers - rates) / self.rate - np.log(times)).sum())
+
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
         """The rates; None where they vary from entry to entry."""
         return hypers if np.size(self.rate) == 1 else None

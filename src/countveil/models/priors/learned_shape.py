@@ -189,6 +189,15 @@ class LearnedShapePrior(NamedTuple):
             found[1] = MEDIAN * factor.component_sums(1.0) / totals
         return found
 
+    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+        """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
+        if self.mean is None:
+            return None
+        new = hypers.copy()
+        new[1] /= times
+        change = (hypers[1] - new[1]) * self.mean / hypers[0] - np.log(times)
+        return new, float(change.sum())
+
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
         """The rates; None where they vary from entry to entry."""
         return hypers[:, :, 1] if self.rate is None or np.size(self.rate) == 1 else None

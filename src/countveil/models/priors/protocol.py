@@ -218,6 +218,23 @@ class VariationalPrior(Prior, Protocol):
         ...
 
 
+class SizedPrior(Prior, Protocol):
+    """A prior whose hyperparameters may learn the size of the whole factor."""
+
+    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+        """What hyperparameters become where the factor is multiplied by a number; None if its size is known.
+
+        With them comes the logarithm by which the density of factor and hyperparameters changes, times the Jacobian of
+        the map from both to both.
+        """
+        ...
+
+
+def rescales(prior: Prior) -> TypeGuard[SizedPrior]:
+    """Whether it is a ``SizedPrior``."""
+    return hasattr(prior, "rescaled")
+
+
 def draws_jointly(prior: Prior) -> TypeGuard[JointPrior]:
     """Whether it is a ``JointPrior``: in every sweep, where ``isinstance`` would look at all of a protocol's names."""
     return hasattr(prior, "draw_with_hypers")

@@ -214,6 +214,13 @@ class RegressionPrior(NamedTuple):
         )
         return found
 
+    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+        """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
+        new = hypers.copy()
+        new[1] /= times
+        change = (hypers[1] - new[1]) * self.mean / hypers[0] - np.log(times)
+        return new, float(change.sum())
+
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
         """The rates where x_d = 0."""
         return hypers[:, :, 1]

@@ -1,0 +1,297 @@
+"""The dispersion p of overdispersed counts, drawn with the true counts summed out (mathematics, section 20).
+
+Drawn given the true counts, p sticks where the noise is wide or counts are large: the counts look as dispersed as p
+says, and p follows the counts. So p also moves along the curve on which every expected count stays as it is. Expected
+counts are Lambda m(p), m(p) = p / ((1 - p) q), q = -log(1 - p). With c = m(p) / m(p') and
+entries x ~ Gamma(a, rate b) of a factor,
+
+    (p, x) -> (p', c x):            c^(sum of a) exp(-(c - 1) sum of b x) P(reports | c Lambda, p') f(logit p')
+    (p, x, b) -> (p', c x, b / c):  product over b_k of g(b_k / c) / c times the same two
+
+are densities of logit p' along the curve (20.1), the Jacobian of the map included; f and g are prior densities. The
+first scales the entries of one row or column, if these have a p each; the second a whole factor with learned rates. The
+map is a group that acts on the state, so that a slice of the density, or a Metropolis step, leaves the posterior as
+it is (Liu and Sabatti 2000).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from countveil.data.observations import Observations
+from countveil.engines.blocks import Engine
+from countveil.inference.factors import offset_scales
+from countveil.inference.scoring import report_scores
+from countveil.inference.unseen import shared_along, unseen_rates
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.rates import stored_rates
+from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.maxima import greatest_within
+from countveil.likelihoods.negative_binomial import LOGITS, NegativeBinomial
+from countveil.likelihoods.protocol import Parameters, Unseen
+from countveil.likelihoods.slices import draw_by_steps, draw_on_slices
+from countveil.models.contraction import Side
+from countveil.models.factorization import Factorization
+from countveil.models.priors import rescales
+from countveil.noise.protocol import Noise
+
+SELDOM = 10  # sweeps from one move to the next, where cells are many
+CELLS_PER_SWEEP = 4096  # stored cells for which a move is worth its time in every sweep
+TOGETHER = 4  # moves from one of all p together to the next
+STEPS = 3  # of each p in a move of rows or columns
+WIDTH = 0.5  # of the first slice of all p together
+STARTS = -4.0, 7.0  # logits among which a start looks for p
+
+
+class Cells(NamedTuple):
+    """The cells of a fit at its present rates, by the p that they have."""
+
+    row: np.ndarray  # (n,) of the cells with a stored report that the true count is drawn given
+    column: np.ndarray
+    report: np.ndarray
+    level: np.ndarray
+    rate: np.ndarray
+    place: np.ndarray  # of each one's p
+    unseen: Unseen  # the rates of all other cells
+
+
+def learns_p(model: Factorization) -> bool:
+    """Whether counts are negative binomial with a p that is learned."""
+    return isinstance(model.likelihood, NegativeBinomial) and bool(model.likelihood.parameter_axes)
+
+
+def interval(observations: Observations) -> int:
+    """Sweeps from one move to the next: decided by the data alone, since a choice by the state would bias the chain."""
+    return int(min(1 + observations.reports.size // CELLS_PER_SWEEP, SELDOM))
+
+
+def moved(
+    factors: Sequence[np.ndarray],
+    hypers: Sequence[np.ndarray],
+    parameters: Parameters,
+    observations: Observations,
+    model: Factorization,
+    engine: Engine,
+    rng: np.random.Generator,
+    number: int = 0,
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], Parameters]:
+    """Factors, hyperparameters and parameters after a move of every p; the true counts have to be drawn anew.
+
+    Where there are several p, each moves by itself; in every fourth move, by its ``number``, all do together first.
+    """
+    new, found = tuple(factors), tuple(hypers)
+    if parameters[0].size == 1 or number % TOGETHER == 0:
+        curve = Curve.at(new, parameters, observations, model, engine)
+        new, found, parameters = moved_together(curve, new, found, model, rng)
+    if parameters[0].size > 1:
+        curve = Curve.at(new, parameters, observations, model, engine)
+        new, found, parameters = moved_apart(curve, new, found, observations, model, rng)
+    return new, found, parameters
+
+
+def moved_apart(
+    curve: "Curve",
+    factors: Sequence[np.ndarray],
+    hypers: Sequence[np.ndarray],
+    observations: Observations,
+    model: Factorization,
+    rng: np.random.Generator,
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], Parameters]:
+    """Each p of a row or column, with the entries of the factor that this row or column has for itself.
+
+    In models that have no such factor, rates stay as they are.
+    """
+    f = holder(model)
+    if f is None:
+        logits = draw_by_steps(lambda x: curve.density(x, np.zeros(x.size)), curve.logits, LOGITS, rng, STEPS)
+        return tuple(factors), tuple(hypers), curve.parameters_at(logits)
+    shapes, products = prior_sums(model, observations, f, hypers[f], factors[f])
+
+    def density(x: np.ndarray) -> np.ndarray:
+        log_c = log_mean(curve.logits) - log_mean(x)
+        return curve.density(x, log_c) + shapes * log_c - products * np.expm1(log_c)
+
+    logits = draw_by_steps(density, curve.logits, LOGITS, rng, STEPS)
+    new = scaled(model, factors, log_mean(curve.logits) - log_mean(logits))
+    return new, tuple(hypers), curve.parameters_at(logits)
+
+
+def moved_together(
+    curve: "Curve",
+    factors: Sequence[np.ndarray],
+    hypers: Sequence[np.ndarray],
+    model: Factorization,
+    rng: np.random.Generator,
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], Parameters]:
+    """All p by one shift of their logits, with a factor and the hyperparameters of its size.
+
+    Where p differ, c is the geometric mean of theirs. In models that learn no size, rates stay as they are.
+    """
+    new, found, f = list(factors), list(hypers), sized(model, hypers)
+    prior: Any = None if f is None else model.factors[f].prior
+
+    def log_c(shift: Any) -> float:
+        return 0.0 if f is None else float((log_mean(curve.logits) - log_mean(curve.logits + shift)).mean())
+
+    def rescaled(c: float) -> tuple[Any, float]:
+        return (None, 0.0) if f is None else prior.rescaled(model.factors[f], hypers[f], c)
+
+    def density(shift: np.ndarray) -> np.ndarray:
+        by = log_c(shift)
+        own = curve.density(curve.logits + shift, np.full(curve.logits.size, by))
+        return own.sum(keepdims=True) + rescaled(float(np.exp(by)))[1]
+
+    bounds = LOGITS[0] - curve.logits.min(), LOGITS[1] - curve.logits.max()
+    shift = draw_on_slices(density, np.zeros(1), bounds, rng, WIDTH)
+    if f is not None:
+        c = float(np.exp(log_c(shift)))
+        new[f], found[f] = np.maximum(new[f] * c, SMALLEST), rescaled(c)[0]
+    return tuple(new), tuple(found), curve.parameters_at(curve.logits + shift)
+
+
+def started(
+    factors: Sequence[np.ndarray], observations: Observations, model: Factorization, engine: Engine
+) -> tuple[tuple[np.ndarray, ...], Parameters]:
+    """A start's factors, whose rates are expected counts, as rates of bursts; and p, under which reports are likeliest.
+
+    A start at any other p may not leave it for hundreds of sweeps.
+    """
+    parameters = model.initial_parameters()
+    if not learns_p(model):
+        return tuple(factors), parameters
+    curve = Curve.at(factors, parameters, observations, model, engine)
+    logits = greatest_within(lambda x: curve.density(x, -log_mean(x)), curve.logits, STARTS)
+    return scaled(model, factors, -log_mean(logits)), curve.parameters_at(logits)
+
+
+def counts_of(model: Factorization, factors: Sequence[np.ndarray], p: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Factors whose rates are expected counts, of factors whose rates are those of bursts: what a start has to give."""
+    return scaled(model, factors, log_mean(np.clip(logit(np.ravel(p)), *LOGITS)))
+
+
+def scaled(model: Factorization, factors: Sequence[np.ndarray], log_c: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The factors, with the rates of all cells, or of every row or column, multiplied by c; as they are if none can."""
+    new = list(factors)
+    f = holder(model) if log_c.size > 1 else next((f for f in model.free if f != model.shared), None)
+    if f is not None:
+        c = np.exp(log_c)
+        new[f] = np.maximum(new[f] * (c if c.size == 1 else broadcastable(model, f, c)), SMALLEST)
+    return tuple(new)
+
+
+class Curve(NamedTuple):
+    """The log-density of every logit p, where rates are multiplied by c (n,)."""
+
+    cells: "Cells"
+    logits: np.ndarray  # (n,) now
+    parameters: Parameters
+    noise: Noise
+    likelihood: NegativeBinomial
+
+    @classmethod
+    def at(
+        cls,
+        factors: Sequence[np.ndarray],
+        parameters: Parameters,
+        observations: Observations,
+        model: Factorization,
+        engine: Engine,
+    ) -> "Curve":
+        """Through these factors and parameters."""
+        assert isinstance(model.likelihood, NegativeBinomial)
+        cells = cells_of(list(factors), observations, model, engine)
+        logits = np.clip(logit(parameters[0]), *LOGITS)
+        return cls(cells, logits, parameters, observations.noise, model.likelihood)
+
+    def parameters_at(self, logits: np.ndarray) -> Parameters:
+        """These p, with the prior that they have now."""
+        return (expit(logits), *self.parameters[1:])
+
+    def density(self, logits: np.ndarray, log_c: np.ndarray) -> np.ndarray:
+        """(n,) log P(reports of the p's cells | c Lambda, p) + log f(logit p)."""
+        mean, concentration = self.parameters[1:] or (np.array([0.5]), np.array([2.0]))  # uniform
+        prior = -mean * np.logaddexp(0.0, -logits) - (1.0 - mean) * np.logaddexp(0.0, logits)
+        parameters, c, cells = self.parameters_at(logits), np.exp(log_c), self.cells
+        law, rates = law_of(self.noise, self.likelihood, parameters), cells.rate * c[cells.place]
+        scores = report_scores(law, cells.row, cells.column, cells.report, cells.level, rates)
+        exposure = self.likelihood.exposure(cells.unseen.ratio[:, None], parameters)
+        unseen = (exposure * cells.unseen.rate).sum(axis=0) * c
+        return np.bincount(cells.place, scores, logits.size) - unseen + concentration * prior
+
+
+def log_mean(x: np.ndarray) -> np.ndarray:
+    """log m(p) at x = logit p: the mean of a burst."""
+    return x - np.log(np.logaddexp(0.0, x))
+
+
+def cells_of(
+    factors: list[np.ndarray], observations: Observations, model: Factorization, engine: Engine
+) -> Cells:
+    """The cells at the rates that factors give them."""
+    o, axis = observations, shared_along(model.likelihood)
+    entries, rates = o.block(slice(0, o.shape[0])), np.empty(o.reports.size)
+    stored_rates(entries, *model.matrices(factors), rates)
+    seen = np.flatnonzero(entries.reports > 0)
+    row, column = o.row_numbers[seen], entries.columns[seen]
+    level = entries.level_e[seen] if entries.level_e.size else entries.level_d[row]
+    place = {"all": np.zeros(seen.size, dtype=np.int64), "row": row, "column": column}[axis]
+    return Cells(
+        row, column, entries.reports[seen], level, rates[seen], place, unseen_rates(model, factors, o, engine)
+    )
+
+
+def side_of(model: Factorization) -> Side | None:
+    """The rows or the columns, if each has a p for itself."""
+    return {"row": model.rows, "column": model.columns}.get(shared_along(model.likelihood))
+
+
+def holder(model: Factorization) -> int | None:
+    """The factor of independent gammas that holds the entries of single rows or columns; None without one."""
+    side = side_of(model)
+    if side is None:
+        return None
+    for use in side.uses:
+        factor = model.factors[use.factor]
+        if (
+            set(side.observed) <= set(use.axes)
+            and factor.fixed is None
+            and use.factor != model.shared
+            and factor.prior.independent
+        ):
+            return use.factor
+    return None
+
+
+def broadcastable(model: Factorization, f: int, values: np.ndarray) -> np.ndarray:
+    """Numbers of every row or column, in a shape that broadcasts against its factor."""
+    side, axes = side_of(model), model.factors[f].axes
+    assert side is not None
+    grid = values.reshape([side.sizes[axis] for axis in side.observed])
+    grid = grid.transpose([side.observed.index(axis) for axis in axes if axis in side.observed])
+    return grid.reshape([side.sizes[axis] if axis in side.observed else 1 for axis in axes])
+
+
+def prior_sums(
+    model: Factorization, observations: Observations, f: int, hypers: np.ndarray, value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of prior shapes, and of prior rates times entries, over the entries of every row or column."""
+    side, factor = side_of(model), model.factors[f]
+    assert side is not None
+    shape, rate = factor.prior.gamma(hypers, offset_scales(model, observations)[f])
+    left = [axis for axis in factor.axes if axis in side.observed]
+    rest = tuple(i for i, axis in enumerate(factor.axes) if axis not in side.observed)
+    sums = (np.broadcast_to(each, factor.shape).sum(axis=rest) for each in (shape, rate * value))
+    shapes, products = (each.transpose([left.index(axis) for axis in side.observed]).ravel() for each in sums)
+    return shapes, products
+
+
+def sized(model: Factorization, hypers: Sequence[np.ndarray]) -> int | None:
+    """A free factor whose size its prior learns; None without one."""
+    for f in model.free:
+        factor = model.factors[f]
+        known = not rescales(factor.prior) or factor.prior.rescaled(factor, hypers[f], 1.0) is None
+        if f != model.shared and not known:
+            return f
+    return None
