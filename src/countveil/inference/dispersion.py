@@ -8,9 +8,9 @@ entries x ~ Gamma(a, rate b) of a factor,
     (p, x) -> (p', c x):            c^(sum of a) exp(-(c - 1) sum of b x) P(reports | c Lambda, p') f(logit p')
     (p, x, b) -> (p', c x, b / c):  product over b_k of g(b_k / c) / c times the same two
 
-are densities of logit p' along the curve (20.1), the Jacobian of the map included; f and g are prior densities. The
-first scales the entries of one row or column, if these have a p each; the second a whole factor with learned rates. The
-map is a group that acts on the state, so that a slice of the density, or a Metropolis step, leaves the posterior as
+are densities of logit p' along the curve (20.2, 20.3), the Jacobian of the map included; f and g are prior densities.
+The first scales the entries of one row or column, if these have a p each; the second a whole factor with learned rates.
+The map is a group that acts on the state, so that a slice of the density, or a Metropolis step, leaves the posterior as
 it is (Liu and Sabatti 2000).
 """
 
@@ -222,7 +222,7 @@ class Curve(NamedTuple):
 
 
 def log_mean(x: np.ndarray) -> np.ndarray:
-    """log m(p) at x = logit p: the mean of a burst."""
+    """log m(p) at x = logit p: the mean of a burst (20.1)."""
     return x - np.log(np.logaddexp(0.0, x))
 
 
