@@ -47,4 +47,4 @@ def entries_with_their_rates():
         rates = stats.expon.pdf(b / c, scale=mean) / stats.expon.pdf(b, scale=mean)
         jacobian = c ** (x.size - 1)  # the rate is divided
         same(rates / c, entries * rates * jacobian)
-        same(np.exp(learned.rescaled(Component(), np.array([[b]]), c)[1]), rates / c)
+        same(np.exp(learned.resized(Component(), np.array([[b]]), c)[1]), rates / c)

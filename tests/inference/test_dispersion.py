@@ -68,13 +68,13 @@ def test_moves_at_known_rates_of_the_factor_leave_it_too():
 
 
 def test_a_missing_jacobian_is_seen(monkeypatch):
-    right = GammaPrior.rescaled
+    right = GammaPrior.resized
 
     def wrong(self, factor, hypers, times):
         found = right(self, factor, hypers, times)
         return found and (found[0], found[1] + np.log(times) * np.size(hypers))
 
-    monkeypatch.setattr(GammaPrior, "rescaled", wrong)
+    monkeypatch.setattr(GammaPrior, "resized", wrong)
     assert p_values("global").min() < FALSE_ALARM
 
 
@@ -111,13 +111,13 @@ def test_priors_of_learned_size_know_how_their_density_changes(times, monkeypatc
 
     for prior in (GammaPrior(2.0, 1.5, True), LearnedShapePrior(0.7, None)):
         hypers = prior.start(factor) * 1.3
-        new, change = prior.rescaled(factor, hypers, times)
+        new, change = prior.resized(factor, hypers, times)
         jacobian = (value.size - 1) * np.log(times)  # one rate is divided, every entry multiplied
         moved = log_density(prior, new, times * value) - log_density(prior, hypers, value)
         assert change == pytest.approx(moved + jacobian)
     chain = GammaChainPrior(3.0, True)
     hypers = chain.start(Steps())
-    new, change = chain.rescaled(Steps(), hypers, times)
+    new, change = chain.resized(Steps(), hypers, times)
     scale = [chain.chain_of(each, Steps.shape).scale for each in (hypers, new)]
     assert scale[1] == pytest.approx(times * scale[0])
     density = stats.gamma(0.1, scale=3.0 / 0.1)

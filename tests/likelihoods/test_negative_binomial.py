@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import betaln, digamma, expit, logit, logsumexp
 
 import countveil as cv
+from countveil.inference import dispersion as moves
 from countveil.inference import gibbs, totals
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.scoring import log_likelihood, report_scores
@@ -328,7 +329,10 @@ def test_sweeps_leave_the_joint_law_as_it_is(kind, dispersion, level):
         ("counts bursts as units", "column"),
     ],
 )
-def test_faults_do_not(fault, dispersion):
+def test_faults_do_not(fault, dispersion, monkeypatch):
+    monkeypatch.setattr(
+        moves, "learns_p", lambda model: False
+    )  # moves of p would make up for a fault of draws
     likelihood = Faulty(dispersion)
     likelihood.fault = fault
     z = joint_scores(likelihood, "topics", private(ROWS[:, None]))

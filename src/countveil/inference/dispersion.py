@@ -34,7 +34,7 @@ from countveil.likelihoods.protocol import Parameters, Unseen
 from countveil.likelihoods.slices import draw_by_steps, draw_on_slices
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
-from countveil.models.priors import rescales
+from countveil.models.priors import learns_size
 from countveil.noise.protocol import Noise
 
 SELDOM = 10  # sweeps from one move to the next, where cells are many
@@ -135,19 +135,19 @@ def moved_together(
     def log_c(shift: Any) -> float:
         return 0.0 if f is None else float((log_mean(curve.logits) - log_mean(curve.logits + shift)).mean())
 
-    def rescaled(c: float) -> tuple[Any, float]:
-        return (None, 0.0) if f is None else prior.rescaled(model.factors[f], hypers[f], c)
+    def resized(c: float) -> tuple[Any, float]:
+        return (None, 0.0) if f is None else prior.resized(model.factors[f], hypers[f], c)
 
     def density(shift: np.ndarray) -> np.ndarray:
         by = log_c(shift)
         own = curve.density(curve.logits + shift, np.full(curve.logits.size, by))
-        return own.sum(keepdims=True) + rescaled(float(np.exp(by)))[1]
+        return own.sum(keepdims=True) + resized(float(np.exp(by)))[1]
 
     bounds = LOGITS[0] - curve.logits.min(), LOGITS[1] - curve.logits.max()
     shift = draw_on_slices(density, np.zeros(1), bounds, rng, WIDTH)
     if f is not None:
         c = float(np.exp(log_c(shift)))
-        new[f], found[f] = np.maximum(new[f] * c, SMALLEST), rescaled(c)[0]
+        new[f], found[f] = np.maximum(new[f] * c, SMALLEST), resized(c)[0]
     return tuple(new), tuple(found), curve.parameters_at(curve.logits + shift)
 
 
@@ -291,7 +291,7 @@ def sized(model: Factorization, hypers: Sequence[np.ndarray]) -> int | None:
     """A free factor whose size its prior learns; None without one."""
     for f in model.free:
         factor = model.factors[f]
-        known = not rescales(factor.prior) or factor.prior.rescaled(factor, hypers[f], 1.0) is None
+        known = not learns_size(factor.prior) or factor.prior.resized(factor, hypers[f], 1.0) is None
         if f != model.shared and not known:
             return f
     return None

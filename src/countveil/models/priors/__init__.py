@@ -19,17 +19,39 @@ from countveil.models.priors.protocol import (
     VariationalPrior,
     draws_jointly,
     is_collapsed,
-    rescales,
+    learns_size,
 )
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
 from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
-    "LEARNED", "PRIORS", "USUAL_SHAPE", "CollapsedPrior", "DatedRowsPrior", "DirichletPrior", "GammaChainPrior",
-    "GammaPrior", "Grid", "JointPrior", "LearnedShapePrior", "Prior", "RegressionPrior", "ReportingPrior", "RowPrior",
-    "Scale", "SeededPrior", "SizedPrior", "VariationalPrior", "draws_jointly", "is_collapsed", "learns_shape",
-    "prior_of", "rescales", "typical_prior", "typical_scale",
+    "LEARNED",
+    "PRIORS",
+    "USUAL_SHAPE",
+    "CollapsedPrior",
+    "DatedRowsPrior",
+    "DirichletPrior",
+    "GammaChainPrior",
+    "GammaPrior",
+    "Grid",
+    "JointPrior",
+    "LearnedShapePrior",
+    "Prior",
+    "RegressionPrior",
+    "ReportingPrior",
+    "RowPrior",
+    "Scale",
+    "SeededPrior",
+    "SizedPrior",
+    "VariationalPrior",
+    "draws_jointly",
+    "is_collapsed",
+    "learns_shape",
+    "learns_size",
+    "prior_of",
+    "typical_prior",
+    "typical_scale",
 ]  # fmt: skip
 
 PRIORS: dict[str, Any] = {

@@ -70,7 +70,7 @@ class GammaPrior(NamedTuple):
             return np.asarray(self.rate, float)
         return factor.component_sums(self.shape) / np.maximum(factor.component_sums(scale * value), 1e-150)
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         if not self.learned:
             return None

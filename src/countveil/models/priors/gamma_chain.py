@@ -131,7 +131,7 @@ class GammaChainPrior(NamedTuple):
         log_s = draw_on_slices(lambda x: log_steadiness(x, volume), np.array([np.log(s)]), BOUNDS, rng, WIDTH)
         return chain._replace(scale=scale, volume=volume, steadiness=float(np.exp(log_s[0])))
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """The scale m, multiplied by the number: theta stays, and with it the density of the factor."""
         chain = self.chain_of(hypers, factor.shape)
         change = EPSILON * np.log(times) - EPSILON / self.mean * chain.scale * (times - 1.0)

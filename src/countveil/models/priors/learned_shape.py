@@ -189,7 +189,7 @@ class LearnedShapePrior(NamedTuple):
             found[1] = MEDIAN * factor.component_sums(1.0) / totals
         return found
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         if self.mean is None:
             return None

@@ -221,7 +221,7 @@ class VariationalPrior(Prior, Protocol):
 class SizedPrior(Prior, Protocol):
     """A prior whose hyperparameters may learn the size of the whole factor."""
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """What hyperparameters become where the factor is multiplied by a number; None if its size is known.
 
         With them comes the logarithm by which the density of factor and hyperparameters changes, times the Jacobian of
@@ -230,9 +230,9 @@ class SizedPrior(Prior, Protocol):
         ...
 
 
-def rescales(prior: Prior) -> TypeGuard[SizedPrior]:
+def learns_size(prior: Prior) -> TypeGuard[SizedPrior]:
     """Whether it is a ``SizedPrior``."""
-    return hasattr(prior, "rescaled")
+    return hasattr(prior, "resized")
 
 
 def draws_jointly(prior: Prior) -> TypeGuard[JointPrior]:

@@ -214,7 +214,7 @@ class RegressionPrior(NamedTuple):
         )
         return found
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         new = hypers.copy()
         new[1] /= times

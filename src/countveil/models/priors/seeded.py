@@ -127,9 +127,9 @@ class SeededPrior(NamedTuple):
             found[1] *= 1.0 + factor.component_sums(self.added) / (found[0] * sizes)
         return found
 
-    def rescaled(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """As without seeds, which add to shapes and leave rates."""
-        return self.usual.rescaled(factor, hypers, times)
+        return self.usual.resized(factor, hypers, times)
 
     def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
         """The rates; None where they vary from entry to entry."""
