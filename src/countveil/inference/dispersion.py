@@ -21,45 +21,39 @@ import numpy as np
 from scipy.special import expit, logit
 
 from countveil.data.observations import Observations
-from countveil.engines.blocks import Engine
+from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference import tokens
 from countveil.inference.factors import offset_scales
-from countveil.inference.scoring import report_scores
 from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.rates import stored_rates
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.maxima import greatest_within
+from countveil.kernels.scoring import add_seen_scores
+from countveil.likelihoods.laws import in_block, law_of
 from countveil.likelihoods.negative_binomial import LOGITS, NegativeBinomial
 from countveil.likelihoods.protocol import Parameters, Unseen
 from countveil.likelihoods.slices import draw_by_steps, draw_on_slices
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 from countveil.models.priors import learns_size
-from countveil.noise.protocol import Noise
 
 SELDOM = 10  # sweeps from one move to the next, where cells are many
 CELLS_PER_SWEEP = 4096  # stored cells for which a move is worth its time in every sweep
 TOGETHER = 4  # moves from one of all p together to the next
 STEPS = 3  # of each p in a move of rows or columns
 WIDTH = 0.5  # of the first slice of all p together
-STARTS = -4.0, 7.0  # logits among which a start looks for p
-
-
-class Cells(NamedTuple):
-    """The cells of a fit at its present rates, by the p that they have."""
-
-    row: np.ndarray  # (n,) of the cells with a stored report that the true count is drawn given
-    column: np.ndarray
-    report: np.ndarray
-    level: np.ndarray
-    rate: np.ndarray
-    place: np.ndarray  # of each one's p
-    unseen: Unseen  # the rates of all other cells
+STARTS = np.linspace(-4.0, 7.0, 12)  # logits among which a start looks for p
 
 
 def learns_p(model: Factorization) -> bool:
     """Whether counts are negative binomial with a p that is learned."""
     return isinstance(model.likelihood, NegativeBinomial) and bool(model.likelihood.parameter_axes)
+
+
+def moves(model: Factorization, observations: Observations) -> bool:
+    """Whether p moves: not where sweeps go by tokens, which cost far less than a pass over the reports."""
+    if not learns_p(model):
+        return False
+    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    return not tokens.pays(observations, law)
 
 
 def interval(observations: Observations) -> int:
@@ -159,10 +153,12 @@ def started(
     A start at any other p may not leave it for hundreds of sweeps.
     """
     parameters = model.initial_parameters()
-    if not learns_p(model):
+    if not moves(model, observations):
         return tuple(factors), parameters
     curve = Curve.at(factors, parameters, observations, model, engine)
-    logits = greatest_within(lambda x: curve.density(x, -log_mean(x)), curve.logits, STARTS)
+    tried = [np.full(curve.logits.size, x) for x in STARTS]
+    best = np.argmax([curve.density(x, -log_mean(x)) for x in tried], axis=0)
+    logits = STARTS[best]
     return scaled(model, factors, -log_mean(logits)), curve.parameters_at(logits)
 
 
@@ -184,11 +180,13 @@ def scaled(model: Factorization, factors: Sequence[np.ndarray], log_c: np.ndarra
 class Curve(NamedTuple):
     """The log-density of every logit p, where rates are multiplied by c (n,)."""
 
-    cells: "Cells"
     logits: np.ndarray  # (n,) now
     parameters: Parameters
-    noise: Noise
+    matrices: tuple[np.ndarray, np.ndarray]  # theta and phi, now
+    unseen: Unseen  # the rates of cells whose reports are not stored
+    observations: Observations
     likelihood: NegativeBinomial
+    engine: Engine
 
     @classmethod
     def at(
@@ -201,9 +199,9 @@ class Curve(NamedTuple):
     ) -> "Curve":
         """Through these factors and parameters."""
         assert isinstance(model.likelihood, NegativeBinomial)
-        cells = cells_of(list(factors), observations, model, engine)
-        logits = np.clip(logit(parameters[0]), *LOGITS)
-        return cls(cells, logits, parameters, observations.noise, model.likelihood)
+        unseen = unseen_rates(model, list(factors), observations, engine)
+        logits, matrices = np.clip(logit(parameters[0]), *LOGITS), model.matrices(list(factors))
+        return cls(logits, parameters, matrices, unseen, observations, model.likelihood, engine)
 
     def parameters_at(self, logits: np.ndarray) -> Parameters:
         """These p, with the prior that they have now."""
@@ -213,33 +211,33 @@ class Curve(NamedTuple):
         """(n,) log P(reports of the p's cells | c Lambda, p) + log f(logit p)."""
         mean, concentration = self.parameters[1:] or (np.array([0.5]), np.array([2.0]))  # uniform
         prior = -mean * np.logaddexp(0.0, -logits) - (1.0 - mean) * np.logaddexp(0.0, logits)
-        parameters, c, cells = self.parameters_at(logits), np.exp(log_c), self.cells
-        law, rates = law_of(self.noise, self.likelihood, parameters), cells.rate * c[cells.place]
-        scores = report_scores(law, cells.row, cells.column, cells.report, cells.level, rates)
-        exposure = self.likelihood.exposure(cells.unseen.ratio[:, None], parameters)
-        unseen = (exposure * cells.unseen.rate).sum(axis=0) * c
-        return np.bincount(cells.place, scores, logits.size) - unseen + concentration * prior
+        parameters, c, axis = self.parameters_at(logits), np.exp(log_c), shared_along(self.likelihood)
+        law, (theta, phi) = law_of(self.observations.noise, self.likelihood, parameters), self.matrices
+        if axis == "row":
+            theta = theta * c[:, None]
+        else:
+            phi = np.ascontiguousarray(phi * c.reshape(-1, 1))
+        by_row, (sums,) = self.engine.over_rows(seen_block, self.observations, (law, phi, axis), (theta,))
+        exposure = self.likelihood.exposure(self.unseen.ratio[:, None], parameters)
+        unseen = (exposure * self.unseen.rate).sum(axis=0) * c
+        return (by_row[0] if axis == "row" else sums) - unseen + concentration * prior
+
+
+def seen_block(
+    block: Block, law: tuple[Any, ...], phi: np.ndarray, axis: str, theta: np.ndarray
+) -> tuple[Arrays, Arrays]:
+    """(The log-likelihood of each row's positive reports if wanted by row, else their sums (1,) or (V,))."""
+    law, entries = in_block(law, block.entries, block.first_row)
+    of_rows, of_columns = np.zeros(block.n_rows), np.zeros(len(phi))
+    add_seen_scores(law, entries, theta, phi, of_rows, of_columns)
+    if axis == "row":
+        return (of_rows,), (np.zeros(0),)
+    return (), (of_columns if axis == "column" else of_rows.sum(keepdims=True),)
 
 
 def log_mean(x: np.ndarray) -> np.ndarray:
     """log m(p) at x = logit p: the mean of a burst (20.1)."""
     return x - np.log(np.logaddexp(0.0, x))
-
-
-def cells_of(
-    factors: list[np.ndarray], observations: Observations, model: Factorization, engine: Engine
-) -> Cells:
-    """The cells at the rates that factors give them."""
-    o, axis = observations, shared_along(model.likelihood)
-    entries, rates = o.block(slice(0, o.shape[0])), np.empty(o.reports.size)
-    stored_rates(entries, *model.matrices(factors), rates)
-    seen = np.flatnonzero(entries.reports > 0)
-    row, column = o.row_numbers[seen], entries.columns[seen]
-    level = entries.level_e[seen] if entries.level_e.size else entries.level_d[row]
-    place = {"all": np.zeros(seen.size, dtype=np.int64), "row": row, "column": column}[axis]
-    return Cells(
-        row, column, entries.reports[seen], level, rates[seen], place, unseen_rates(model, factors, o, engine)
-    )
 
 
 def side_of(model: Factorization) -> Side | None:

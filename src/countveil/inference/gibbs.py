@@ -97,7 +97,7 @@ def step(
         observations = totals.with_counts(observations, latent)
         law = law_of(observations.noise, model.likelihood, state.parameters)
     every = dispersion.interval(observations)
-    if dispersion.learns_p(model) and sweep % every == 0:
+    if sweep % every == 0 and dispersion.moves(model, observations):
         rng = streams.generator(sweep, DISPERSION)
         chain = state.factors, state.hypers, state.parameters
         moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)

@@ -5,6 +5,7 @@ import numpy as np
 from countveil.kernels.batches import BATCH, new_expectations
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
+from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.gibbs import NONE, fill_rates, inner
 from countveil.kernels.law import (
     baseline,
@@ -29,6 +30,21 @@ def score_cells(law, row_i, column_i, report_i, rate_i, level_i, score_i):
             score_i[i] = report_score(cell, report, rate_i[i], level_i[i])
         else:
             score_i[i] = unseen_score(cell, rate_i[i], level_i[i])
+
+
+@kernel
+def add_seen_scores(law, entries, theta_dk, phi_vk, score_d, score_v):
+    """Add log P(report | rate) of each positive report to the scores of its row and of its column, in place."""
+    for d in range(theta_dk.shape[0]):
+        for e in range(entries.indptr[d], entries.indptr[d + 1]):
+            report = np.int64(entries.reports[e])
+            if report > 0:
+                v = entries.columns[e]
+                level = entries.level_d[d] if entries.level_e.size == 0 else entries.level_e[e]
+                rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+                score = report_score(law_at(law, d, v), report, rate, level)
+                score_d[d] += score
+                score_v[v] += score
 
 
 def log_likelihood_rows(law, entries, theta_dk, phi_vk, phi_total_k, dense, slope_e=NO_SLOPES):
