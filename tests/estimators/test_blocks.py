@@ -167,7 +167,7 @@ def test_expected_shares_are_of_what_actors_send_and_receive(by_group):
         messages = theta * (pi @ others) + theta * (others @ pi)
         found[chain, s] = (messages / messages.sum(axis=1, keepdims=True)).mean(axis=0)
     for number, one in by_group._own("c"):
-        row = table[(table.community == number) & (table.row == 1)].iloc[0]
+        row = table[(table.community == number) & (table.row == "b")].iloc[0]
         own = found.mean(axis=1)[one.chains, one.components]
         expected = np.average(own, weights=by_group.weights_[one.chains])
         assert row.estimate == pytest.approx(expected, abs=0.01)
