@@ -10,9 +10,10 @@ from scipy.special import expit, logit
 import countveil as cv
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import cavi, em, parameters, scoring
+from countveil.inference import cavi, dispersion, em, parameters, scoring
 from countveil.inference.facts import facts_of
-from countveil.inference.streams import Streams
+from countveil.inference.starts import automatic
+from countveil.inference.streams import START, Streams
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels.general import GeneralLaw
 from countveil.likelihoods import NegativeBinomial
@@ -256,11 +257,12 @@ def test_one_p_is_found():
 
 
 def test_parameters_of_a_start_stay_as_they_begin():
-    """What chains begin with is as it was before methods moved them."""
+    """Its iterations move factors alone, from the p under which the reports are likeliest."""
     observations, model = problem("column")
-    factors = em.init(observations, model, STREAMS, SERIAL).factors
+    factors = automatic(observations, model, STREAMS.generator(0, START), SERIAL)
     state = em.from_point(factors, observations, model, SERIAL, 3)
-    assert_same_bits(state.parameters, model.initial_parameters())
+    assert_same_bits(state.parameters, dispersion.started(factors, observations, model, SERIAL)[1])
+    assert state.parameters[0].std() > 0.0
 
 
 def test_without_parameters_nothing_moves():
