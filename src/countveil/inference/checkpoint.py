@@ -190,8 +190,17 @@ def check_numbers(name: str, values: np.ndarray) -> None:
         raise ValueError(f"{name} must hold finite numbers up to {LARGEST:g}")
 
 
+def as_wide(model: Factorization, state: Any) -> Factorization:
+    """The model with as many components as a state in the middle of a move has: at most twice its own."""
+    if not model.product_of_two or len(model.spec.latent) != 1 or np.ndim(state.factors[0]) != 2:
+        return model
+    n = np.shape(state.factors[0])[model.factors[0].axes.index(model.spec.latent)]
+    return model.with_components(n) if model.n_components < n <= 2 * model.n_components else model
+
+
 def check_state(path: Path, state: Any, model: Factorization) -> None:
     """Refuse a chain's state whose arrays are not those of the model, or out of their ranges; raises ValueError."""
+    model = as_wide(model, state)
     names = [factor.name for factor in model.factors]
     wanted = {
         "factors": [np.empty(factor.shape) for factor in model.factors],
