@@ -38,7 +38,7 @@ def data(counts):
 
 def at_the_truth(factors, data, poisson=False):
     """A fit of one draw, which is the truth; of Poisson counts with the true expected counts."""
-    fit = cv.TopicModel(2, **SHORT, **({} if poisson else BURSTY)).fit(data)
+    fit = cv.TopicModel(2, **SHORT, **({"likelihood": "poisson"} if poisson else BURSTY)).fit(data)
     theta, phi = factors
     scale = P / (-np.log1p(-P) * (1.0 - P)) if poisson else 1.0
     draws = fit.posterior["posterior"].dataset.copy(deep=True)
