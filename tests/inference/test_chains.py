@@ -1,14 +1,17 @@
 """Fits by chains: the samplers' own runs, from the start that the settings name."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 
 import countveil as cv
-from countveil.inference import augmented_gibbs, chains, em, gibbs, moves, run, starts, tokens
+from countveil.inference import augmented_gibbs, chains, dispersion, em, gibbs, moves, run, starts, tokens
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
 from countveil.likelihoods.laws import law_of
+from countveil.likelihoods.negative_binomial import NegativeBinomial
 from countveil.report import render
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 
@@ -121,10 +124,26 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     monkeypatch.setattr(gibbs, "step", watched)
     options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
     fit = cv.TopicModel(3, start="em", **options).fit(observations)
-    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL)
-    point = em.from_point(start.factors, observations, fit.model_, SERIAL, em.REFINING_ITERATIONS)
-    assert_same_bits(seen[0].factors, point.factors)
+    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL, em.refined)
+    assert_same_bits(seen[0].factors, start.factors)
     assert_same_bits(seen[0].hypers, start.hypers)
+
+
+def test_the_start_of_em_is_a_few_iterations_on_from_the_automatic_one_in_expected_counts():
+    observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3)
+    begun = starts.automatic(observations, model, np.random.default_rng(4), SERIAL)
+    point = em.from_point(begun, observations, model, SERIAL, em.REFINING_ITERATIONS)
+    refined = em.refined(observations, model, np.random.default_rng(4), SERIAL)
+    assert_same_bits(refined, point.factors)
+    bursts = model._replace(likelihood=NegativeBinomial())
+    point = em.from_point(begun, observations, bursts, SERIAL, em.REFINING_ITERATIONS)
+    refined = em.refined(observations, bursts, np.random.default_rng(4), SERIAL)
+    mean = np.exp(dispersion.log_mean(logit(point.parameters[0])))  # counts of a burst
+    np.testing.assert_allclose(
+        np.prod([f.sum(axis=0) for f in refined], axis=0),
+        np.prod([f.sum(axis=0) for f in point.factors], axis=0) * mean,
+        rtol=1e-10,
+    )
 
 
 def test_moves_without_a_log_likelihood_go_into_files_pages_and_resumed_chains(
