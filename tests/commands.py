@@ -13,16 +13,16 @@ WORDS = [f"word{v}" for v in range(8)]
 COUNTS = RNG.poisson(RNG.gamma(0.5, 4.0, (20, 2)) @ RNG.dirichlet(np.full(8, 0.3), 2))
 
 
-def run(*arguments, status=0):
+def run(*arguments, status=0, app=app):
     found = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert found.exit_code == status, found.output
     assert not isinstance(found.exception, Exception)
     return found
 
 
-def fails(*arguments, status=1):
+def fails(*arguments, status=1, app=app):
     """The one line on stderr of a command that must fail."""
-    found = run(*arguments, status=status)
+    found = run(*arguments, status=status, app=app)
     lines = found.stderr.strip().splitlines()
     assert len(lines) == 1, found.stderr
     assert lines[0].startswith("error: ")

@@ -19,7 +19,7 @@ CROSS_CUTTING = {
     "estimators/test_learned_shapes.py": "learned shapes, in every model and method",
     "estimators/test_sklearn.py": "scikit-learn's own checks, of every estimator",
     "estimators/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",
-    "experiments/reproduce/test_cases.py": "every case study at a tiny size, and its verdicts",
+    "papers/test_cases.py": "every case study at a tiny size, and its verdicts",
     "fuzz/test_readers.py": "every reader of files from others, with files that were broken on purpose",
     "inference/test_any_mechanism.py": "the joint law and calibration, for reports of every mechanism",
     "inference/test_calibration.py": "simulation-based calibration of both samplers",
@@ -49,13 +49,14 @@ def mirrored(test: Path, root: Path) -> list[Path]:
     """The files that a test file may be about, by its path below ``tests``.
 
     ``a/test_b.py`` is about ``src/countveil/a/b.py``, ``_b.py`` or ``__b__.py``; ``page/test_b_script.py`` about
-    ``b.js`` there; ``docs/test_a_b.py`` about ``docs/a-b.md``; ``benchmarks/test_b.py`` about ``benchmarks/b.py``.
+    ``b.js`` there; ``docs/test_a_b.py`` about ``docs/a-b.md``; those of ``benchmarks`` and ``papers`` about files of
+    these folders.
     """
     folder, name = test.parent, test.stem.removeprefix("test_")
     if folder.parts[:1] == ("docs",):
         return [root / folder / f"{name.replace('_', '-')}.md"]
-    if folder.parts[:1] == ("benchmarks",):
-        return [root / folder / f"{name}.py"]
+    if folder.parts[:1] in {("benchmarks",), ("papers",)}:
+        return [root / folder / f"{each}.py" for each in (name, f"__{name}__")]
     source = root / "src" / "countveil" / folder
     scripts = [source / f"{name.removesuffix('_script')}.js"] if name.endswith("_script") else []
     return [*(source / f"{each}.py" for each in (name, f"_{name}", f"__{name}__")), *scripts]

@@ -20,7 +20,7 @@ RESULTS = {
     "audit", "checklist", "collect", "compare", "fit blocks", "fit dynamic", "fit tensor", "fit topics", "forecast",
     "join", "plan", "plan-trend", "show", "study new", "study show", "study status",
 }  # fmt: skip
-NEITHER = {"demo", "demo communities", "receive", "reproduce", "study strings"}
+NEITHER = {"demo", "demo communities", "receive", "study strings"}
 
 
 def commands(command, name=""):

@@ -26,7 +26,6 @@ from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
 from countveil.cli.receive import receive_reports
 from countveil.cli.report import report
-from countveil.cli.reproduce import reproduce
 from countveil.cli.say import say
 from countveil.cli.show import show
 from countveil.cli.study import study_app
@@ -49,7 +48,6 @@ app.command("show")(show)
 app.command("export")(export)
 app.command("checklist")(checklist)
 app.command("browse")(browse)
-app.command("reproduce")(reproduce)
 app.command("privatize")(privatize_counts)
 app.command("import")(import_table)
 app.command("join")(join_releases)
