@@ -35,8 +35,8 @@ from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 from countveil.models.priors import learns_size
 
-SELDOM = 10  # sweeps from one move to the next, where cells are many
-CELLS_PER_SWEEP = 4096  # stored cells for which a move is worth its time in every sweep
+SWEEPS_PER_MOVE = 4, 10  # at least, as where cells are few, and at most
+CELLS_PER_SWEEP = 4096  # stored cells for each sweep more
 TOGETHER = 4  # moves from one of all p together to the next
 STEPS = 3  # of each p in a move of rows or columns
 WIDTH = 0.5  # of the first slice of all p together
@@ -58,7 +58,8 @@ def moves(model: Factorization, observations: Observations) -> bool:
 
 def interval(observations: Observations) -> int:
     """Sweeps from one move to the next: decided by the data alone, since a choice by the state would bias the chain."""
-    return int(min(1 + observations.reports.size // CELLS_PER_SWEEP, SELDOM))
+    least, most = SWEEPS_PER_MOVE
+    return int(min(least + observations.reports.size // CELLS_PER_SWEEP, most))
 
 
 def moved(
