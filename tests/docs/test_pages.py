@@ -176,7 +176,7 @@ def test_the_site_lists_every_option_of_every_model():
     for model in (cv.TopicModel, cv.BlockModel, cv.TensorModel, cv.PoissonFactorization):
         for name, said in described_options(model).items():
             assert listed.count(f"- `{name}` {said}") == 1
-    assert re.search(r"^- `draws` \(int, default 500\): .* has one\)\.$", listed, re.MULTILINE)
+    assert re.search(r"^- `draws` \(int \| None, default None\): .* has one\)\.$", listed, re.MULTILINE)
     assert re.search(r"^- `total_rows` .* Only `TopicModel`\.$", listed, re.MULTILINE)
 
 

@@ -175,7 +175,6 @@ def test_top_words_refuses_what_makes_no_sense(fit, call, message):
         ("n_topics", True),
         ("method", "magic"),
         ("draws", 0),
-        ("draws", None),
         ("tune", -1),
         ("chains", 0),
         ("thin", 0),

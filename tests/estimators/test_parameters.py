@@ -46,7 +46,7 @@ class Plain(TakesOptions, BaseEstimator):
 @pytest.mark.parametrize("kind", [Toy, Child])
 def test_one_line_is_enough_for_a_new_option(kind):
     model = kind(5, dispersion="row", draws=7)
-    assert (model.size, model.loud, model.dispersion, model.draws, model.tune) == (5, False, "row", 7, 500)
+    assert (model.size, model.loud, model.dispersion, model.draws, model.tune) == (5, False, "row", 7, 200)
     found = inspect.signature(kind).parameters
     assert found["dispersion"] == inspect.Parameter(
         "dispersion", inspect.Parameter.KEYWORD_ONLY, default="column", annotation=str

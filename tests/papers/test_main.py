@@ -2,17 +2,8 @@ import pandas as pd
 import pytest
 
 from papers import NAMES, runner, skellam, theorems, topics_enron, topics_synthetic
-from papers.__main__ import app
 from papers.fits import Sampling
-from tests.commands import fails, run
-
-
-def reproduce(*arguments):
-    return run(*arguments, app=app)
-
-
-def refused(*arguments):
-    return fails(*arguments, app=app)
+from tests.papers.commands import refused, reproduce
 
 
 @pytest.fixture

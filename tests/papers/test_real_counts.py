@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from papers import communities_enron, enron_network, real_counts, topics_enron
 from papers.bench import Bench
 from papers.fits import Sampling
-from tests.commands import fails, run
+from tests.papers.commands import refused, reproduce
 from tests.papers.mailbox import OWNERS, enron
 
 RNG = np.random.default_rng(1)
@@ -61,7 +61,7 @@ def test_texts_in_every_form(here, form):
 
 def test_topics_of_texts(here):
     write_texts(here / "data", "docword.enron.txt.gz")
-    said = run("reproduce", "topics-enron", "--quick", "--data", "data", "-o", "out").stdout
+    said = reproduce("topics-enron", "--quick", "--data", "data", "-o", "out").stdout
     assert "topics-enron" in said
     table = pd.read_csv("out/topics-enron.csv")
     chosen = real_counts.texts(Bench("case", data=here / "data"), real_counts.TEXT_SMALL, (30, 25))
@@ -71,7 +71,7 @@ def test_topics_of_texts(here):
 def test_a_vocabulary_of_another_length_is_refused(here):
     write_texts(here / "data", "docword.enron.txt")
     (here / "data" / "vocab.enron.txt").write_text("one\n")
-    assert "must name the 30 columns" in fails("reproduce", "topics-enron", "--quick", "--data", "data")
+    assert "must name the 30 columns" in refused("topics-enron", "--quick", "--data", "data")
 
 
 @pytest.mark.parametrize("form", ["enron_network.mtx", "enron_network.csv", "enron161.npz"])
@@ -90,15 +90,15 @@ def test_a_network_in_every_form(here, form):
 def test_a_network_from_the_command_line(here):
     np.savez(here / "data" / "enron161.npz", Y=NETWORK)
     off = ~np.eye(12, dtype=bool)
-    run("reproduce", "communities-enron", "--quick", "--data", "data", "-o", "out")
+    reproduce("communities-enron", "--quick", "--data", "data", "-o", "out")
     table = pd.read_csv("out/communities-enron.csv")
     assert table.loc[table["method"] == "zero", "mae"].item() == pytest.approx(NETWORK[off].mean())
 
 
 def test_a_network_must_be_square(here):
     np.savez(here / "data" / "enron161.npz", Y=NETWORK[:5])
-    assert r"must be square, one row and one column per actor, got (5, 12)" in fails(
-        "reproduce", "communities-enron", "--data", "data"
+    assert r"must be square, one row and one column per actor, got (5, 12)" in refused(
+        "communities-enron", "--data", "data"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_network_is_of_counts(here, value):
     counts = NETWORK.astype(type(value) if isinstance(value, str) else float)
     counts[3, 4] = value
     np.savez(here / "data" / "enron161.npz", Y=counts if value is not None else counts > 0)
-    said = fails("reproduce", "communities-enron", "--data", "data")
+    said = refused("communities-enron", "--data", "data")
     assert "enron161.npz must hold whole numbers, 0 or more, got others" in said
 
 
@@ -124,7 +124,7 @@ def test_a_network_has_its_name(here, data):
             path, **{"Z" if data == "none" else "Y": NETWORK.astype(object if data == "objects" else int)}
         )
         path.write_bytes(path.read_bytes()[: 200 if data == "cut" else None])
-    said = fails("reproduce", "communities-enron", "--data", "data")
+    said = refused("communities-enron", "--data", "data")
     assert "enron161.npz must hold an array Y of counts, got none that can be read" in said
 
 
@@ -139,12 +139,12 @@ def test_raw_mails(here, below):
 def test_raw_mails_from_the_command_line(here):
     """Each owner sends 60 of them and gets about 120; copies count once."""
     enron(here / "data" / "maildir")
-    run("reproduce", "communities-enron", "--quick", "--data", "data", "-o", "out")
+    reproduce("communities-enron", "--quick", "--data", "data", "-o", "out")
     table = pd.read_csv("out/communities-enron.csv")
     pairs = len(OWNERS) * (len(OWNERS) - 1)
     assert table.loc[table["method"] == "zero", "mae"].item() == pytest.approx(2 * 360 / pairs)
     kept = list((here / "out" / "fits").glob("maildir-*"))
-    run("reproduce", "topics-enron", "--quick", "--data", "data", "-o", "out")
+    reproduce("topics-enron", "--quick", "--data", "data", "-o", "out")
     assert list((here / "out" / "fits").glob("maildir-*")) == kept
     assert len(kept) == 1
     words = real_counts.texts(
@@ -155,6 +155,4 @@ def test_raw_mails_from_the_command_line(here):
 
 
 def test_nothing_to_be_found(here):
-    assert "and mail folders (maildir/OWNER/FOLDER/MAIL)" in fails(
-        "reproduce", "topics-enron", "--data", "data"
-    )
+    assert "and mail folders (maildir/OWNER/FOLDER/MAIL)" in refused("topics-enron", "--data", "data")

@@ -74,9 +74,9 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
             d, v = found.rows[cell], found.columns[cell]
             each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s]) for s in range(12)]
             wanted = many_draws(each[:3] + each[6:9], each[3:6] + each[9:])  # of both chains
-            if m:  # whose own fits have four
+            if m:  # whose own fits have twelve
                 alone = [many_draws(each[c : c + 3], each[c + 3 : c + 6]) for c in (0, 6)]
-                wanted += 0.5 * (wanted - np.mean(alone))
+                wanted += (1.0 - 2.0 / 12.0) * (wanted - np.mean(alone))
             assert found.scores[m, cell] == pytest.approx(min(wanted, np.log(np.max(each))), rel=1e-6)
 
 

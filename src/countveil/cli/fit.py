@@ -58,9 +58,12 @@ class Sampling(NamedTuple):
     likelihood: LikelihoodName = None
     dispersion: Dispersion = None
     prior_shape: PriorShape = None
-    draws: Annotated[int, typer.Option(min=1, help="Draws kept from each chain.")] = 500
-    tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 500
-    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 4
+    draws: Annotated[
+        int | None,
+        typer.Option(min=1, help="Draws kept from each chain [default: 50; 500 from an approximation]."),
+    ] = None
+    tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 200
+    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 12
     weights: Weights = "equal"
     seed: Seed = None
     threads: Threads = None

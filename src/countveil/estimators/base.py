@@ -4,6 +4,8 @@ import json
 import os
 import secrets
 import warnings
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -23,6 +25,7 @@ from countveil.estimators.checks import check_choice, check_plain, check_positiv
 from countveil.estimators.choosing import CHOSEN
 from countveil.estimators.exporting import Exports
 from countveil.estimators.notebook import ShownInNotebooks
+from countveil.estimators.options import APPROXIMATED, SAMPLED
 from countveil.estimators.parameters import TakesOptions
 from countveil.estimators.predictive_checks import check_against_fit
 from countveil.estimators.starting import check_another, portable, start_of
@@ -33,7 +36,7 @@ from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
-from countveil.inference.diagnostics import FitWarning, State, signal_share
+from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule
 from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
@@ -243,18 +246,19 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             self.posterior_ = tree
             weigh(self, data, self.seed_)
         self._adopt(tree)
+        diagnosed = cache(self._diagnosed)  # a second of a large fit, which two questions share
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
-            mechanism = check_against_fit(self, data, mechanism)
+            mechanism = check_against_fit(self, data, mechanism, diagnosed)
         tree.attrs |= kept_mechanism(mechanism)
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
-        self._warn_if_unsound()
+        self._warn_if_unsound(diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
         names = {name for method in METHODS.values() for name in method.options}
         return Settings(
-            Schedule(self.draws, self.tune, self.chains, self.thin),
+            Schedule(self._n_draws(), self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
             threads=self._n_threads(),
@@ -267,6 +271,11 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
                 given.labels,
             ),
         )
+
+    def _n_draws(self) -> int:
+        """Draws from each chain or from the approximation."""
+        usual = SAMPLED if METHODS[self.method].samples else APPROXIMATED
+        return usual if self.draws is None else self.draws
 
     def _start_as_named(self, given: Given) -> Any:
         """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
@@ -345,13 +354,13 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
                 "square of an entry have no gamma conditional"
             )
 
-    def _warn_if_unsound(self) -> None:
+    def _warn_if_unsound(self, diagnosed: Callable[[], Diagnostics]) -> None:
         mechanism = mechanism_kept(self.posterior)
         missed = misses_counts(self) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
             return
-        found = self.diagnostics()
+        found = self._with_doubts(diagnosed())
         if missed:
             warnings.warn(found.verdict, FitWarning, stacklevel=4)
         elif found.state == State.UNTRUSTED:

@@ -13,16 +13,20 @@ from countveil.estimators.weighting import WEIGHTS
 from countveil.inference.methods import in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
+SAMPLED, APPROXIMATED = 50, 500  # draws from each chain, and from an approximation
+
 
 # fmt: off
 class Options(TypedDict, total=False):
     """What every model takes."""
 
     method: Annotated[str, Option("gibbs", None, in_words())]
-    draws: Annotated[int, Option(500, Whole(1),
-        'draws kept from each chain (from the approximation, for "cavi"; "em" has one).')]
-    tune: Annotated[int, Option(500, Whole(0), "first sweeps of each chain, which are thrown away (samplers).")]
-    chains: Annotated[int, Option(4, Whole(1), "chains, each from its own start (samplers).")]
+    draws: Annotated[int | None, Option(None, Whole(1, or_none=True),
+        f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
+        f'{APPROXIMATED} from an approximation ("em" has one).')]
+    tune: Annotated[int, Option(200, Whole(0), "first sweeps of each chain, which are thrown away (samplers).")]
+    chains: Annotated[int, Option(12, Whole(1),
+        "chains, each from its own start (samplers): many short ones show more of the modes than few long ones.")]
     weights: Annotated[str, Option("equal", OneOf(WEIGHTS),
         'how chains count in whatever is said of all draws together, such as rates and intervals: "equal", or '
         '"stacked", by how well they predict reports that are left out (samplers); see ``weights_``.')]

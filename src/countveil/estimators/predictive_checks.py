@@ -15,6 +15,7 @@ from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
 from countveil.estimators.predicted_reports import made_alike, report_of, truncated
 from countveil.estimators.totals import SETTLED
+from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.posterior import evenly
 from countveil.kernels.entries import MASKED
 from countveil.likelihoods.protocol import in_counts, parameters_of_rows
@@ -46,17 +47,19 @@ class Part(NamedTuple):
     name: str
 
 
-def check_against_fit(fit: Any, data: Observations, before: MechanismCheck | None) -> MechanismCheck | None:
+def check_against_fit(
+    fit: Any, data: Observations, before: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]
+) -> MechanismCheck | None:
     """What reports say of their mechanism by themselves, and what a fit of them says besides.
 
-    ``data`` are in the matrix form of the model. Fits whose chains have not settled, and those without intervals, say
-    nothing.
+    ``data`` are in the matrix form of the model; ``diagnosed``, how the method went, is asked for only if it matters.
+    Fits whose chains have not settled, and those without intervals, say nothing.
     """
     if before is None:
         return None
     sizes = fit.posterior["posterior"].sizes
     able = not fit.why_no_intervals and sizes["chain"] > 1 and sizes["draw"] >= MIN_DRAWS
-    if not able or fit._diagnosed().state not in SETTLED:
+    if not able or diagnosed().state not in SETTLED:
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
     chosen = evenly(data.shape[0], max(1, CELLS // data.shape[1]))
     found, misfits = compared(fit, data.take(chosen), chosen)

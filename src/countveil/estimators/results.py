@@ -88,7 +88,11 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         positive reports and their sum. For both whether the reports are consistent with the mechanism that is stated
         for them, contradict it, or cannot say, and whether the fit's total is that of the reports.
         """
-        found, mechanism, totals = self._diagnosed(), mechanism_kept(self.posterior), self.totals()
+        return self._with_doubts(self._diagnosed())
+
+    def _with_doubts(self, found: Diagnostics) -> Diagnostics:
+        """How the method went, and what mechanism and totals say against it."""
+        mechanism, totals = mechanism_kept(self.posterior), self.totals()
         wrong = [] if mechanism is None else list(mechanism.found)
         doubt = "" if totals is None else doubt_of(totals, self)
         if doubt and found.state in SETTLED and not wrong:
