@@ -175,6 +175,7 @@ def test_top_words_refuses_what_makes_no_sense(fit, call, message):
         ("n_topics", True),
         ("method", "magic"),
         ("draws", 0),
+        ("draws", 2.5),
         ("tune", -1),
         ("chains", 0),
         ("thin", 0),
@@ -192,6 +193,13 @@ def test_top_words_refuses_what_makes_no_sense(fit, call, message):
 def test_bad_parameters_are_named_with_their_value(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be .*got {re.escape(repr(value))}$"):
         TopicModel(**{**SHORT, name: value}).fit(small_data())
+
+
+@pytest.mark.parametrize(("method", "draws"), [("gibbs", 50), ("cavi", 500)])
+def test_the_usual_number_of_draws_goes_by_the_method(method, draws):
+    options = SHORT | {"draws": None, "chains": 1, "tune": 1}
+    fit = TopicModel(2, method=method, likelihood="poisson", **options).fit(small_data())
+    assert fit.posterior["posterior"].sizes["draw"] == draws
 
 
 def test_parameters_may_be_numpy_numbers(tmp_path):

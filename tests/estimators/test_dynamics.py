@@ -241,8 +241,11 @@ def test_the_background_stays_the_first_component_in_draws_tables_and_starts(mon
     noisy = draw_reports(np.ones((30, 8)), np.asarray(0.9), np.random.default_rng(5))
     data = cv.PrivatizedCounts(noisy, 0.9)
     fit = cv.DynamicModel(3, **options).fit(data)
-    least = fit.posterior["posterior"]["factor_item"].min("item").median("draw")
-    assert (least.argmax("component") == 0).all()
+    items = fit.posterior["posterior"]["factor_item"]
+    empty = items.max("item") - items.min("item") < 1e-9  # a component that is all zeros has equal shares
+    bare = (items.min("item") < 1e-5) | empty
+    assert not bare.isel(component=0).any()
+    assert bare.isel(component=[1, 2]).all()
     members = fit.members("item", len(ITEMS))
     assert members.groupby("component")["probability"].min().idxmax() == 0
     begun, right = [], Given.__call__

@@ -156,3 +156,9 @@ def test_a_start_finds_p_by_column_from_the_reports():
     np.testing.assert_allclose(parameters[0], [0.8, 0.1], atol=0.1)
     burst = model.likelihood.mean(1.0, parameters)
     np.testing.assert_allclose((theta @ phi.T * burst)[0], counts.mean(axis=0))
+
+
+@pytest.mark.parametrize(("shape", "sweeps"), [((20, 30), 4), ((64, 64), 5), ((300, 100), 10)])
+def test_moves_are_rarer_where_cells_are_many(shape, sweeps):
+    data = cv.ExactCounts(np.ones(shape, dtype=int))
+    assert dispersion.interval(data) == sweeps

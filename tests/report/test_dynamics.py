@@ -35,6 +35,9 @@ def test_transitions_are_said_with_their_intervals(fit, page):
     stable = known.loc[known["support"] > STABLE, "component"]
     assert "Over time" in text
     assert len(stable)
+    assert [row[0] for row in dynamics_of(fit, None).rows] == [
+        f"Component {k}" for k in known.loc[stable.index, "component"]
+    ]
     for row in table[table["component"].isin(stable) & table["previous_component"].isin(stable)].itertuples():
         said = f"{percent(row.share)} ({percent(row.lower)} to {percent(row.upper)})"
         if row.component == row.previous_component:

@@ -52,8 +52,8 @@ def check_against_fit(
 ) -> MechanismCheck | None:
     """What reports say of their mechanism by themselves, and what a fit of them says besides.
 
-    ``data`` are in the matrix form of the model; ``diagnosed``, how the method went, is asked for only if it matters.
-    Fits whose chains have not settled, and those without intervals, say nothing.
+    ``data`` are in the matrix form of the model. ``diagnosed`` computes the diagnostics of the fit, and is called only
+    if they matter. A fit whose chains have not settled, or that has no intervals, is no evidence.
     """
     if before is None:
         return None

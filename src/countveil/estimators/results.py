@@ -91,7 +91,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         return self._with_doubts(self._diagnosed())
 
     def _with_doubts(self, found: Diagnostics) -> Diagnostics:
-        """How the method went, and what mechanism and totals say against it."""
+        """The diagnostics, with what the mechanism check and the totals say against the fit."""
         mechanism, totals = mechanism_kept(self.posterior), self.totals()
         wrong = [] if mechanism is None else list(mechanism.found)
         doubt = "" if totals is None else doubt_of(totals, self)

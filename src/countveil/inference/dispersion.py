@@ -35,8 +35,8 @@ from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 from countveil.models.priors import learns_size
 
-SWEEPS_PER_MOVE = 4, 10  # at least, as where cells are few, and at most
-CELLS_PER_SWEEP = 4096  # stored cells for each sweep more
+SWEEPS_PER_MOVE = 4, 10  # for few stored cells and for many
+CELLS_PER_SWEEP = 4096  # stored cells that add a sweep between moves
 TOGETHER = 4  # moves from one of all p together to the next
 STEPS = 3  # of each p in a move of rows or columns
 WIDTH = 0.5  # of the first slice of all p together
