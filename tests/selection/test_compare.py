@@ -83,7 +83,7 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
 def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
     data, each = (
         cv.PrivatizedCounts(reports, ALPHA),
-        [cv.TopicModel(2, chains=n, likelihood="poisson") for n in (1, 2, 4)],
+        [cv.TopicModel(2, chains=n) for n in (1, 2, 4)],
     )
     one, two, four = cv.compare(data, each, 3, 5, **SHORT).scores
     assert one.mean() < two.mean()
