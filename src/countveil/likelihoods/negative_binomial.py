@@ -17,6 +17,7 @@ from scipy.special import betainc, betaln, expit, logit
 from countveil.kernels import general, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.hyperparameters import dispersion_given_bursts
 from countveil.kernels.law import by_class, provides
 from countveil.kernels.negative_binomial import (
     draw_bursts,
@@ -210,10 +211,8 @@ def log_density(
     logits: np.ndarray, counts: np.ndarray, bursts: np.ndarray, unseen: Unseen, a: Any, b: Any
 ) -> np.ndarray:
     """log P(logit p | counts, bursts, rates of unseen cells), up to a constant, with a Beta(a, b) prior (13.6)."""
-    p, q = expit(logits), np.logaddexp(0.0, logits)
-    ratio = unseen.ratio[:, None]
-    exposed = (np.log1p(-p * (1.0 - ratio) / (1.0 - p * ratio)) * unseen.rate).sum(axis=0) / -q
-    return (counts + a) * -np.logaddexp(0.0, -logits) - bursts * np.log(q) - exposed - b * q
+    a, b = float(np.squeeze(a)), float(np.squeeze(b))
+    return dispersion_given_bursts(logits, counts, bursts, unseen.ratio, unseen.rate, a, b)
 
 
 def draw_prior(

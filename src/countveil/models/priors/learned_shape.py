@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.hyperparameters import shape_given_counts, shape_given_entries
 from countveil.likelihoods.slices import draw_on_slices
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.protocol import Grid, Scale
@@ -21,12 +21,10 @@ class Evidence(NamedTuple):
 
     sizes: np.ndarray  # (K,) entries of each component
     totals: np.ndarray  # (K,) their sums
+    added: np.ndarray  # (K,) what is known of the sum of a component's shapes beside a for each entry
     logs: float  # sum of log x over all entries
     rates: float  # sum of log b over all entries; 0 if rates are learned
     cut: float  # entries that were too small for a number
-    added: np.ndarray | float = (
-        0.0  # (K,) what is known of the sum of a component's shapes beside a for each entry
-    )
 
 
 class Told(NamedTuple):
@@ -150,12 +148,8 @@ class LearnedShapePrior(NamedTuple):
 
     def log_mass(self, log_a: np.ndarray, told: "Told") -> np.ndarray:
         """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.5)."""
-        found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
-        for i, a in enumerate(np.exp(log_a)):
-            b = told.rates if self.mean is None else a * told.rates
-            found[i] += told.times @ (gammaln(a + told.numbers) - gammaln(a))
-            found[i] += a * np.log(b).sum() - ((a + told.counts) * np.log(b + told.exposures)).sum()
-        return found
+        learned = self.mean is not None
+        return prior_of(log_a) + shape_given_counts(log_a, *told, learned)
 
     def evidence(self, factor: Grid, scale: Scale, value: np.ndarray) -> Evidence:
         """What the entries say, each parameter counted once."""
@@ -165,21 +159,15 @@ class LearnedShapePrior(NamedTuple):
         if self.rate is not None:
             rates = float(factor.component_sums(np.broadcast_to(np.log(self.rate), factor.shape)).sum())
         sizes, totals = (np.ravel(factor.component_sums(x)) for x in (1.0, scaled))
-        return Evidence(sizes, totals, float(logs.sum()), rates, float(cut.sum()))
+        return Evidence(sizes, totals, np.zeros(sizes.size), float(logs.sum()), rates, float(cut.sum()))
 
     def log_density(self, log_a: np.ndarray, evidence: Evidence) -> np.ndarray:
         """(n,) log-densities of log a given the entries, up to a constant (mathematics, equations 18.2 and 18.3).
 
         An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
         """
-        a, n = np.exp(log_a), evidence.sizes.sum()
-        found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
-        found += a * evidence.logs - n * gammaln(a) - evidence.cut * log_a
-        if self.mean is None:
-            return np.asarray(found + a * evidence.rates)
-        own = 1.0 + a[:, None] * evidence.sizes + evidence.added
-        found += (gammaln(own) - own * np.log(evidence.totals + self.mean / a[:, None])).sum(axis=1)
-        return np.asarray(found - evidence.sizes.size * log_a)
+        mean = np.nan if self.mean is None else self.mean
+        return prior_of(log_a) + shape_given_entries(log_a, *evidence, mean)
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The median shape, and rates at which the prior's means add up to the entries' scaled sum."""
@@ -220,3 +208,8 @@ class LearnedShapePrior(NamedTuple):
         """The prior that ``facts`` described."""
         rate = facts["rate"]
         return cls(facts["mean"], np.array(rate) if isinstance(rate, list) else rate)
+
+
+def prior_of(log_a: np.ndarray) -> np.ndarray:
+    """(n,) log-densities of log a by the shape's own prior, up to a constant."""
+    return np.asarray(-0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2)

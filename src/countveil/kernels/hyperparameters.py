@@ -1,0 +1,76 @@
+"""Log-densities of hyperparameters and of dispersions, compiled: slice sampling asks for them many times a sweep."""
+
+import math
+
+import numpy as np
+
+from countveil.kernels.compiled import kernel
+
+
+@kernel
+def shape_given_entries(log_a, size_k, total_k, added_k, logs, rates, cut, mean):
+    """log P(log a | entries) of every log a, less its prior and a constant (mathematics, 18.2 to 18.4).
+
+    The entries' logarithms add up to ``logs``; ``cut`` of them stand for all below the smallest number. The rates
+    are known if the mean is not a number, and their logarithms add up to ``rates``. Otherwise they are summed out:
+    component k has ``size_k`` entries that add up to ``total_k``, and ``added_k`` is known of the sum of its shapes.
+    """
+    found, n = np.empty(log_a.size), size_k.sum()
+    for i in range(log_a.size):
+        a = math.exp(log_a[i])
+        # product over entries of x^(a - 1) / Gamma(a); the integral from 0 to a cut entry's value gives 1 / a
+        density = a * logs - n * math.lgamma(a) - cut * log_a[i]
+        if math.isnan(mean):
+            density += a * rates
+        else:
+            # integral of b^(a size + added) exp(-b (total + mean / a)) mean / a over the rate b of each component
+            for k in range(size_k.size):
+                power = 1.0 + a * size_k[k] + added_k[k]
+                density += math.lgamma(power) - power * math.log(total_k[k] + mean / a) - log_a[i]
+        found[i] = density
+    return found
+
+
+@kernel
+def shape_given_counts(log_a, count, exposure, rate, number_m, times_m, rates_follow):
+    """log P(counts | a) of every log a, up to a constant, with the entries summed out (mathematics, 18.5).
+
+    The positive counts are ``number_m``, each found ``times_m`` times. Rates are ``rate``, or a times it if they follow
+    the shape.
+    """
+    found = np.empty(log_a.size)
+    for i in range(log_a.size):
+        a = math.exp(log_a[i])
+        times_a = a if rates_follow else 1.0
+        density = 0.0
+        for m in range(number_m.size):
+            density += times_m[m] * (math.lgamma(a + number_m[m]) - math.lgamma(a))
+        # b^a / (b + e)^(a + n) of each entry
+        for j in range(count.size):
+            b = times_a * rate[j]
+            density -= a * math.log1p(exposure[j] / b)
+            if count[j] > 0.0:
+                density -= count[j] * math.log(b + exposure[j])
+        found[i] = density
+    return found
+
+
+@kernel
+def dispersion_given_bursts(logit_v, count_v, burst_v, ratio_l, rate_lv, a, b):
+    """log P(logit p | counts, bursts, rates of unseen cells) of every p, up to a constant (mathematics, 13.6).
+
+    The prior is Beta(a, b). Unseen cells have kernel ratio ``ratio_l`` and rates ``rate_lv`` for every exposure level.
+    """
+    found = np.empty(logit_v.size)
+    for v in range(logit_v.size):
+        x = logit_v[v]
+        # q = -log(1 - p) and -log p without the loss of digits at either end
+        p = 1.0 / (1.0 + math.exp(-x))
+        q = math.log1p(math.exp(x)) if x < 0.0 else x + math.log1p(math.exp(-x))
+        minus_log_p = math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x)) - x
+        exposed = 0.0
+        for level in range(ratio_l.size):
+            r = ratio_l[level]
+            exposed -= math.log1p(-p * (1.0 - r) / (1.0 - p * r)) / q * rate_lv[level, v]
+        found[v] = -(count_v[v] + a) * minus_log_p - burst_v[v] * math.log(q) - exposed - b * q
+    return found
