@@ -28,7 +28,7 @@ Dispersion = Annotated[
     str | None,
     typer.Option(
         help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
-        "such as 0.6 [default: global]."
+        "such as 0.6 [default: column for topics and directed networks, else global]."
     ),
 ]
 PriorShape = Annotated[

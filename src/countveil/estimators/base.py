@@ -141,7 +141,13 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
                     f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
-        return NegativeBinomial("global" if self.dispersion is None else self.dispersion)
+        samples = METHODS[self.method].samples
+        usual = "column" if samples and self._bursty_by_column() else "global"
+        return NegativeBinomial(usual if self.dispersion is None else self.dispersion)
+
+    def _bursty_by_column(self) -> bool:
+        """Whether each column of the data has a dispersion of its own unless ``dispersion`` says otherwise."""
+        return False
 
     def fit(
         self,

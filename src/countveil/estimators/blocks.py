@@ -91,6 +91,9 @@ class BlockModel(HasEffects, FactorizationEstimator):
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
         return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"}, parts={"c": COMMUNITIES})
 
+    def _bursty_by_column(self) -> bool:
+        return bool(self.directed)  # each pair is one cell otherwise, in the column of either of its actors
+
     def _given(self, X: Any) -> Given:
         return super()._given(self._aligned(X))
 

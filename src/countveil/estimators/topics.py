@@ -99,6 +99,9 @@ class TopicModel(
             {"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS}
         )
 
+    def _bursty_by_column(self) -> bool:
+        return self.known_topics is None  # which are shares of words, whatever the words' bursts
+
     def _given(self, X: Any) -> Given:
         return super()._given(self._with_topics(self._with_places(self._dated(self._aligned(X)))))
 
