@@ -28,9 +28,9 @@ from scipy.special import logsumexp
 from stacking import scores_of_chains
 
 import countveil as cv
-from countveil.estimators.choosing import CANDIDATES, FOLDS_SCORED
 from countveil.evaluation import predictive_log_score
 from countveil.experiments.reuters import load_reuters
+from countveil.fit.choosing import CANDIDATES, FOLDS_SCORED
 from countveil.selection.comparison import standard_error
 
 QUIET = {"progress": False, "threads": 1}

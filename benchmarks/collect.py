@@ -15,7 +15,7 @@ from countveil.privacy import PrivacyLevel, noise, report, study
 CODE = """
 import sys, time
 from pathlib import Path
-from countveil.collect import collect, report_files
+from countveil.study.collect import collect, report_files
 from countveil.privacy.study import load
 folder = Path(sys.argv[1])
 start = time.perf_counter()

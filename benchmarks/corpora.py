@@ -57,7 +57,7 @@ def summed_draws(counts, seen, model, whole, chain):
 
 def summed_draws_of_any(counts, seen, model, whole, chain):
     """The same under any likelihood."""
-    from countveil.likelihoods.protocol import parameters_of_rows
+    from countveil.laws.counts.protocol import parameters_of_rows
 
     model.posterior_ = whole.isel(chain=[chain], draw=slice(None, None, THIN))
     likelihood, matrix, cells = model.model_.likelihood, model.as_matrix(counts), model.as_matrix(seen)

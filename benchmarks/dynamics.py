@@ -16,7 +16,7 @@ import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.likelihoods import POISSON, NegativeBinomial
+from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.priors import DirichletPrior, GammaChainPrior
 from countveil.models.spec import axis_sizes, parse_spec

@@ -35,8 +35,8 @@ import numpy as np
 from scipy import stats
 
 import countveil as cv
-from countveil.estimators import dynamics
-from countveil.estimators.forecasts import over_cells
+from countveil.fit import dynamics
+from countveil.fit.forecasts import over_cells
 from countveil.inference.posterior import factor_draws
 from countveil.models.factorization import factorization
 

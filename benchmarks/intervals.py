@@ -18,8 +18,8 @@ from scipy.optimize import linear_sum_assignment
 
 import countveil as cv
 from countveil.evaluation import coverage
-from countveil.likelihoods.protocol import in_counts
-from countveil.noise.laws import law_of
+from countveil.laws.counts.protocol import in_counts
+from countveil.laws.noise.laws import law_of
 
 m = cv.mechanisms
 

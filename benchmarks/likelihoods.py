@@ -29,7 +29,7 @@ from countveil.evaluation import match_topics, npmi, predictive_log_score, relev
 from countveil.evaluation.calibration import covered
 from countveil.experiments.reuters import load_reuters
 from countveil.inference.predict import laws_of_counts
-from countveil.likelihoods.given_reports import Cells, CountsGivenReports
+from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 
 SAMPLING = {"chains": 1, "tune": 150, "draws": 150, "threads": 1, "progress": False}
 LIKELIHOODS = {

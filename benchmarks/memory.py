@@ -26,7 +26,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
-from countveil.likelihoods import POISSON, NegativeBinomial
+from countveil.laws.counts import POISSON, NegativeBinomial
 
 LIKELIHOODS = {
     "Poisson": POISSON,

@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 
 import countveil as cv
-from countveil.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.inference import gibbs
 from countveil.inference.starts.alternating import least_squares
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.spec import parse_spec
+from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.plotting.style import new_figure
 
 LEVELS = (3, 2, 1)

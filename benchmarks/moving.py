@@ -22,7 +22,7 @@ import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, moves
 from countveil.inference.streams import Streams
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from engines import ALPHA, same_bits, truncated_reports
 
 PARTS = 50  # of the true counts, scored one after another

@@ -19,9 +19,9 @@ import warnings
 import numpy as np
 
 import countveil as cv
-from countveil.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.evaluation import predictive_log_score
 from countveil.inference.starts.alternating import least_squares
+from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 
 POISSON = {"likelihood": "poisson"}
 BURSTY = {"likelihood": "negative-binomial", "dispersion": "global"}

@@ -15,12 +15,12 @@ import time
 import numpy as np
 import pandas as pd
 
-from countveil.console import error_console
-from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
+from countveil.common.console import error_console
+from countveil.common.watcher import ProgressWatcher
 from countveil.planning import FromModel, FromPilot, Grid, Truth, simulate, summary
+from countveil.planning.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning.simulate import NO_NOISE, evaluate, fit
 from countveil.privacy import PrivacyLevel, privatize
-from countveil.watcher import ProgressWatcher
 
 SHOWN = ("mae", "log_score", "topic_error", "interval_width", "share_width", "total")
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from countveil.privacy import PrivacyLevel, report, study
-from countveil.receive import store
-from countveil.receive.database import is_url
+from countveil.study.receive import store
+from countveil.study.receive.database import is_url
 
 LEVEL = PrivacyLevel(1, 10)
 COMMAND = "import sys; from countveil.cli.app import app; app(sys.argv[1:])"

@@ -22,10 +22,10 @@ import warnings
 from copy import copy
 from pathlib import Path
 
+import likelihoods
 import numpy as np
 
 import countveil as cv
-import likelihoods
 from countveil.evaluation import match_topics, predictive_log_score
 
 SAMPLING = {"chains": 4, "tune": 100, "draws": 100, "threads": 1, "progress": False}

@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from countveil.privacy import study
 from receive import LEVEL, made, memory, started
+
+from countveil.privacy import study
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: here\r\nContent-Length: 2000\r\n\r\n"
 

@@ -11,8 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import countveil as cv
-from countveil.estimators.parts import UNDETERMINED
 from countveil.evaluation import match_topics
+from countveil.fit.parts import UNDETERMINED
 
 
 class Case(NamedTuple):

@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 import countveil as cv
-from countveil.estimators.weighting import draws_by_chain
 from countveil.experiments.reuters import load_reuters
+from countveil.fit.weighting import draws_by_chain
 from countveil.inference.stacking import stacking_weights
-from countveil.likelihoods.protocol import parameters_at
+from countveil.laws.counts.protocol import parameters_at
 
 SAMPLING = {"chains": 4, "tune": 150, "draws": 100, "threads": 1, "progress": False}
 

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import countveil as cv
+from countveil.common.files import replacing
 from countveil.experiments.reuters import load_reuters
-from countveil.files import replacing
 from countveil.inference.matching import LEAST_OVERLAP, matched, overlap
 
 SAMPLING = {"chains": 1, "tune": 150, "draws": 100, "threads": 1, "progress": False}

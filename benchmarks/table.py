@@ -24,7 +24,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts, Observations, 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
 from countveil.inference.streams import Streams
-from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial
+from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
 
 ROUNDS, STEPS, BURN_IN = 5, 3, 20
 THEIR_ITERATIONS = 2

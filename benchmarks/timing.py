@@ -137,7 +137,7 @@ def by_noise(level: PrivacyLevel, cells: int, repetitions: int) -> np.ndarray:
 
 
 def in_node(level: PrivacyLevel, pair: tuple[list[int], list[int]], repetitions: int) -> np.ndarray:
-    page = Path(report.__file__).parents[1] / "page"
+    page = Path(report.__file__).parents[1] / "study" / "page"
     made = json.dumps([[str(count) for count in counts] for counts in pair])
     script = f"""
 {(page / "survival.js").read_text()}

@@ -24,8 +24,8 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, scoring, tokens
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts.laws import law_of
 
 LEVELS, RATES, ROWS_AT_ONCE = (1.0, 2.0, 3.0), 300, 500
 

@@ -16,11 +16,11 @@ from statistics import NormalDist
 import numpy as np
 
 import countveil as cv
-from countveil.estimators.component_counts import component_counts
+from countveil.data.simulation import simulate_release
+from countveil.fit.component_counts import component_counts
 from countveil.inference.mixture import unweighted
 from countveil.planning import Trend, plan_trend
 from countveil.privacy import PrivacyLevel
-from countveil.simulation import simulate_release
 
 ONE_TO_ONE, TEN_TO_ONE = PrivacyLevel(1, 1), PrivacyLevel(1, 10)
 CASES = {

@@ -6,19 +6,19 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from countveil import estimators
-from countveil.estimators.parameters import described_options
+from countveil import fit
+from countveil.fit.parameters import described_options
 
 
 def options() -> list[str]:
     """A line of a list for each option, with the models that take it where some do not."""
     takers: dict[str, list[str]] = {}
     lines: dict[str, str] = {}
-    for name in estimators.__all__:
-        for option, line in described_options(getattr(estimators, name)).items():
+    for name in fit.__all__:
+        for option, line in described_options(getattr(fit, name)).items():
             lines[option] = line
             takers.setdefault(option, []).append(f"`{name}`")
-    every = len(estimators.__all__)
+    every = len(fit.__all__)
     return [
         f"- `{option}` {line}"
         + ("" if len(takers[option]) == every else f" Only {', '.join(takers[option])}.")

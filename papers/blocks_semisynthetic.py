@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from countveil.estimators import BlockModel
+from countveil.fit import BlockModel
 from papers import real_counts, semisynthetic
 from papers.bench import Bench, Study
 from papers.fits import Sampling

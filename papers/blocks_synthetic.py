@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators import BlockModel
 from countveil.evaluation import mean_absolute_error, poisson_divergence
+from countveil.fit import BlockModel
 from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Comparison, Verdict, compared, verdict

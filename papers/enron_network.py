@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.contenders import rate_scores
-from countveil.estimators import BlockModel
 from countveil.evaluation import predictive_log_score
+from countveil.fit import BlockModel
+from countveil.planning.contenders import rate_scores
 from papers import style
 from papers.bench import Bench, Task, digest
 from papers.fits import Noisy, Sampling, fitted, result, with_noise

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.contenders import LEAST_SQUARES_ITERATIONS, distributions
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
-from countveil.estimators.base import FactorizationEstimator, check_whole
+from countveil.fit.base import FactorizationEstimator, check_whole
 from countveil.inference.starts.alternating import least_squares
 from countveil.models.priors import USUAL_SHAPE
+from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, distributions
 from papers.style import (
     BURSTY,
     EXACT_VI,

@@ -8,9 +8,9 @@ import pandas as pd
 from rich import box
 from rich.table import Table
 
-from countveil.console import console, error_console
-from countveil.files import write_csv
-from countveil.watcher import ProgressWatcher
+from countveil.common.console import console, error_console
+from countveil.common.files import write_csv
+from countveil.common.watcher import ProgressWatcher
 from papers import case_module, style
 from papers.bench import Bench, Study
 from papers.claims import FAILS, HOLDS, Verdict, untested

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
 from countveil.evaluation import poisson_divergence
+from countveil.fit.base import FactorizationEstimator
 from papers import style
 from papers.bench import Bench, Task, digest
 from papers.claims import Comparison, Verdict, compared, untested, verdict

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.contenders import rate_scores
-from countveil.estimators import BlockModel
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit import BlockModel
+from countveil.fit.base import FactorizationEstimator
+from countveil.planning.contenders import rate_scores
 from papers import (
     blocks_semisynthetic,
     blocks_synthetic,

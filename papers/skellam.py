@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import chisquare
 
 from countveil.distributions import Skellam, TwoSidedGeometric
-from countveil.noise.two_sided_geometric import formulas
+from countveil.laws.noise.two_sided_geometric import formulas
 from papers import style
 from papers.bench import Bench, Study
 from papers.claims import Verdict, verdict

@@ -8,7 +8,7 @@ from scipy.special import gammaln, ive, roots_laguerre
 from scipy.stats import poisson
 
 from countveil.distributions import Bessel, Skellam, TwoSidedGeometric
-from countveil.noise.two_sided_geometric import formulas
+from countveil.laws.noise.two_sided_geometric import formulas
 from papers import style
 from papers.bench import Bench, Study
 from papers.claims import Verdict, verdict

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from countveil.estimators import PoissonFactorization
 from countveil.evaluation import poisson_divergence
+from countveil.fit import PoissonFactorization
 from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Comparison, Verdict, compared, verdict

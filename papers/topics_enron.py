@@ -12,16 +12,16 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from countveil.contenders import FLOORS, distributions
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
-from countveil.estimators import TopicModel
-from countveil.estimators.base import check_whole
 from countveil.evaluation import npmi, umass
+from countveil.fit import TopicModel
+from countveil.fit.base import check_whole
 from countveil.inference.diagnostics import diagnose
 from countveil.inference.starts.alternating import least_squares
-from countveil.likelihoods.protocol import in_counts
+from countveil.laws.counts.protocol import in_counts
+from countveil.laws.noise.two_sided_geometric import formulas
 from countveil.models.priors import USUAL_SHAPE
-from countveil.noise.two_sided_geometric import formulas
+from countveil.planning.contenders import FLOORS, distributions
 from papers import real_counts, style
 from papers.bench import Bench, Study, Task, digest
 from papers.claims import Comparison, Verdict, compared, untested

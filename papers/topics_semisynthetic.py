@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from countveil.estimators import TopicModel
+from countveil.fit import TopicModel
 from papers import real_counts, semisynthetic
 from papers.bench import Bench, Study
 from papers.blocks_semisynthetic import ALPHAS

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators import TopicModel
 from countveil.evaluation import match_topics, topic_error
+from countveil.fit import TopicModel
 from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Comparison, Verdict, compared, verdict

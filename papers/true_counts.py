@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.bridges.true_counts import expected_true_counts, sample_true_counts
 from countveil.distributions import TwoSidedGeometric
-from countveil.estimators import PoissonFactorization
-from countveil.true_counts import expected_true_counts, sample_true_counts
+from countveil.fit import PoissonFactorization
 from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Verdict, verdict

@@ -10,7 +10,7 @@ import pandas as pd
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
-from countveil.estimators import PoissonFactorization
+from countveil.fit import PoissonFactorization
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization, typical_priors

@@ -5,9 +5,9 @@ from typing import Annotated, Unpack
 import numpy as np
 
 import countveil as cv
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.options import Options
-from countveil.estimators.parameters import Whole
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.options import Options
+from countveil.fit.parameters import Whole
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import parse_spec
 

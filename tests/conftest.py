@@ -51,7 +51,7 @@ def checked_here(request):
     if "checked_apart" in request.fixturenames:
         yield
         return
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fit_files, "_inspected", lambda _, path: fit_files.inspect(path))

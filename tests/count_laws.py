@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from countveil.inference.predict import laws_of_counts
-from countveil.likelihoods.given_reports import Cells, CountsGivenReports
+from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 
 NEGLIGIBLE = 1e-10  # probability of the last count of a law that is cut off there
 

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 
 import countveil as cv
-from countveil import fit_files
+from countveil.common import fit_files
 from countveil.privacy import _seal
 
 VICTIM = "root:secret-of-the-reader:0:0"

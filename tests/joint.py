@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from countveil.bridges.true_counts import sample_true_counts
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
@@ -13,8 +14,9 @@ from countveil.inference.algorithm import Settings
 from countveil.inference.draws import Schedule
 from countveil.inference.streams import Streams
 from countveil.kernels.general import GeneralLaw
-from countveil.likelihoods import POISSON
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import POISSON
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.factorization import Factor, Factorization, factorization, typical_priors
 from countveil.models.priors import (
     GammaPrior,
@@ -26,8 +28,6 @@ from countveil.models.priors import (
 )
 from countveil.models.priors.regression import OF_SHAPES
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.true_counts import sample_true_counts
 
 SERIAL = ThreadEngine(1)
 LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it

@@ -37,7 +37,7 @@ SMALL = "the page's own command samples longer than a test should"
 INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
 OTHERS = {
     "bring-your-own.md": "tests/docs/test_bring_your_own.py",
-    "regression.md": "tests/numpyro/test_poisson.py, tests/test_pymc.py",
+    "regression.md": "tests/bridges/numpyro/test_poisson.py, tests/bridges/test_pymc.py",
 }
 """Pages whose Python is run by tests of their own."""
 
@@ -164,7 +164,7 @@ Path("study.json").write_text(made.to_json())
 STORED = """
 from pathlib import Path
 from countveil.privacy import report, study
-from countveil.receive.store import Store
+from countveil.study.receive.store import Store
 made = study.load("study.json")
 kept = Store(Path("reports.sqlite"), made)
 for who in ("a" * 32, "b" * 32):
@@ -176,7 +176,7 @@ GIVEN = {
     "README.md": f"{SURVEY}\nreports, rate, alpha = counts, np.ones(counts.shape), level.alpha",
     "choosing.md": SURVEY,
     "planning.md": f"{COUNTS}{STUDY}\nfrom scipy import sparse\nsparse.save_npz('pilot.npz', sparse.csr_array(counts))",
-    "participants-page.md": f"{STUDY}\nimport json\nfrom countveil.page import strings\n"
+    "participants-page.md": f"{STUDY}\nimport json\nfrom countveil.study.page import strings\n"
     f"Path('de.json').write_text(json.dumps(strings()))\nPath('stored.py').write_text({STORED!r})",
     "bring-your-own.md": f"{COUNTS}\nreports, rates, alpha = counts, np.ones(counts.shape), level.alpha",
 }

@@ -52,7 +52,7 @@ def serve(address: str) -> None:
     """Run each command that is asked for in a process of its own, until told to stop."""
     import matplotlib.pyplot  # noqa: F401
 
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     fit_files._inspected = lambda _, path: fit_files.inspect(path)
     warm_up()

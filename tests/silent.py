@@ -1,6 +1,6 @@
 """A watcher that shows nothing and remembers what it was told."""
 
-from countveil.watcher import Watcher
+from countveil.common.watcher import Watcher
 
 
 class Silent(Watcher):

@@ -22,23 +22,18 @@ LAYERS = (
     {"cli"},
     {"experiments"},
     {"planning", "report"},
-    {"contenders"},
-    {"estimators", "known_totals", "numpyro", "pymc", "true_counts"},
-    {"crossing_totals", "protected_counts"},
+    {"bridges", "fit"},
     {"selection"},
     {"plotting"},
     {"inference"},
     {"engines"},
     {"data", "distributions", "evaluation", "models"},
-    {"likelihoods"},
-    {"noise"},
+    {"laws"},
     {"kernels"},
     # The data owner's side: so far down that it can import nothing of the analyst's.
-    {"audit", "collect", "page", "privatizer", "receive", "simulation"},
-    {"fit_files"},
-    {"files", "fit_process", "hdf5"},
-    {"console"},
-    {"extras", "privacy", "watcher"},
+    {"study"},
+    {"common"},
+    {"privacy"},
 )
 """From top to bottom: a package or module may import itself and what is further down, but nothing beside it."""
 
@@ -215,31 +210,31 @@ def planted(tmp_path):
 
 
 UPWARDS = {
-    "at the top": "from countveil.estimators import base",
-    "a module by its name": "import countveil.estimators.base as base",
-    "inside a function": "def f():\n    from countveil.estimators.base import fit",
-    "inside a class and a branch": "class C:\n    if True:\n        import countveil.estimators.base",
-    "relative": "from ..estimators import base",
-    "by a string": "from importlib import import_module\nimport_module('countveil.estimators.base')",
-    "by an f-string": "import importlib\nimportlib.import_module(f'countveil.estimators.{1}')",
-    "for types only": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import countveil.estimators.base",
+    "at the top": "from countveil.fit import base",
+    "a module by its name": "import countveil.fit.base as base",
+    "inside a function": "def f():\n    from countveil.fit.base import fit",
+    "inside a class and a branch": "class C:\n    if True:\n        import countveil.fit.base",
+    "relative": "from ..fit import base",
+    "by a string": "from importlib import import_module\nimport_module('countveil.fit.base')",
+    "by an f-string": "import importlib\nimportlib.import_module(f'countveil.fit.{1}')",
+    "for types only": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import countveil.fit.base",
 }
 
 
 @pytest.mark.parametrize("text", UPWARDS.values(), ids=UPWARDS)
 def test_an_arrow_that_points_up_is_found(planted, text):
-    root = planted({"inference/run": text, "estimators/base": "def fit(): pass"})
+    root = planted({"inference/run": text, "fit/base": "def fit(): pass"})
     found = upwards(arrows(root))
     assert found
     assert {importer for importer, _ in found} == {"countveil.inference.run"}
-    assert {imported for _, imported in found} <= {"countveil.estimators", "countveil.estimators.base"}
+    assert {imported for _, imported in found} <= {"countveil.fit", "countveil.fit.base"}
 
 
 def test_arrows_that_run_down_are_let_be(planted):
     down = "import numpy\nfrom countveil import __version__\nfrom countveil.inference import run\nfrom . import topics"
-    root = planted({"estimators/base": down, "estimators/topics": "", "inference/run": ""})
+    root = planted({"fit/base": down, "fit/topics": "", "inference/run": ""})
     assert {arrow.imported for arrow in arrows(root)} == {
-        "countveil.inference", "countveil.inference.run", "countveil.estimators.topics",
+        "countveil.inference", "countveil.inference.run", "countveil.fit.topics",
     }  # fmt: skip
     assert upwards(arrows(root)) == set()
     assert circle(arrows(root)) == []

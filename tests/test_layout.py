@@ -14,11 +14,11 @@ CROSS_CUTTING = {
     "test_one_place.py": "formulas of the noise, which no other file writes out",
     "data/test_read_only.py": "sparse arrays that users pass in, which stay as they are",
     "docs/test_pages.py": "every page: its code runs, its links lead somewhere, the reference and the site are whole",
-    "estimators/test_labels.py": "labels, from every kind of input to the posterior of every model",
-    "estimators/test_left_out_cells.py": "what is predicted and scored of networks, in every model of them",
-    "estimators/test_learned_shapes.py": "learned shapes, in every model and method",
-    "estimators/test_sklearn.py": "scikit-learn's own checks, of every estimator",
-    "estimators/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",
+    "fit/test_labels.py": "labels, from every kind of input to the posterior of every model",
+    "fit/test_left_out_cells.py": "what is predicted and scored of networks, in every model of them",
+    "fit/test_learned_shapes.py": "learned shapes, in every model and method",
+    "fit/test_sklearn.py": "scikit-learn's own checks, of every estimator",
+    "fit/test_uncounted_cells.py": "self-loops, lower triangles and masks, in every model and method",
     "papers/test_cases.py": "every case study at a tiny size, and its verdicts",
     "fuzz/test_readers.py": "every reader of files from others, with files that were broken on purpose",
     "inference/test_any_mechanism.py": "the joint law and calibration, for reports of every mechanism",
@@ -34,8 +34,8 @@ CROSS_CUTTING = {
     "inference/test_masks.py": "masked cells, in every method",
     "inference/test_offsets.py": "known offsets of rows and columns, in every method",
     "inference/test_posterior_means.py": "posteriors against slow chains and integrals on a grid",
-    "page/test_browser.py": "the page as a participant uses it, in Chromium",
-    "page/test_noise_in_browser.py": "the page's noise in Chromium, by the tests of the Python noise",
+    "study/page/test_browser.py": "the page as a participant uses it, in Chromium",
+    "study/page/test_noise_in_browser.py": "the page's noise in Chromium, by the tests of the Python noise",
     "privacy/test_alone.py": "the owner's wing on a device with nothing installed",
     "recipes/test_bursts.py": "the recipe of a likelihood that has a parameter of its own",
     "recipes/test_recipes.py": "the recipes of CONTRIBUTING: a toy mechanism, likelihood, prior and algorithm",
@@ -48,7 +48,7 @@ CROSS_CUTTING = {
 def mirrored(test: Path, root: Path) -> list[Path]:
     """The files that a test file may be about, by its path below ``tests``.
 
-    ``a/test_b.py`` is about ``src/countveil/a/b.py``, ``_b.py`` or ``__b__.py``; ``page/test_b_script.py`` about
+    ``a/test_b.py`` is about ``src/countveil/a/b.py``, ``_b.py`` or ``__b__.py``; ``study/page/test_b_script.py`` about
     ``b.js`` there; ``docs/test_a_b.py`` about ``docs/a-b.md``; those of ``benchmarks`` and ``papers`` about files of
     these folders.
     """
@@ -76,11 +76,11 @@ def test_every_test_file_mirrors_a_file_or_is_listed():
 @pytest.mark.parametrize(
     ("source", "test"),
     [
-        ("src/countveil/files.py", "test_files.py"),
+        ("src/countveil/common/files.py", "common/test_files.py"),
         ("src/countveil/data/tables.py", "data/test_tables.py"),
         ("src/countveil/privacy/_format.py", "privacy/test_format.py"),
         ("src/countveil/privacy/__main__.py", "privacy/test_main.py"),
-        ("src/countveil/page/noise.js", "page/test_noise_script.py"),
+        ("src/countveil/study/page/noise.js", "study/page/test_noise_script.py"),
         ("docs/bring-your-own.md", "docs/test_bring_your_own.py"),
         ("benchmarks/billion.py", "benchmarks/test_billion.py"),
     ],

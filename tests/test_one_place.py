@@ -28,6 +28,6 @@ def test_the_formulas_are_written_out_here_alone():
         for path in SOURCE.rglob("*.py")
         if any(WRITTEN_OUT.search(line) for line in code_of(path).values())
     }
-    home = {path for path in found if path.startswith("noise/two_sided_geometric/")}
-    assert "noise/two_sided_geometric/formulas.py" in home
+    home = {path for path in found if path.startswith("laws/noise/two_sided_geometric/")}
+    assert "laws/noise/two_sided_geometric/formulas.py" in home
     assert found - home == {"privacy/mechanisms/two_sided_geometric.py"}

@@ -1,6 +1,6 @@
-from countveil.audit import Finding
-from countveil.audit.checks import LEVELS
 from countveil.privacy import PrivacyLevel
+from countveil.study.audit import Finding
+from countveil.study.audit.checks import LEVELS
 from tests.commands import ASKED, fails, run
 
 
@@ -15,7 +15,7 @@ def test_the_audit_says_every_check_and_fails_if_one_does(tmp_path, monkeypatch)
         yield Finding("arrays", "law", level, True, "p = 0.5", "a deviation of 0.001")
         yield Finding("arrays", "alpha", level, len(asked) == 1, "p = 0", "alpha wrong by 1%")
 
-    monkeypatch.setattr("countveil.audit.audit", audit)
+    monkeypatch.setattr("countveil.study.audit.audit", audit)
     said = run("audit", "--level", "10:1").stdout
     assert "PASS  arrays, law (N=10, epsilon=1): p = 0.5; detects a deviation of 0.001" in said
     assert said.endswith("2 of 2 checks passed.\n")

@@ -1,4 +1,4 @@
-"""``countveil collect``: what becomes of a report is tested in tests/test_collect.py."""
+"""``countveil collect``: what becomes of a report is tested in tests/study/test_collect.py."""
 
 import json
 
@@ -8,7 +8,7 @@ import countveil as cv
 from countveil.cli.collect import counted
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy.__main__ import main as take_part
-from countveil.receive.store import Store
+from countveil.study.receive.store import Store
 from tests.commands import SHORT, fails, run
 
 LEVEL = PrivacyLevel(1, 10)

@@ -52,7 +52,7 @@ def test_ctrl_c_during_a_choice_says_that_nothing_is_kept(here, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("countveil.estimators.choosing.compare_quickly", interrupt)
+    monkeypatch.setattr("countveil.fit.choosing.compare_quickly", interrupt)
     said = run("fit", "topics", "r.npz", "-o", "f.nc", "--topics", "auto", status=130).stderr.strip()
     assert said.startswith(
         "interrupted while n_topics was chosen, before the fit began: nothing is kept; give a number"

@@ -13,8 +13,8 @@ import countveil as cv
 from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
-from countveil.estimators import choosing
-from countveil.estimators.totals import totals_of
+from countveil.fit import choosing
+from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
 

@@ -213,7 +213,7 @@ def test_counts_that_are_all_zero_warn_before_anything_is_made(here, kind):
     assert run("privatize", "one.csv", "-o", "one.npz", *asked[4:]).stderr == ""
 
 
-FILES = json.loads((Path(__file__).parents[1] / "page" / "cases" / "files.json").read_text())
+FILES = json.loads((Path(__file__).parents[1] / "study" / "page" / "cases" / "files.json").read_text())
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if FILES[name]["said"] not in (None, "not_text")])

@@ -112,7 +112,7 @@ def reported(paths):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is in kilobytes on Linux")
 def test_hostile_fits_are_refused_in_one_line_and_little_memory(here, capsys):
-    """And nothing of the reader's own file is shown. Faults of facts alone are met in tests/test_fit_files.py."""
+    """And nothing of the reader's own file is shown. Faults of facts alone: tests/common/test_fit_files.py."""
     victim = here / "victim"
     victim.write_text(hostile.VICTIM)
     counts = np.random.default_rng(1).poisson(1.0, (12, 9))

@@ -10,10 +10,10 @@ import typer
 from typer.testing import CliRunner
 
 import countveil as cv
-from countveil.audit import Finding
 from countveil.cli.app import app
 from countveil.cli.results import Failed, as_text, silent, with_quiet, with_result
 from countveil.privacy import PrivacyLevel
+from countveil.study.audit import Finding
 from tests.commands import ASKED, SHORT, fails, privatized, run
 
 RESULTS = {
@@ -81,7 +81,7 @@ def test_an_audit_that_fails_prints_its_findings_and_exits_with_1(monkeypatch):
         yield Finding("arrays", "law", level, True, "p = 0.5", "a deviation of 0.001")
         yield Finding("arrays", "alpha", level, False, "p = 0", "alpha wrong by 1%")
 
-    monkeypatch.setattr("countveil.audit.audit", audit)
+    monkeypatch.setattr("countveil.study.audit.audit", audit)
     done = run("audit", "--level", "10:1", "--json", status=1)
     found = json.loads(done.stdout)
     assert [each["passed"] for each in found["checks"]] == [True, False]

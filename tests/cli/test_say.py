@@ -11,7 +11,7 @@ import countveil as cv
 from countveil.cli.errors import plain_errors
 from countveil.cli.fit import print_members
 from countveil.cli.say import say
-from countveil.estimators.topics import TOPICS
+from countveil.fit.topics import TOPICS
 from tests.commands import fails, run
 
 SOURCE = Path(cv.__file__).parent

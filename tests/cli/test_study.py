@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from countveil.page import page
 from countveil.privacy import PrivacyLevel, report, study
-from countveil.receive.store import Store
+from countveil.study.page import page
+from countveil.study.receive.store import Store
 from tests.commands import ASKED, fails, run
 
 

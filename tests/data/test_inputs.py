@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import countveil as cv
 from countveil.data.accepted import observations_of
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
+from countveil.data.simulation import simulate_release
 from countveil.privacy import PrivacyLevel, Release, privatize
-from countveil.simulation import simulate_release
 from tests.data.same import assert_same
 
 COUNTS = np.array([[0, 2, 1], [4, 0, 3]])

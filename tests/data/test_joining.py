@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 import countveil as cv
-from countveil import protected_counts
+from countveil.bridges import protected_counts
 from countveil.data import joining
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy.concentrated import ConcentratedLevel

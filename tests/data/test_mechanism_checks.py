@@ -14,7 +14,7 @@ from countveil.data.mechanism_checks import (
     contradiction_in_words,
     untested,
 )
-from countveil.noise.protocol import Contradiction
+from countveil.laws.noise.protocol import Contradiction
 
 SIZE = (20, 30)
 DRAWN = {

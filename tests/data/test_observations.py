@@ -14,8 +14,8 @@ from countveil.data.observations import (
     Observations,
     PrivatizedCounts,
 )
-from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from tests.data.same import ALPHA, PARTS, REPORTS, assert_same
 from tests.joint import dense_exposures, exposures_of
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import countveil as cv
 from countveil.data import runs
 from countveil.data.stated_level import contradiction_of, tallied
-from countveil.estimators.totals import error_of
+from countveil.fit.totals import error_of
 from countveil.inference.diagnostics import FitWarning, State
 from tests.joint import two_sided_geometric
 

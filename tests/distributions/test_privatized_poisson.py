@@ -6,7 +6,7 @@ from mpmath import mp, mpf
 from scipy import stats
 
 from countveil.distributions import PrivatizedPoisson, TwoSidedGeometric
-from countveil.noise.two_sided_geometric import poisson as laws
+from countveil.laws.noise.two_sided_geometric import poisson as laws
 from tests import reference
 
 RATES = (1e-300, 1e-12, 1e-3, 1.0, 50.0, 1e4, 1e7)

@@ -10,8 +10,8 @@ import matplotlib as mpl
 import pytest
 
 import countveil as cv
-from countveil.estimators import choosing
-from countveil.estimators.parameters import described_options
+from countveil.fit import choosing
+from countveil.fit.parameters import described_options
 from tests.pages import (
     DIRECTIVES,
     DOCS,

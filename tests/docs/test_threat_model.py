@@ -71,8 +71,8 @@ def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
     tried = " ".join(TEXT.partition("\n## What was tried\n")[2].split())
     number = default_of_mutations("privacy/test_report.py")
     assert f"{number:,} reports, {number:,} studies and 3,000 JSON files in every run" in tried
-    assert "range(3000)" in (ROOT / "tests/page/test_counting_script.py").read_text(encoding="utf-8")
-    number = default_of_mutations("page/test_app_script.py")
+    assert "range(3000)" in (ROOT / "tests/study/page/test_counting_script.py").read_text(encoding="utf-8")
+    number = default_of_mutations("study/page/test_app_script.py")
     assert f"inputs, broken at random in Node: {number:,} in every run of the tests" in tried
     weights = {name: kind_of(name).weight for name in KINDS}
     shares = {name: 10_000 * weight // sum(weights.values()) for name, weight in weights.items()}

@@ -347,8 +347,8 @@ from countveil.engines.blocks import Block
 from countveil.engines.dask import compute_group
 from countveil.inference.factors import column_exposures_block
 from countveil.data.observations import PrivatizedCounts
-from countveil.likelihoods import POISSON
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import POISSON
+from countveil.laws.counts.laws import law_of
 
 data = PrivatizedCounts(np.ones((9, 8), dtype=int), 0.5)
 shared, group = (law_of(data.noise, POISSON), 8), [Block(0, data.block(slice(0, 9)))]

@@ -1,8 +1,8 @@
 import pytest
 
-from countveil.contenders import Sampling
 from countveil.experiments import reuters
 from countveil.experiments.demo import Plan, run
+from countveil.planning.contenders import Sampling
 from tests.silent import Silent
 
 TINY = Sampling(n_topics=4, chains=2, tune=5, draws=5)

@@ -7,9 +7,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from countveil.cli.app import app
-from countveil.estimators import BlockModel
 from countveil.experiments import communities
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan
+from countveil.fit import BlockModel
 from tests.interruption import interrupted
 
 PLAN = Plan(n_communities=3, tune=20, draws=20, chains=2)

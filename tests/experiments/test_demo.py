@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.contenders import CONTENDERS, OURS, TRUE_COUNTS, Estimate
-from countveil.estimators import TopicModel
 from countveil.experiments import demo
 from countveil.experiments.demo import Plan, run, score
+from countveil.fit import TopicModel
+from countveil.planning.contenders import CONTENDERS, OURS, TRUE_COUNTS, Estimate
 from tests.experiments.conftest import TINY
 from tests.interruption import interrupted
 from tests.silent import Silent

@@ -5,9 +5,9 @@ from typer.testing import CliRunner
 
 import countveil as cv
 from countveil.cli.app import app
-from countveil.contenders import CONTENDERS, TRUE_COUNTS
 from countveil.experiments import demo, reuters
 from countveil.experiments.demo import Plan
+from countveil.planning.contenders import CONTENDERS, TRUE_COUNTS
 from tests.experiments.conftest import TINY
 
 

@@ -10,7 +10,7 @@ import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.factors import row_exposures
 from countveil.inference.streams import Streams
-from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from tests.formulas.brute import formula, gamma_logpdf, noise_pmf, same, slope
 from tests.joint import SERIAL, small_model
 

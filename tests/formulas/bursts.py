@@ -8,13 +8,13 @@ import numpy as np
 from scipy import stats
 from scipy.special import digamma, gammaln
 
-from countveil.estimators.predicting import Predicts
 from countveil.evaluation import predictive_log_score
-from countveil.likelihoods import NegativeBinomial, Unseen
-from countveil.likelihoods.negative_binomial import log_density
-from countveil.noise.two_sided_geometric.burst_tokens import fill_masses
-from countveil.noise.two_sided_geometric.negative_binomial import score_and_bursts
-from countveil.noise.two_sided_geometric.negative_binomial_sums import expectations
+from countveil.fit.predicting import Predicts
+from countveil.laws.counts import NegativeBinomial, Unseen
+from countveil.laws.counts.negative_binomial import log_density
+from countveil.laws.noise.two_sided_geometric.burst_tokens import fill_masses
+from countveil.laws.noise.two_sided_geometric.negative_binomial import score_and_bursts
+from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expectations
 from tests.formulas.brute import formula, same
 
 PS, RATES, ALPHAS = (0.05, 0.5, 0.9), (1e-3, 0.4, 6.0), (0.1, 0.5, 0.9)

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
-from countveil.estimators import BlockModel
+from countveil.fit import BlockModel
 from countveil.models.priors import RegressionPrior
 from countveil.models.priors.expected_shares import expected_shares
 from tests.formulas.brute import formula, same

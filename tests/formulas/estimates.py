@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import nnls
 
 import countveil as cv
-from countveil.estimators.totals import error_of
+from countveil.fit.totals import error_of
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from countveil.cli.mechanism_tables import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
-from countveil.console import console
+from countveil.common.console import console
 from countveil.data import joined_files
 from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
@@ -195,7 +195,7 @@ def fits() -> dict[str, bytes]:
     import warnings
 
     from countveil.data.observations import PrivatizedCounts
-    from countveil.estimators import BlockModel, TopicModel
+    from countveil.fit import BlockModel, TopicModel
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
     short = {"seed": 1, "draws": 3, "tune": 1, "chains": 2, "threads": 1, "progress": False}
@@ -218,7 +218,7 @@ def compact_fits() -> dict[str, bytes]:
     from unittest.mock import patch
 
     from countveil.data.observations import PrivatizedCounts
-    from countveil.estimators import BlockModel, TopicModel
+    from countveil.fit import BlockModel, TopicModel
     from countveil.inference import compact
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
@@ -244,7 +244,7 @@ def read_fit(path: Path) -> None:
     """Load it, and what a page says of it, except its pictures."""
     import warnings
 
-    from countveil import fit_files
+    from countveil.common import fit_files
     from countveil.report import load_fit
 
     # a process for each would take half a second
@@ -262,7 +262,7 @@ def read_fit(path: Path) -> None:
 
 def read_broken_fit(path: Path) -> None:
     """Load it, checked in a process of its own."""
-    from countveil import fit_process
+    from countveil.common import fit_process
     from countveil.report import load_fit
 
     fit_process.LEAST_SECONDS = 5.0

@@ -5,10 +5,10 @@ import pytest
 
 import countveil as cv
 from countveil.data.numbering import in_rows
-from countveil.likelihoods import POISSON, NegativeBinomial
+from countveil.laws.counts import POISSON, NegativeBinomial
 from tests.inference.test_calibration_of_bursts import DRAWS, RUNS, ranks
 from tests.joint import FALSE_ALARM, bound, rank_p_values
-from tests.likelihoods.test_negative_binomial import joint_scores
+from tests.laws.counts.test_negative_binomial import joint_scores
 
 m = cv.mechanisms
 RESPONSE = m.Table([[0.7, 0.2, 0.1]] + [[0.1, 0.6, 0.3]] * 3 + [[0.2, 0.1, 0.7]] * 96)  # not log-concave

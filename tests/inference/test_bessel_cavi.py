@@ -9,7 +9,7 @@ from scipy import special
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.distributions import Bessel
 from countveil.engines.threads import ThreadEngine
-from countveil.estimators import TensorModel
+from countveil.fit import TensorModel
 from countveil.inference import bessel_cavi, cavi
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares_start

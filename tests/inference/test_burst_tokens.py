@@ -7,13 +7,13 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import burst_tokens, gibbs, tokens
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial, Unseen
-from countveil.likelihoods.laws import law_of
-from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.noise.two_sided_geometric import burst_tokens as proposals
+from countveil.laws.counts import NegativeBinomial, Unseen
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.noise.two_sided_geometric import burst_tokens as proposals
 from tests.joint import SERIAL, assert_same_bits, bound, planted, small_model
-from tests.likelihoods import test_negative_binomial as joint
-from tests.likelihoods.test_negative_binomial import private
+from tests.laws.counts import test_negative_binomial as joint
+from tests.laws.counts.test_negative_binomial import private
 
 LEVEL = np.array([0.3, 0.3, 0.5, 0.7])[:, None]
 

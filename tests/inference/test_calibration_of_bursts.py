@@ -5,10 +5,10 @@ import pytest
 
 from countveil.inference import gibbs, scoring
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.protocol import parameters_of_rows
+from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts.protocol import parameters_of_rows
 from tests.joint import FALSE_ALARM, SERIAL, rank_p_values
-from tests.likelihoods.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, private, small_model
+from tests.laws.counts.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, private, small_model
 
 RUNS, TUNE, DRAWS, THIN = 24, 40, 15, 6
 

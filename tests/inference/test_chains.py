@@ -10,8 +10,8 @@ from countveil.inference import augmented_gibbs, chains, dispersion, em, gibbs, 
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.negative_binomial import NegativeBinomial
+from countveil.laws.counts.laws import law_of
+from countveil.laws.counts.negative_binomial import NegativeBinomial
 from countveil.report import render
 from tests.joint import SERIAL, assert_same_bits, fit_settings, planted, small_model
 

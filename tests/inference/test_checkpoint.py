@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.estimators import choosing
+from countveil.fit import choosing
 from countveil.inference import checkpoint as checkpoints
 from countveil.inference import gibbs, run
 from countveil.models.factorization import factorization

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 import countveil as cv
+from countveil.data.simulation import simulate_release
 from countveil.inference import compact
-from countveil.simulation import simulate_release
 
 SHORT = {"draws": 12, "tune": 4, "chains": 2, "seed": 1, "progress": False, "threads": 1}
 

@@ -6,7 +6,7 @@ import pytest
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import gibbs
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial, Poisson
+from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, RegressionPrior
 from countveil.models.spec import axis_sizes, parse_spec

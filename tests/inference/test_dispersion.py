@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import countveil as cv
 from countveil.inference import dispersion
-from countveil.likelihoods import NegativeBinomial
+from countveil.laws.counts import NegativeBinomial
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior

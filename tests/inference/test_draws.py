@@ -9,7 +9,7 @@ import countveil as cv
 from countveil.inference import draws as draws_module
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.methods import METHODS
-from countveil.likelihoods import Poisson
+from countveil.laws.counts import Poisson
 from countveil.models.priors import GammaPrior
 from tests.joint import small_model
 

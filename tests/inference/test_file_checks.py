@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil import fit_files
+from countveil.common import fit_files
 from tests import hostile
 
 QUICK = {"draws": 3, "tune": 2, "chains": 2, "seed": 1, "threads": 1, "progress": False}

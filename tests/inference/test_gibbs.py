@@ -15,7 +15,7 @@ from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, factors, gibbs, scoring
 from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
-from countveil.likelihoods import Poisson
+from countveil.laws.counts import Poisson
 from countveil.models.priors import LearnedShapePrior
 from tests.joint import (
     SERIAL,

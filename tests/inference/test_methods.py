@@ -8,9 +8,9 @@ import countveil as cv
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import gibbs, methods
 from countveil.inference.methods import METHODS, check_model, those
-from countveil.likelihoods import Poisson
+from countveil.laws.counts import Poisson
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.priors import GammaPrior, RegressionPrior
-from countveil.noise import TWO_SIDED_GEOMETRIC
 from tests.factorizations import CASES, model_of
 from tests.joint import fit_settings, small_model
 

@@ -16,11 +16,11 @@ from countveil.inference.starts import automatic
 from countveil.inference.streams import START, Streams
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels.general import GeneralLaw
-from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.laws import counts_of
-from countveil.likelihoods.negative_binomial import log_density
-from countveil.likelihoods.protocol import parameters_at
-from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts.laws import counts_of
+from countveil.laws.counts.negative_binomial import log_density
+from countveil.laws.counts.protocol import parameters_at
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_cavi import largest_fall
 from tests.joint import (

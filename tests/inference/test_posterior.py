@@ -3,8 +3,8 @@ import copy
 import numpy as np
 import pytest
 
+from countveil.common.fit_files import LEAST_RATE
 from countveil.data.observations import PrivatizedCounts
-from countveil.fit_files import LEAST_RATE
 from countveil.inference.algorithm import Fitted
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.identify import identify

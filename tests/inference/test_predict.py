@@ -5,8 +5,8 @@ from scipy import stats
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning, signal_share
 from countveil.inference.predict import log_predictive_of_cells
-from countveil.likelihoods import POISSON
-from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.counts import POISSON
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from tests.count_laws import count_laws, laws_by_draws
 from tests.joint import draw_reports, planted, truncated_logpmf
 

@@ -8,12 +8,12 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, report_tokens, scoring
 from countveil.inference.streams import Streams
 from countveil.kernels.entries import MASKED
-from countveil.likelihoods import POISSON, NegativeBinomial
-from countveil.likelihoods.laws import law_of
-from countveil.noise import report_tokens as kernels
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import report_tokens as kernels
 from tests.inference.test_any_mechanism import ROWS, by_row, reported
 from tests.joint import SERIAL, assert_same_bits, bound, small_model
-from tests.likelihoods.test_negative_binomial import joint_scores
+from tests.laws.counts.test_negative_binomial import joint_scores
 
 m = cv.mechanisms
 SWEEPS = 500

@@ -4,11 +4,11 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil import fit_files
-from countveil.estimators import documents
+from countveil.common import fit_files
+from countveil.data.simulation import simulate_release
+from countveil.fit import documents
 from countveil.inference import draws, row_gammas, svi
 from countveil.report.page import write_report
-from countveil.simulation import simulate_release
 
 OPTIONS = {
     "method": "svi",

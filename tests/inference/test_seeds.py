@@ -8,7 +8,7 @@ from countveil.inference import augmented_gibbs, gibbs, tokens
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial, Poisson
+from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, SeededPrior
 from countveil.models.spec import axis_sizes

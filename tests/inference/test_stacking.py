@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 import countveil as cv
 from countveil.inference.folds import Cells
 from countveil.inference.stacking import cells_to_score, scores_left_out, stacking_weights
-from countveil.likelihoods import POISSON
+from countveil.laws.counts import POISSON
 
 RNG = np.random.default_rng(1)
 SCORES = np.log(RNG.dirichlet(np.full(5, 0.5), 300)[:, :4])

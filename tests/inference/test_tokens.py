@@ -7,7 +7,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts, Observations, 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.streams import ROWS, Streams
-from countveil.noise.two_sided_geometric import tokens as proposals
+from countveil.laws.noise.two_sided_geometric import tokens as proposals
 from tests.inference import test_calibration as calibration
 from tests.inference import test_gibbs as joint
 from tests.joint import (

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.estimators.predicting import met
+from countveil.fit.predicting import met
 from countveil.inference import checkpoint, gibbs, totals
 from countveil.inference.streams import Streams
-from countveil.likelihoods import POISSON, NegativeBinomial
-from countveil.likelihoods.given_reports import CountsGivenReports
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.given_reports import CountsGivenReports
+from countveil.laws.counts.laws import law_of
 from tests import reference
 from tests.inference.test_any_mechanism import reported
 from tests.joint import SERIAL, bound
-from tests.likelihoods.test_negative_binomial import joint_scores
+from tests.laws.counts.test_negative_binomial import joint_scores
 from tests.test_known_totals import CASES, RATES, all_tables
 
 m = cv.mechanisms

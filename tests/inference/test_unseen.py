@@ -6,7 +6,7 @@ import pytest
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import unseen
-from countveil.likelihoods import Poisson
+from countveil.laws.counts import Poisson
 from tests.joint import SERIAL, small_model
 
 SIZE = (150, 7)

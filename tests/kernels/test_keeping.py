@@ -12,8 +12,8 @@ import pytest
 from countveil.kernels import keeping
 from countveil.kernels.compiled import elementwise, kernel, subroutine
 from countveil.kernels.general import GeneralLaw
-from countveil.likelihoods import POISSON
-from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.counts import POISSON
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from tests.plain import about_compiling
 from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
 

@@ -9,12 +9,12 @@ import countveil as cv
 from countveil.data.overlapping import is_nested
 from countveil.inference import totals
 from countveil.inference.streams import Streams
-from countveil.likelihoods import POISSON, NegativeBinomial
-from countveil.likelihoods.laws import law_of
-from countveil.noise.laws import law_of as law_of_reports
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise.laws import law_of as law_of_reports
 from tests import reference
 from tests.joint import SERIAL
-from tests.noise.laws import log_mass
+from tests.laws.noise.laws import log_mass
 from tests.plain import PLAIN, repeated, takes_many_draws
 
 m = cv.mechanisms

@@ -6,9 +6,9 @@ from numba import njit
 
 from countveil.kernels import windows
 from countveil.kernels.report_kernels import LEAST, MOST, PEAK, fill_kernels
-from countveil.noise.laws import law_of
-from tests.noise.codes import kernels_of_reports
-from tests.noise.laws import CASES
+from countveil.laws.noise.laws import law_of
+from tests.laws.noise.codes import kernels_of_reports
+from tests.laws.noise.laws import CASES
 
 COUNTS = np.concatenate([np.arange(200), [3_000, 9_985, 9_990, 10_001]])
 

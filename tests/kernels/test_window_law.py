@@ -8,8 +8,8 @@ import countveil as cv
 from countveil.kernels import law as stubs
 from countveil.kernels.batches import new_batch, new_expectations
 from countveil.kernels.uniforms import new_source
-from countveil.likelihoods import POISSON, NegativeBinomial
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.laws import law_of
 
 m = cv.mechanisms
 DATA = cv.Reports(np.array([[np.nan, 14.0, 0.0, np.nan]]), m.Suppression(10))

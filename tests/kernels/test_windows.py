@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import digamma, logsumexp
 
-from countveil import protected_counts
+from countveil.bridges import protected_counts
 from countveil.kernels.report_kernels import RATIO
 from tests import reference
-from tests.noise.codes import kernels_of_reports
-from tests.noise.laws import CASES, log_mass
+from tests.laws.noise.codes import kernels_of_reports
+from tests.laws.noise.laws import CASES, log_mass
 from tests.plain import PLAIN, repeated
 
 RATES = [1e-12, 0.01, 1.0, 50.0, *([] if PLAIN else [1e4])]

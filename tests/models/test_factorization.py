@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from countveil.likelihoods import POISSON, Poisson
+from countveil.laws.counts import POISSON, Poisson
 from tests.factorizations import CASES, model_of
 from tests.joint import DrawsItself, assert_same_bits, draw_factors, mu_of, small_model, with_priors
 

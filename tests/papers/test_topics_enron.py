@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from countveil.estimators import TopicModel
+from countveil.fit import TopicModel
 from countveil.inference import gibbs
 from papers import real_counts, topics_enron
 from papers.bench import CHECKPOINT, Bench

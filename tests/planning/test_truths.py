@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from countveil.estimators import TopicModel
+from countveil.fit import TopicModel
 from countveil.planning import FromModel, FromPilot, FromPrior
 from countveil.planning.truths import SHAPE
 from tests.interruption import interrupted

@@ -3,8 +3,8 @@ import pytest
 
 import countveil as cv
 from countveil import plotting
-from countveil.likelihoods import POISSON
-from countveil.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.counts import POISSON
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.plotting.posterior import laws_of_cells
 from tests.count_laws import count_laws
 

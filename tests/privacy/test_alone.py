@@ -63,10 +63,10 @@ noisy.save(f"{folder}/noisy.npz")
 assert min(noisy.reports[0]) < 0 and Release.load(f"{folder}/noisy.npz").levels == gauss
 import countveil
 assert countveil.mechanisms.from_json(level.mechanism.to_json()) == level.mechanism
-import countveil.page
+import countveil.study.page
 from countveil.privacy import study
 asked = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["veil"])])
-assert countveil.page.page(asked).startswith("<!DOCTYPE html>")
+assert countveil.study.page.page(asked).startswith("<!DOCTYPE html>")
 print("alone", *sorted(m for m in sys.modules if m.partition(".")[0] in {"numpy", "scipy", "pandas"}))
 """
 

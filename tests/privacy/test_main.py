@@ -142,7 +142,7 @@ def test_a_record_with_a_word_of_the_study_warns_of_nothing(here):
     assert alone("report", "study.json", "mail.txt", "-o", "r.json", "--level", "1", "--yes").stderr == ""
 
 
-FILES = json.loads((Path(__file__).parents[1] / "page" / "cases" / "files.json").read_text())
+FILES = json.loads((Path(__file__).parents[1] / "study" / "page" / "cases" / "files.json").read_text())
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if FILES[name]["said"]])

@@ -11,7 +11,7 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.ledger import Ledger
 from countveil.privacy.names import normalised
 
-CASES = json.loads((Path(__file__).parents[1] / "page" / "cases" / "names.json").read_text())
+CASES = json.loads((Path(__file__).parents[1] / "study" / "page" / "cases" / "names.json").read_text())
 LEVEL = PrivacyLevel(1, 10)
 STUDY = study.new("Mail", "To learn.", "a@b.org", [LEVEL], [("word", ["party"])])
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from scipy import stats
 
 import countveil.privacy._counts as reading
+from countveil.data.simulation import simulate_release
 from countveil.privacy import PrivacyLevel, Release, noise, privatize, privatize_to_files
 from countveil.privacy._counts import Counts
-from countveil.simulation import simulate_release
 
 CRITICAL = 1e-8
 LEVEL = PrivacyLevel(1, 2)

@@ -14,12 +14,12 @@ from countveil.inference.methods import METHODS
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
 from countveil.inference.unseen import unseen_rates
-from countveil.likelihoods import LIKELIHOODS, Unseen
-from countveil.likelihoods.laws import law_of, positive_beyond_noise
+from countveil.laws.counts import LIKELIHOODS, Unseen
+from countveil.laws.counts.laws import law_of, positive_beyond_noise
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.noise import TWO_SIDED_GEOMETRIC
 from countveil.report.check import check, noise_of
 from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric

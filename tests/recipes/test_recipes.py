@@ -13,11 +13,11 @@ from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS
 from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
-from countveil.likelihoods import LIKELIHOODS, POISSON
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import LIKELIHOODS, POISSON
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.models.factorization import factorization
 from countveil.models.priors import PRIORS
-from countveil.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.privacy.mechanisms import MECHANISMS
 from countveil.report import write_report
 from tests.count_laws import laws_by_draws

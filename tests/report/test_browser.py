@@ -11,8 +11,8 @@ import countveil as cv
 from countveil.report import render
 from tests import dates
 from tests.effects import the_fit
-from tests.page import browser as b
 from tests.report.conftest import LONG, QUICK
+from tests.study.page import browser as b
 
 KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates", "dynamic"]
 FRAME = """<!DOCTYPE html><title>nothing</title>

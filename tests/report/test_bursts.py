@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.estimators.totals import totals_of
+from countveil.fit.totals import totals_of
 from countveil.report import render
 from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed

@@ -328,7 +328,7 @@ def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
     fit = cv.TopicModel(2, **QUICK).fit(release_of(np.random.default_rng(1).poisson(2.0, (6, 5))))
     (part,) = fit.parts
     agreed = fit.diagnostics()._replace(state=State.PRINTABLE)
-    monkeypatch.setattr("countveil.estimators.results.diagnose", lambda *_: agreed)
+    monkeypatch.setattr("countveil.fit.results.diagnose", lambda *_: agreed)
     for n, wanted in ((1, False), (2, True)):
         monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
         assert (fit.diagnostics().state == State.UNTRUSTED) is wanted

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 import countveil as cv
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 from countveil.selection import compare as comparing_function
 
 ALPHA = 0.4

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 
 import countveil as cv
 from countveil import evaluation
-from countveil.estimators.predicting import Predicts
 from countveil.evaluation.calibration import randomised
+from countveil.fit.predicting import Predicts
 from countveil.inference.stacking import stacking_weights
 from countveil.selection import Stack
 
@@ -226,7 +226,7 @@ def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
     with pytest.raises(ValueError, match="X must hold the cells of the fit"):
         mixed.totals(training.take(np.arange(5)))
     known = dict(zip(stacked.fits, (1.0, 2.0, 3.0), strict=True))
-    monkeypatch.setattr("countveil.estimators.totals.expected_totals", lambda fit, _: np.full(30, known[fit]))
+    monkeypatch.setattr("countveil.fit.totals.expected_totals", lambda fit, _: np.full(30, known[fit]))
     assert alone.totals(training)[2:] == (2.0, 2.0, 2.0)
     assert mixed.totals(training)[2:] == (2.0, 1.0, 3.0)
 

@@ -36,8 +36,8 @@ def audit_noise(
 
     Example: `countveil audit --level 10:1`
     """
-    from countveil.audit import audit
-    from countveil.audit.checks import LEVELS
+    from countveil.study.audit import audit
+    from countveil.study.audit.checks import LEVELS
 
     levels: list[Level] = [read_any_level(text) for text in level or []]
     levels += load(study).levels if study is not None else ()

@@ -57,7 +57,7 @@ def browse(
     """
     check_ending(output, ".html", ".htm")
     check_free(output, force, fit, other)
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     for path in filter(None, (fit, other)):
         fit_files.check(path)  # before the models are imported

@@ -42,9 +42,9 @@ def collect_reports(
 
     Example: `countveil collect study.json reports/ -o release.npz`
     """
-    from countveil.collect import Held, collect, is_description, report_files
-    from countveil.receive import store
-    from countveil.receive.database import is_url
+    from countveil.study.collect import Held, collect, is_description, report_files
+    from countveil.study.receive import store
+    from countveil.study.receive.database import is_url
 
     table = output.with_suffix(".csv") if table is None else table
     paths = [Path(where) for where in reports if not is_url(where)]
@@ -81,6 +81,6 @@ def counted(files: Iterable[Report], total: int) -> Iterable[Report]:
     """The files, with a progress bar on a terminal where there are many."""
     from rich.progress import track
 
-    from countveil.console import console
+    from countveil.common.console import console
 
     return track(files, "Collecting", total=total, console=console(), transient=True, disable=total < 1000)

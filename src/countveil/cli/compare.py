@@ -28,7 +28,7 @@ from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
 if TYPE_CHECKING:
-    from countveil.estimators.base import FactorizationEstimator
+    from countveil.fit.base import FactorizationEstimator
     from countveil.selection import Comparison
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -55,7 +55,7 @@ class Models(NamedTuple):
 
     def made(self, data: Any) -> tuple[Any, list["FactorizationEstimator"]]:
         """(The data in the models' form, the models); raises ValueError unless one option says their numbers."""
-        from countveil.estimators import BlockModel, TensorModel, TopicModel
+        from countveil.fit import BlockModel, TensorModel, TopicModel
 
         given = {name: getattr(self, name) for name in ("topics", "communities", "components")}
         asked = [name for name, text in given.items() if text is not None]
@@ -135,7 +135,7 @@ def compare_models(
     if length.checkpoint is not None:
         tell_of_start(length.checkpoint, length.resume)
     data, candidates = models.made(without_totals(read_release(release)))
-    from countveil.files import write_csv
+    from countveil.common.files import write_csv
     from countveil.selection import compare
 
     found = compare(data, candidates, **length.arguments())
@@ -165,7 +165,7 @@ def print_table(found: "Comparison") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from countveil.console import console
+    from countveil.common.console import console
 
     title = "Log predictive probability of 1,000 held-out reports"
     table = Table(title=Text(title), title_justify="left", header_style="")
@@ -179,7 +179,7 @@ def print_table(found: "Comparison") -> None:
 
 def write_plot(found: "Comparison", path: Path) -> None:
     """Write the differences as a picture, in one step."""
-    from countveil.files import replacing
+    from countveil.common.files import replacing
     from countveil.plotting import style
 
     figure = style.new_figure(7.0, 1.0 + 0.28 * len(found.names))

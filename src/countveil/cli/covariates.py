@@ -10,7 +10,7 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.estimators import BlockModel, TensorModel, TopicModel
+    from countveil.fit import BlockModel, TensorModel, TopicModel
 
 
 class Rows(NamedTuple):
@@ -69,7 +69,7 @@ def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from countveil.console import console
+    from countveil.common.console import console
 
     effects = model.effects()
     one = effects.columns[0]

@@ -11,7 +11,7 @@ from countveil.privacy._text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.estimators import TopicModel
+    from countveil.fit import TopicModel
 
 SHOWN = 5  # steps of time at most
 
@@ -45,7 +45,7 @@ def print_over_time(model: "TopicModel") -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from countveil.console import console
+    from countveil.common.console import console
 
     assert model.dates_ is not None
     found, names = model.prevalence_over(), model.dates_.names

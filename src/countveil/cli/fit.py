@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from countveil.data.observations import Observations
-    from countveil.estimators.base import FactorizationEstimator
+    from countveil.fit.base import FactorizationEstimator
     from countveil.models.layout import Part
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
@@ -130,7 +130,7 @@ def fit_topics(
     seeds = seeding.read()
     data = ready(release, output, saving)
     about = {"covariates": rows.beside(data, people), "time": dates}
-    from countveil.estimators import TopicModel
+    from countveil.fit import TopicModel
 
     seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
     model = TopicModel(number, prevalence=rows.prevalence, **seeded | sampling.arguments())
@@ -170,7 +170,7 @@ def fit_blocks(
     number, people = number_or_auto("communities", communities), rows.read()
     data = ready(release, output, saving)
     about = {"covariates": rows.beside(data, people)}
-    from countveil.estimators import BlockModel
+    from countveil.fit import BlockModel
 
     network = {"directed": not undirected, "self_loops": self_loops}
     model = BlockModel(number, prevalence=rows.prevalence, **network | sampling.arguments())
@@ -212,7 +212,7 @@ def fit_tensor(
     number, people = number_or_auto("components", components), rows.read()
     data = ready(release, output, saving)
     about = {"covariates": rows.beside(data, people)}
-    from countveil.estimators import TensorModel
+    from countveil.fit import TensorModel
 
     tensor = folded(data, shape)
     names = None if modes is None else [part.strip() for part in modes.split(",")]
@@ -292,8 +292,8 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
     """The components of a fit with their n strongest members, one table for each kind and axis."""
-    from countveil.estimators.merging import merged_in_words
-    from countveil.estimators.weighting import weights_in_words
+    from countveil.fit.merging import merged_in_words
+    from countveil.fit.weighting import weights_in_words
 
     weights, merged = weights_in_words(model), merged_in_words(model)
     if weights:
@@ -332,7 +332,7 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted
     from rich.table import Table
     from rich.text import Text
 
-    from countveil.console import console
+    from countveil.common.console import console
     from countveil.inference.matching import STABLE
 
     table = Table(title=Text(plain(title)), title_justify="left", header_style="")

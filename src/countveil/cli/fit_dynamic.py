@@ -29,7 +29,7 @@ FEW_STEPS, MOST_ROWS = 6, 20  # of which a terminal can hold the counts
 
 if TYPE_CHECKING:
     from countveil.data.reports import Reports
-    from countveil.estimators.dynamics import DynamicModel
+    from countveil.fit.dynamics import DynamicModel
 
 
 @plain_errors
@@ -82,7 +82,7 @@ def fit_dynamic(
     """
     number = number_or_auto("components", components)
     data = ready(release, output, saving)
-    from countveil.estimators import DynamicModel
+    from countveil.fit import DynamicModel
 
     names = None if modes is None else [part.strip() for part in modes.split(",")]
     axis = int(time) if time is not None and time.isascii() and time.isdigit() else time
@@ -130,7 +130,7 @@ def print_trend(model: "DynamicModel") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from countveil.console import console
+    from countveil.common.console import console
 
     found, time = model.trend(), model.time_axis
     axis = found.columns[1]

@@ -32,13 +32,13 @@ def forecast(
     """
     check_ending(output, ".csv")
     check_free(output, force, fit)
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported
     import numpy as np
 
-    from countveil.estimators import DynamicModel
-    from countveil.files import write_csv
+    from countveil.common.files import write_csv
+    from countveil.fit import DynamicModel
 
     model = DynamicModel.load(fit)
     rng = None if seed is None else np.random.default_rng(seed)

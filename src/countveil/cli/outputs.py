@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from countveil.cli.say import say
-from countveil.files import replacing
+from countveil.common.files import replacing
 from countveil.privacy._archive import check_replaceable
 
 

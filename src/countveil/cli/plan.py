@@ -175,7 +175,7 @@ def check_source(
 def check_bursts(method: str, likelihood: str, dispersion: str | float | None, pilot: bool) -> None:
     """Refuse bursts that the method does not take, a dispersion without them, and a prior's without a number."""
     from countveil.inference.methods import METHODS, check_likelihood
-    from countveil.likelihoods import NegativeBinomial
+    from countveil.laws.counts import NegativeBinomial
 
     bursty = likelihood == NegativeBinomial.name
     if dispersion is not None and not bursty:

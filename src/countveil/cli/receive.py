@@ -77,19 +77,19 @@ def receive_reports(
     try:
         import uvicorn
 
-        from countveil.receive.app import application
-        from countveil.receive.connections import configured
+        from countveil.study.receive.app import application
+        from countveil.study.receive.connections import configured
     except ModuleNotFoundError as error:
-        from countveil.extras import install
+        from countveil.common.extras import install
 
         raise ModuleNotFoundError(
             f"countveil receive needs the extra receive: {install('receive')} ({error})"
         ) from None
-    from countveil.receive import path_of
-    from countveil.receive.limits import Limits
-    from countveil.receive.live import log_sparingly, shown
-    from countveil.receive.store import Store, name_of, size
-    from countveil.receive.tally import Tally
+    from countveil.study.receive import path_of
+    from countveil.study.receive.limits import Limits
+    from countveil.study.receive.live import log_sparingly, shown
+    from countveil.study.receive.store import Store, name_of, size
+    from countveil.study.receive.tally import Tally
 
     proxies = read_proxies(trusted_proxy)
     asked = load(study)

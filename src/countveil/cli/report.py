@@ -50,7 +50,7 @@ def report(
         raise FileNotFoundError(f"no release at {release}")
     if naive and release is None:
         raise ValueError("naive must come with the release that was fitted, got no --release")
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported
     from countveil.report import load_fit, write_report

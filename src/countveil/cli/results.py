@@ -133,7 +133,7 @@ def plain_value(value: Any) -> Any:
 
 def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     """What a fit says: its components and their members, documents if any are wanted, effects, chains, the verdict."""
-    from countveil.likelihoods import NegativeBinomial
+    from countveil.laws.counts import NegativeBinomial
 
     tables: Result = {}
     for part in found.parts:

@@ -11,7 +11,7 @@ from countveil.cli.say import say
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
-    from countveil.estimators import TopicModel
+    from countveil.fit import TopicModel
 
 COLUMNS = "topic", "word"
 USUAL_WEIGHT = 5.0

@@ -13,7 +13,7 @@ from countveil.cli.say import say
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
-    from countveil.estimators.base import FactorizationEstimator
+    from countveil.fit.base import FactorizationEstimator
 
 FitFile = Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")]
 
@@ -54,7 +54,7 @@ def show(
 
 def loaded(path: Path) -> "FactorizationEstimator":
     """A fit from its file, checked before the models are imported."""
-    from countveil import fit_files
+    from countveil.common import fit_files
 
     fit_files.check(path)
     from countveil.report import load_fit

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from countveil import page
 from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, read_any_level
 from countveil.cli.outputs import check_free, write_text
@@ -14,6 +13,7 @@ from countveil.cli.results import Result, with_quiet, with_result
 from countveil.cli.say import say
 from countveil.privacy import study
 from countveil.privacy._covariates import Covariate, spelt
+from countveil.study import page
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
 
@@ -154,9 +154,9 @@ def study_status(
 
     Example: `countveil study status study.json --db reports.sqlite --target 1000`
     """
-    from countveil.receive import store
-    from countveil.receive.database import is_url
-    from countveil.receive.tally import progress
+    from countveil.study.receive import store
+    from countveil.study.receive.database import is_url
+    from countveil.study.receive.tally import progress
 
     made = study.load(file)
     if not is_url(database) and not Path(database).is_file():

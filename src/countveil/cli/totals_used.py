@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from countveil.cli.say import say
 
 if TYPE_CHECKING:
-    from countveil.estimators.base import FactorizationEstimator
+    from countveil.fit.base import FactorizationEstimator
 
 
 def print_totals_used(model: "FactorizationEstimator") -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.reports import Reports
 from countveil.data.waves import promised
-from countveil.noise import NOISES
+from countveil.laws.noise import NOISES
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 

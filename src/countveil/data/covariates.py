@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.common.extras import install
 from countveil.data.frames import is_default, texts_of
 from countveil.data.reports import Reports
-from countveil.extras import install
 from countveil.privacy import Release
 
 FUNCTIONS = ("C", "I", "bs", "cs", "cr", "cc", "poly", "log", "log2", "log10", "exp", "center", "scale")

@@ -18,7 +18,7 @@ from countveil.data.reports import Reports
 from countveil.data.stated import Stated, cells_of, of_values, stated_of
 from countveil.data.tables import cells_of_frame, with_places
 from countveil.data.totals import families_given
-from countveil.noise.reading import check_sign, numbers_of, read_reports
+from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
 

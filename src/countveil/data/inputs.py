@@ -9,7 +9,7 @@ import pandas as pd
 from countveil.data.matrices import annotated_parts, check_mask
 from countveil.data.networks import graph_matrix
 from countveil.data.tables import Cells, cells_of_coordinates, cells_of_frame
-from countveil.noise import Noise, noise_called
+from countveil.laws.noise import Noise, noise_called
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 

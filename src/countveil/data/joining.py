@@ -14,7 +14,7 @@ from countveil.data.carried import of_all
 from countveil.data.numbering import in_rows
 from countveil.data.promised import promise_of
 from countveil.data.reports import Reports
-from countveil.noise.laws import law_of
+from countveil.laws.noise.laws import law_of
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy._sizes import available_memory

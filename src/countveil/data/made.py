@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.stats import binom
 
 from countveil.data.numbering import by_mechanism, filled
-from countveil.noise.agreement import log_agreement
+from countveil.laws.noise.agreement import log_agreement
 from countveil.privacy.mechanisms import Mechanism
 
 SAME_NOISE = 1e-9

@@ -15,7 +15,7 @@ from countveil.data.frames import texts_of
 from countveil.data.io import CountTable
 from countveil.data.protected_files import never_reported, numbers, read_frame
 from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
-from countveil.noise.reading import numbers_of, read_reports
+from countveil.laws.noise.reading import numbers_of, read_reports
 from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy.mechanisms import Mechanism
 

@@ -22,14 +22,14 @@ from countveil.data.runs import runs_of
 from countveil.data.stated_level import contradiction_of
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST
-from countveil.noise.additive import AdditiveLaw
-from countveil.noise.agreement import log_most_probable
-from countveil.noise.any_mechanism import UNBIASED, AnyMechanismNoise
-from countveil.noise.laws import law_of
-from countveil.noise.protocol import Contradiction
-from countveil.noise.table import TableLaw
-from countveil.noise.two_sided_geometric import formulas
-from countveil.noise.two_sided_geometric.stated_level import of_signed
+from countveil.laws.noise.additive import AdditiveLaw
+from countveil.laws.noise.agreement import log_most_probable
+from countveil.laws.noise.any_mechanism import UNBIASED, AnyMechanismNoise
+from countveil.laws.noise.laws import law_of
+from countveil.laws.noise.protocol import Contradiction
+from countveil.laws.noise.table import TableLaw
+from countveil.laws.noise.two_sided_geometric import formulas
+from countveil.laws.noise.two_sided_geometric.stated_level import of_signed
 from countveil.privacy.mechanisms import (
     Laplace,
     Mechanism,

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from countveil.kernels.compiled import kernel
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST, ReportKernels
 from countveil.kernels.windows import WindowLaw, moments
-from countveil.likelihoods.negative_binomial import NegativeBinomialCell
-from countveil.noise.any_mechanism import (
+from countveil.laws.counts.negative_binomial import NegativeBinomialCell
+from countveil.laws.noise.any_mechanism import (
     AnyMechanismNoise,
     Said,
     all_said,
@@ -17,7 +17,7 @@ from countveil.noise.any_mechanism import (
     kernels_of,
     said_by,
 )
-from countveil.noise.reading import check_sign, read_reports
+from countveil.laws.noise.reading import check_sign, read_reports
 from countveil.privacy._cells import ByCell, places_of
 from countveil.privacy.mechanisms import Mechanism
 

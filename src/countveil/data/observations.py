@@ -36,8 +36,8 @@ from countveil.data.matrices import (
 from countveil.data.tables import split_labels
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
-from countveil.likelihoods import POISSON
-from countveil.noise import TWO_SIDED_GEOMETRIC, Noise
+from countveil.laws.counts import POISSON
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
 
@@ -51,7 +51,7 @@ class Observations:
         noise: what a report says about its count.
         level_d: (D,) noise level of every cell that is not stored, such as alpha.
         exposure_d: (D,) exposure of every cell that is not stored, for Poisson counts; for other
-            likelihoods see ``likelihoods.laws.exposed``.
+            likelihoods see ``laws.counts.laws.exposed``.
         level_e: (E,) noise level of each stored entry where levels vary within a row; empty otherwise.
         prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose

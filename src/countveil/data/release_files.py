@@ -13,7 +13,7 @@ from countveil.data.accepted import observations_of
 from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
-from countveil.noise import NOISES
+from countveil.laws.noise import NOISES
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end
 

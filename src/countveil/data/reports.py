@@ -21,10 +21,10 @@ from countveil.data.promised import both, levels_by_row, promise_of
 from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
-from countveil.noise.any_mechanism import (
+from countveil.laws.noise.any_mechanism import (
     AnyMechanismNoise,
 )
-from countveil.noise.reading import read_reports
+from countveil.laws.noise.reading import read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ALL_MASKED
 from countveil.privacy.any_level import Level

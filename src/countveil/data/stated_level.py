@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from countveil.data.observations import Observations
 from countveil.data.runs import runs_of
 from countveil.kernels.entries import MASKED
-from countveil.noise.protocol import Contradiction, Tally
+from countveil.laws.noise.protocol import Contradiction, Tally
 
 
 def contradiction_of(data: Observations) -> Contradiction | None:

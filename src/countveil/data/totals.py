@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from countveil.data.beside import Axis, in_order
 from countveil.kernels.report_kernels import CONCAVE, GUESS, LEAST, MOST, PEAK, RATIO, ReportKernels
-from countveil.noise.any_mechanism import Said, all_said, kernels_of, said_by
-from countveil.noise.laws import law_of
-from countveil.noise.reading import numbers_of, read_reports
+from countveil.laws.noise.any_mechanism import Said, all_said, kernels_of, said_by
+from countveil.laws.noise.laws import law_of
+from countveil.laws.noise.reading import numbers_of, read_reports
 from countveil.privacy._totals import family_in_words
 from countveil.privacy.mechanisms import Mechanism
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countveil.noise.reading import refuse
+from countveil.laws.noise.reading import refuse
 
 FloatArray = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from countveil.kernels.series import (
     sum_downwards,
     sum_upwards,
 )
-from countveil.noise.reading import refuse
+from countveil.laws.noise.reading import refuse
 
 LARGEST_DRAWN = 2.0**53
 

@@ -10,8 +10,8 @@ from countveil.distributions._checks import FloatArray, check_alpha, check_dispe
 from countveil.distributions._law import Law
 from countveil.kernels.compiled import elementwise
 from countveil.kernels.series import log_complement
-from countveil.noise.two_sided_geometric import bursty_reports as laws
-from countveil.noise.two_sided_geometric import formulas
+from countveil.laws.noise.two_sided_geometric import bursty_reports as laws
+from countveil.laws.noise.two_sided_geometric import formulas
 
 LOG_HALF = math.log(0.5)
 

@@ -8,7 +8,7 @@ from scipy.special import xlogy
 
 from countveil.distributions._checks import FloatArray, check_alpha
 from countveil.distributions._law import Law
-from countveil.noise.two_sided_geometric import formulas
+from countveil.laws.noise.two_sided_geometric import formulas
 
 
 def _logpmf(k: NDArray[np.int64], alpha: FloatArray) -> Any:

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from countveil.common.extras import install
 from countveil.engines.blocks import Engine
-from countveil.extras import install
 
 if TYPE_CHECKING:
     from distributed import Client

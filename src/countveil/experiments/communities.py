@@ -16,18 +16,18 @@ from rich import box
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.console import console, error_console
-from countveil.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
+from countveil.common.console import console, error_console
+from countveil.common.extras import install
+from countveil.common.files import replacing, write_csv
+from countveil.common.watcher import ProgressWatcher
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
-from countveil.estimators import BlockModel
-from countveil.estimators.base import check_whole
 from countveil.experiments.heatmaps import save_heatmaps
-from countveil.extras import install
-from countveil.files import replacing, write_csv
+from countveil.fit import BlockModel
+from countveil.fit.base import check_whole
 from countveil.inference.starts.alternating import least_squares
+from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.privacy import PrivacyLevel, Release
-from countveil.watcher import ProgressWatcher
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 

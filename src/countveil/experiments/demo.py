@@ -15,7 +15,13 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.contenders import (
+from countveil.common.watcher import Watcher
+from countveil.engines.blas import one_blas_thread
+from countveil.evaluation import npmi, relevant_words
+from countveil.experiments.reuters import Corpus
+from countveil.fit import TopicModel
+from countveil.inference.diagnostics import FitWarning
+from countveil.planning.contenders import (
     CONTENDERS,
     TRUE_COUNTS,
     ZERO,
@@ -26,13 +32,7 @@ from countveil.contenders import (
     ours,
     rate_scores,
 )
-from countveil.engines.blas import one_blas_thread
-from countveil.estimators import TopicModel
-from countveil.evaluation import npmi, relevant_words
-from countveil.experiments.reuters import Corpus
-from countveil.inference.diagnostics import FitWarning
 from countveil.privacy import PrivacyLevel, Release, privatize
-from countveil.watcher import Watcher
 
 N_TOP_WORDS = 10
 LONGER = 8  # times the sweeps of the fits that are scored, for one that can be printed

@@ -6,7 +6,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from countveil.contenders import (
+from countveil.evaluation import match_topics, npmi_by_topic
+from countveil.experiments.demo import NO_NOISE, Study, top_words
+from countveil.experiments.reuters import Corpus
+from countveil.experiments.verdicts import Verdict
+from countveil.planning.contenders import (
     COLUMN_MEANS,
     CONTENDERS,
     LEAST_SQUARES,
@@ -15,10 +19,6 @@ from countveil.contenders import (
     TRUE_COUNTS,
     ZERO,
 )
-from countveil.evaluation import match_topics, npmi_by_topic
-from countveil.experiments.demo import NO_NOISE, Study, top_words
-from countveil.experiments.reuters import Corpus
-from countveil.experiments.verdicts import Verdict
 
 METRICS = {
     "log_score": "{:.3f}",

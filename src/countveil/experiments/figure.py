@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.contenders import TRUE_COUNTS, ZERO
 from countveil.experiments.demo import NO_NOISE
 from countveil.experiments.exhibits import summary
+from countveil.planning.contenders import TRUE_COUNTS, ZERO
 from countveil.plotting.style import METHODS, new_figure, tidy
 
 PANELS = {

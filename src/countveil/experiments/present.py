@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from countveil.console import console, error_console
-from countveil.contenders import LEAST_SQUARES, NAIVE, OURS
+from countveil.common.console import console, error_console
+from countveil.common.files import replacing, write_csv
+from countveil.common.watcher import ProgressWatcher
 from countveil.experiments import reuters
 from countveil.experiments.demo import Plan, Study, run
 from countveil.experiments.exhibits import (
@@ -17,8 +18,7 @@ from countveil.experiments.exhibits import (
 from countveil.experiments.figure import save_figure
 from countveil.experiments.reuters import Corpus
 from countveil.experiments.verdicts import verdicts
-from countveil.files import replacing, write_csv
-from countveil.watcher import ProgressWatcher
+from countveil.planning.contenders import LEAST_SQUARES, NAIVE, OURS
 
 
 def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:

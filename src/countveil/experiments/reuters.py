@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.extras import install
+from countveil.common.extras import install
 
 N_WORDS = 1000
 N_DROPPED = 20

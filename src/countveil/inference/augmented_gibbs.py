@@ -27,10 +27,10 @@ from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.noise.two_sided_geometric.formulas import mean_over_positive
 from countveil.models.factorization import Factorization
-from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.noise.two_sided_geometric.formulas import mean_over_positive
 
 
 class State(NamedTuple):

@@ -35,11 +35,11 @@ from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.laws.noise.two_sided_geometric.formulas import exposure
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
-from countveil.noise import TWO_SIDED_GEOMETRIC
-from countveil.noise.two_sided_geometric.formulas import exposure
 
 Center = Literal["mode", "mean"]
 CENTERS = ("mode", "mean")

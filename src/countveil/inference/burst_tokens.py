@@ -15,8 +15,8 @@ from countveil.inference import tokens
 from countveil.inference.factors import sample_gammas
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
-from countveil.likelihoods.protocol import Unseen
-from countveil.noise.two_sided_geometric import burst_tokens as kernels
+from countveil.laws.counts.protocol import Unseen
+from countveil.laws.noise.two_sided_geometric import burst_tokens as kernels
 
 MOST_REPORT = 8  # the largest report beside which bursts may be proposed
 TOKENS_PER_VISIT = 3.0  # proposals that cost as much as to draw the bursts of one cell by its own law

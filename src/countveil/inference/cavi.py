@@ -26,8 +26,8 @@ from countveil.inference.parameters import moved
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Parameters
+from countveil.laws.counts.laws import law_of
+from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.priors import VariationalPrior
 

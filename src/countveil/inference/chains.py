@@ -6,7 +6,7 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
 from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable, n_mergings, only_merges
 from countveil.inference.starts import Start, automatic, least_squares, spectral
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 
 STARTS: dict[str, Start] = {

@@ -17,9 +17,9 @@ from scipy.stats import rankdata
 from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import Observations
 from countveil.kernels.entries import MASKED
-from countveil.likelihoods import POISSON, Likelihood
-from countveil.likelihoods.laws import positive_beyond_noise
-from countveil.likelihoods.protocol import Parameters, parameters_of_rows
+from countveil.laws.counts import POISSON, Likelihood
+from countveil.laws.counts.laws import positive_beyond_noise
+from countveil.laws.counts.protocol import Parameters, parameters_of_rows
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1

@@ -27,10 +27,10 @@ from countveil.inference.factors import offset_scales
 from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.scoring import add_seen_scores
-from countveil.likelihoods.laws import in_block, law_of
-from countveil.likelihoods.negative_binomial import LOGITS, NegativeBinomial
-from countveil.likelihoods.protocol import Parameters, Unseen
-from countveil.likelihoods.slices import draw_by_steps, draw_on_slices
+from countveil.laws.counts.laws import in_block, law_of
+from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
+from countveil.laws.counts.protocol import Parameters, Unseen
+from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 from countveil.models.priors import learns_size

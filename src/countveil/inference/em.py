@@ -30,8 +30,8 @@ from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Parameters, in_counts
+from countveil.laws.counts.laws import law_of
+from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
 RELATIVE_ERROR = 1e-12  # of the sum of the rates

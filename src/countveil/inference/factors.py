@@ -19,7 +19,7 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import counts_of, exposed, in_block
+from countveil.laws.counts.laws import counts_of, exposed, in_block
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.priors import draws_jointly, is_collapsed

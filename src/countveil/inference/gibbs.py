@@ -35,11 +35,11 @@ from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SP
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import counts_of, in_block, law_of
-from countveil.likelihoods.protocol import Parameters
+from countveil.laws.counts.laws import counts_of, in_block, law_of
+from countveil.laws.counts.protocol import Parameters
+from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.models.factorization import Factorization
 from countveil.models.priors import is_collapsed
-from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 
 class State(NamedTuple):

@@ -10,7 +10,7 @@ from countveil.engines.blocks import Engine
 from countveil.inference.scoring import report_scores
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 
 # More folds and cells estimate the best iteration more precisely; each fold costs a fit.

@@ -12,7 +12,7 @@ from countveil.data.mechanism_checks import MechanismCheck, contradiction_in_wor
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference.diagnostics import Share, Totals
 from countveil.inference.posterior import noise_of
-from countveil.noise.protocol import Contradiction
+from countveil.laws.noise.protocol import Contradiction
 
 SHARE = "signal_share", "signal_error"
 TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"

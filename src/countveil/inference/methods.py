@@ -8,7 +8,8 @@ from countveil.engines.blas import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors
-from countveil.likelihoods import Likelihood
+from countveil.laws.counts import Likelihood
+from countveil.laws.noise import Noise
 from countveil.models.factorization import Factorization
 from countveil.models.priors import (
     LEARNED,
@@ -18,7 +19,6 @@ from countveil.models.priors import (
     VariationalPrior,
     learns_shape,
 )
-from countveil.noise import Noise
 
 METHODS: dict[str, Method] = {
     method.name: method

@@ -13,8 +13,8 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.scoring import Factors
 from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.tallies import expect_tally
-from countveil.likelihoods.laws import in_block, law_of
-from countveil.likelihoods.protocol import Parameters
+from countveil.laws.counts.laws import in_block, law_of
+from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
 
 

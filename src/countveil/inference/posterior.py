@@ -15,12 +15,12 @@ from countveil.inference.diagnostics import LOG_LIKELIHOOD
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.inference.mixture import members_of, pooled, unweighted
-from countveil.likelihoods import Parameters
-from countveil.likelihoods.protocol import in_counts
+from countveil.laws.counts import Parameters
+from countveil.laws.counts.protocol import in_counts
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import DatedRowsPrior, RegressionPrior
-from countveil.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 
 DRAWS_AT_ONCE = 32
 STEPS = "time"  # the dimension of dates of rows
@@ -163,7 +163,7 @@ def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Paramet
 
 
 def axes_of_parts(model: Factorization) -> str:
-    """Observed axes along which the mean size of the parts of counts varies (see ``likelihoods.protocol``)."""
+    """Observed axes along which the mean size of the parts of counts varies (see ``laws.counts.protocol``)."""
     kinds = set(model.likelihood.parameter_axes.values()) - {"all"}
     return "".join(getattr(model, f"{kind}s").observed for kind in kinds)
 

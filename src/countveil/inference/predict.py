@@ -10,10 +10,10 @@ from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
 from countveil.kernels.entries import Entries
 from countveil.kernels.rates import stored_rates
-from countveil.likelihoods.given_reports import Cells, CountsGivenReports, Draw
-from countveil.likelihoods.laws import law_of
-from countveil.likelihoods.protocol import Likelihood, parameters_at, parameters_of_rows
-from countveil.noise.protocol import Noise
+from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
+from countveil.laws.counts.laws import law_of
+from countveil.laws.counts.protocol import Likelihood, parameters_at, parameters_of_rows
+from countveil.laws.noise.protocol import Noise
 
 Laws = Iterable[Draw]
 

@@ -11,7 +11,7 @@ from countveil.inference.factors import filled
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.laws import exposed
+from countveil.laws.counts.laws import exposed
 from countveil.models.priors import RowPrior
 
 MOST_DRAWS = 100

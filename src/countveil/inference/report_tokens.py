@@ -19,16 +19,16 @@ from countveil.inference.facts import facts_of
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, RATIO, ReportKernels
-from countveil.likelihoods.laws import counts_of, in_block
-from countveil.likelihoods.negative_binomial import (
+from countveil.laws.counts.laws import counts_of, in_block
+from countveil.laws.counts.negative_binomial import (
     NegativeBinomialByColumn,
     NegativeBinomialByRow,
     NegativeBinomialCounts,
 )
-from countveil.likelihoods.poisson import PoissonCounts
-from countveil.likelihoods.protocol import Likelihood, Parameters, Unseen
-from countveil.noise import report_scores as scores
-from countveil.noise import report_tokens as kernels
+from countveil.laws.counts.poisson import PoissonCounts
+from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen
+from countveil.laws.noise import report_scores as scores
+from countveil.laws.noise import report_tokens as kernels
 
 MIN_CELLS = 100_000  # fewer are visited faster than the tables of columns are made
 MIN_SHARE = 0.3  # of all cells, that are proposed

@@ -11,8 +11,8 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from countveil.kernels.tiles import add_unstored_to_rows, is_dense
-from countveil.likelihoods.laws import in_block, law_of
-from countveil.likelihoods.protocol import Parameters, in_counts
+from countveil.laws.counts.laws import in_block, law_of
+from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
 Factors = list[np.ndarray] | tuple[np.ndarray, ...]

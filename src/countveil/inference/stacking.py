@@ -10,7 +10,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.inference.folds import Cells, folds_of
 from countveil.inference.predict import Laws, scores_of_draws
-from countveil.likelihoods.protocol import Likelihood
+from countveil.laws.counts.protocol import Likelihood
 
 MAX_ROUNDS = 5_000
 GAP = 1e-8  # of the mean over cells: how far the weights may be from the best ones

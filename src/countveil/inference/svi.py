@@ -39,7 +39,7 @@ from countveil.inference.starts.alternating import project as least_squares_give
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 
 DELAY = 1.0

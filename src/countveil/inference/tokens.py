@@ -17,10 +17,10 @@ from countveil.inference.facts import facts_of
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.tiles import DENSE_SHARE
-from countveil.likelihoods.negative_binomial import NegativeBinomialByRow
-from countveil.noise.two_sided_geometric import tokens as kernels
-from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
-from countveil.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
+from countveil.laws.counts.negative_binomial import NegativeBinomialByRow
+from countveil.laws.noise.two_sided_geometric import tokens as kernels
+from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
 ROWS_PER_BLOCK = 1024
 MIN_BLOCKS = 8  # of this size; smaller data are cut into as many blocks as other sweeps cut them

@@ -26,7 +26,7 @@ from countveil.kernels.report_kernels import (
     UNBOUNDED,
     ReportKernels,
 )
-from countveil.likelihoods.laws import counts_of
+from countveil.laws.counts.laws import counts_of
 
 CELLS_PER_BLOCK = 1 << 14  # each block has a stream of its own; a total is never cut
 Matrices = tuple[np.ndarray, np.ndarray]

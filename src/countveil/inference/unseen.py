@@ -5,7 +5,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.kernels.rates import stored_rates
-from countveil.likelihoods.protocol import Likelihood, Unseen
+from countveil.laws.counts.protocol import Likelihood, Unseen
 from countveil.models.factorization import Factorization
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.likelihoods import POISSON, Likelihood, Parameters
+from countveil.laws.counts import POISSON, Likelihood, Parameters
 from countveil.models.contraction import Side, Use, plan
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, typical_prior, typical_scale
 from countveil.models.spec import Spec

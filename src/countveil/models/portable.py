@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.likelihoods import likelihood_called
+from countveil.laws.counts import likelihood_called
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.priors import prior_of
 from countveil.models.spec import Spec

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS
+from countveil.planning.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS
 from countveil.planning.simulate import MEASURES
 
 ERRORS = 2.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from countveil.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning.answers import ERRORS, Target
+from countveil.planning.contenders import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 from countveil.planning.protected import heading
 from countveil.planning.simulate import NO_NOISE
 from countveil.plotting.style import GREEN, METHODS, new_figure, tidy

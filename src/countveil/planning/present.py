@@ -9,15 +9,15 @@ import pandas as pd
 from rich import box
 from rich.table import Table
 
-from countveil.console import console, error_console
-from countveil.contenders import COLUMN_MEANS, ZERO
-from countveil.files import replacing, write_csv
+from countveil.common.console import console, error_console
+from countveil.common.files import replacing, write_csv
+from countveil.common.watcher import ProgressWatcher
 from countveil.planning.answers import Target, misleads, participants, summary
+from countveil.planning.contenders import COLUMN_MEANS, ZERO
 from countveil.planning.figure import save_figure
 from countveil.planning.protected import heading
 from countveil.planning.simulate import NO_NOISE, Grid, simulate
 from countveil.planning.truths import Source
-from countveil.watcher import ProgressWatcher
 
 HEADINGS = {
     "mae": "MAE to\ncounts",

@@ -4,13 +4,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from countveil.bridges.protected_counts import simulate_reports
 from countveil.data.reports import Reports
+from countveil.data.simulation import simulate_release
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.any_level import Level
 from countveil.privacy.level import short
 from countveil.privacy.mechanisms import Mechanism
-from countveil.protected_counts import simulate_reports
-from countveil.simulation import simulate_release
 
 Protection: TypeAlias = Level | Mechanism
 """A level, whose noise keeps a promise, or what was done to the counts, which need not keep any."""

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.contenders import (
+from countveil.common.watcher import Watcher
+from countveil.data.observations import ExactCounts, NaiveCounts
+from countveil.engines.blas import one_blas_thread
+from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
+from countveil.fit import TopicModel
+from countveil.inference.diagnostics import FitWarning
+from countveil.laws.counts.protocol import in_counts
+from countveil.planning.contenders import (
     COLUMN_MEANS,
     LEAST_SQUARES,
     NAIVE,
@@ -19,15 +26,8 @@ from countveil.contenders import (
     ZERO,
     Sampling,
 )
-from countveil.data.observations import ExactCounts, NaiveCounts
-from countveil.engines.blas import one_blas_thread
-from countveil.estimators import TopicModel
-from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
-from countveil.inference.diagnostics import FitWarning
-from countveil.likelihoods.protocol import in_counts
 from countveil.planning.protected import Protection, numbers, protected, said
 from countveil.planning.truths import MAX_CELLS, Source, Truth
-from countveil.watcher import Watcher
 
 CELLS_SEEN = 10_000  # in which intervals are measured: more are steadier and take more memory
 NO_NOISE = "no noise"

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.data.observations import ExactCounts
-from countveil.estimators import TopicModel
-from countveil.estimators.base import check_whole
+from countveil.fit import TopicModel
+from countveil.fit.base import check_whole
 from countveil.inference.posterior import flat_draws
-from countveil.likelihoods import POISSON, Likelihood, NegativeBinomial, Parameters
-from countveil.likelihoods.protocol import in_counts, parameters_of_rows
+from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial, Parameters
+from countveil.laws.counts.protocol import in_counts, parameters_of_rows
 
 SHAPE = 0.1
 """Gamma shape of both factors, the default of TopicModel: few topics per row, few words per topic."""

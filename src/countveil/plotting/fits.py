@@ -3,7 +3,7 @@
 from typing import Any
 
 Fit = Any
-"""A fitted model (``estimators.base.FactorizationEstimator``)."""
+"""A fitted model (``fit.base.FactorizationEstimator``)."""
 
 Network = Any
-"""Communities of actors and what they send each other (``estimators.networks.Network``)."""
+"""Communities of actors and what they send each other (``fit.networks.Network``)."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.extras import install
+from countveil.common.extras import install
 from countveil.plotting import style
 from countveil.plotting.factors import called
 from countveil.plotting.fits import Fit, Network

@@ -8,7 +8,7 @@ import numpy as np
 
 from countveil.data.totals import refuse_totals
 from countveil.inference.predict import laws_of_counts
-from countveil.likelihoods.given_reports import Cells, CountsGivenReports
+from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.plotting import style
 from countveil.plotting.fits import Fit
 

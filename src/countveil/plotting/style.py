@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from countveil.extras import install
+from countveil.common.extras import install
 
 BLUE, ORANGE, VERMILION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
 PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#999999", "#000000"

@@ -18,7 +18,7 @@ def normalised(name: str) -> str:
     """A record's name in Unicode form NFC, without invisible characters, case, and all but single spaces.
 
     Case goes character by character, by way of capitals ("ß" is "ss"), so that a browser does the same: its twin is
-    in page/ledger.js. Raises RefusedError if nothing is left, or the name is not text.
+    in study/page/ledger.js. Raises RefusedError if nothing is left, or the name is not text.
     """
     seen = _BLANK.sub(" ", _INVISIBLE.sub("", name)).strip(" ")
     if not seen or any(unicodedata.category(character) == "Cs" for character in seen):

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.dispersions import COLUMNS
-from countveil.likelihoods import NegativeBinomial
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.dispersions import COLUMNS
+from countveil.laws.counts import NegativeBinomial
 
 SHOWN = 8  # of many dispersions, those with the largest p
 

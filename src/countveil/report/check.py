@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 from countveil.inference.posterior import evenly
 from countveil.inference.predict import simulated_reports
-from countveil.likelihoods.laws import positive_beyond_noise
-from countveil.likelihoods.protocol import in_counts, parameters_of_rows
+from countveil.laws.counts.laws import positive_beyond_noise
+from countveil.laws.counts.protocol import in_counts, parameters_of_rows
 
 SIMULATED_CELLS = 20_000_000  # over all releases: more make the intervals steadier and take longer
 CELLS_AT_ONCE = 2_000_000  # kept dense; of larger data a selection of rows is compared, to save memory

@@ -11,14 +11,14 @@ import pandas as pd
 from countveil import __version__
 from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.choosing import CHOSEN
-from countveil.estimators.merging import merged_in_words
-from countveil.estimators.totals import totals_of
-from countveil.estimators.weighting import weights_in_words
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.choosing import CHOSEN
+from countveil.fit.merging import merged_in_words
+from countveil.fit.totals import totals_of
+from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
 from countveil.inference.kept import masked_kept
-from countveil.noise import AnyMechanismNoise
+from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators import DynamicModel
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.forecasts import Forecast
-from countveil.estimators.naming import titled
+from countveil.fit import DynamicModel
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.forecasts import Forecast
+from countveil.fit.naming import titled
 from countveil.inference.matching import STABLE
 from countveil.plotting import activity, forecast, transitions
 from countveil.report.pictures import Picture, picture

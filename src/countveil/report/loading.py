@@ -5,17 +5,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from countveil import fit_files
+from countveil.common import fit_files
 from countveil.data.accepted import observations_of
 from countveil.data.observations import Observations
 from countveil.data.reports import Reports
 from countveil.data.waves import by_wave
-from countveil.estimators.base import FactorizationEstimator, model_called
-from countveil.estimators.checks import check_labels_of_fit
+from countveil.fit.base import FactorizationEstimator, model_called
+from countveil.fit.checks import check_labels_of_fit
 from countveil.inference.kept import digest_of, reports_kept
 from countveil.inference.posterior import noise_of
-from countveil.noise import AnyMechanismNoise
-from countveil.noise.protocol import Noise
+from countveil.laws.noise import AnyMechanismNoise
+from countveil.laws.noise.protocol import Noise
 from countveil.privacy import Release
 
 Data = TypeVar("Data", bound=Observations)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.data.observations import NaiveCounts, Observations
-from countveil.estimators.base import FactorizationEstimator, check_whole
+from countveil.fit.base import FactorizationEstimator, check_whole
 from countveil.inference.diagnostics import FitWarning
 from countveil.models.layout import Part
 from countveil.privacy import Release

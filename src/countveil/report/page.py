@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 
 from countveil import __version__
+from countveil.common.extras import install
+from countveil.common.files import replacing
 from countveil.data.observations import Observations
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
-from countveil.estimators.forecasts import Forecast
-from countveil.estimators.merging import merged_in_words
-from countveil.estimators.totals import totals_of
-from countveil.estimators.weighting import weights_in_words
-from countveil.extras import install
-from countveil.files import replacing
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.checks import check_integer
+from countveil.fit.forecasts import Forecast
+from countveil.fit.merging import merged_in_words
+from countveil.fit.totals import totals_of
+from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
 from countveil.inference.posterior import noise_of
-from countveil.noise import AnyMechanismNoise
+from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks

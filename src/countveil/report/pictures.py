@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.networks import Network
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.networks import Network
 from countveil.plotting import block_matrix, network, prevalence_over, style, trace
 from countveil.report.check import Check
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 from countveil.inference.posterior import flat_draws
 from countveil.models.factorization import Factor
 from countveil.models.priors import (

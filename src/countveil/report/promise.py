@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.data.joining import together
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
-from countveil.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
+from countveil.laws.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release, promise
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up, short

@@ -10,10 +10,10 @@ import numpy as np
 
 from countveil.data.made import Report, made_of
 from countveil.data.observations import Observations
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.predicted_reports import made_alike, report_of, truncated
-from countveil.likelihoods.protocol import parameters_of_rows
-from countveil.noise import AnyMechanismNoise
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.predicted_reports import made_alike, report_of, truncated
+from countveil.laws.counts.protocol import parameters_of_rows
+from countveil.laws.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected
 
 BINS = 12  # of reports, where there are more different ones

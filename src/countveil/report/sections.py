@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.naming import titled
-from countveil.estimators.networks import Network
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.naming import titled
+from countveil.fit.networks import Network
 from countveil.inference.matching import STABLE
 from countveil.models.layout import Part
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 
 MOST_ROWS = 40  # of a table; longer ones stay in ``fit.diagnostics()``
 HEADS = {

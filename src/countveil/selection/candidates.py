@@ -21,7 +21,7 @@ NOT_THE_MODEL = ("seed", "threads", "engine", "progress")
 """Parameters that say nothing about a model: the comparison has a seed and threads of its own."""
 
 Model = Any
-"""A model of the library (``estimators.base.FactorizationEstimator``), known by its methods alone: models choose their
+"""A model of the library (``fit.base.FactorizationEstimator``), known by its methods alone: models choose their
 number of components by comparisons, and a comparison cannot know what uses it."""
 METHODS = "fit", "observe", "set_params", "matrix_draws", "data_matrix"
 """What every model has."""

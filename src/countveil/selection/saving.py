@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.common.files import replacing
 from countveil.data.array_files import check_npz
-from countveil.files import replacing
 
 FORMAT = 2
 

@@ -6,8 +6,8 @@ from countveil.inference import tokens
 from countveil.inference.ascent import expect_counts
 from countveil.inference.moves import drawing
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts.laws import law_of
 from tests.joint import FALSE_ALARM, LAW, SERIAL, planted
 
 STREAMS = Streams.of_chain(2, 0)

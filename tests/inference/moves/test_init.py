@@ -10,7 +10,7 @@ from countveil.inference.em import refined
 from countveil.inference.moves import SWEEPS, Moving, movable
 from countveil.inference.starts import alternating, automatic, least_squares
 from countveil.inference.streams import Streams
-from countveil.likelihoods import NegativeBinomial
+from countveil.laws.counts import NegativeBinomial
 from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.factorizations import CASES, model_of
 from tests.joint import (

@@ -5,8 +5,8 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.engines import blocks
 from countveil.inference.moves.splitting import directions, parts_of, split, times, times_transposed
 from countveil.inference.scoring import report_scores
-from countveil.likelihoods import NegativeBinomial
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts.laws import law_of
 from tests.joint import LAW, LAWS, SERIAL, truncated_logpmf, two_sided_geometric
 
 

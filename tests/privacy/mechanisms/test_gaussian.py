@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from countveil.audit.gaussian_law import GaussianLaw
 from countveil.privacy.mechanisms import DiscreteGaussian, from_json
+from countveil.study.audit.gaussian_law import GaussianLaw
 
 KEPT = DiscreteGaussian.keeping(Fraction(1, 3))
 

@@ -13,9 +13,9 @@ from selenium.webdriver.support.ui import Select
 
 import countveil as cv
 from countveil.report.browse import render
-from tests.page import browser as b
 from tests.report.browse.conftest import FORMULA, PEOPLE, data_of
 from tests.report.conftest import LONG, NASTY, QUICK
+from tests.study.page import browser as b
 
 VIEWS = ["components", "members", "rows", "bursts", "compare", "about"]
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"

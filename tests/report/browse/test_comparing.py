@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from countveil.estimators.topics import TOPICS
+from countveil.fit.topics import TOPICS
 from countveil.report.browse.comparing import BESIDE, check_comparable, compared, needed, pairs_of
 from countveil.report.browse.listings import Along, Kind
 

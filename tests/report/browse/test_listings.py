@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 
 import countveil as cv
-from countveil.estimators.topics import TOPICS
+from countveil.fit.topics import TOPICS
 from countveil.report.browse.listings import (
     COMPONENTS_OF_A_MEMBER,
     Along,

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from countveil.estimators.component_tables import Chain
+from countveil.fit.component_tables import Chain
 from countveil.inference.matching import Matched
 from countveil.report.browse import rows
 from countveil.report.browse.rows import row_shares, rows_axis, rows_of

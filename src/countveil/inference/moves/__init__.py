@@ -29,7 +29,7 @@ from countveil.inference.starts import Start, automatic, before_moves, least_squ
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.seeded import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 

@@ -9,7 +9,7 @@ from countveil.engines.blocks import Engine
 from countveil.inference import burst_tokens, tokens
 from countveil.inference.moves.merging import Counts
 from countveil.inference.streams import Streams
-from countveil.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 DRAWS = 2  # whose mean is taken
 FIRST = 1 << 40  # their number among the sweeps, far beyond all others

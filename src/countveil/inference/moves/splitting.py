@@ -18,7 +18,7 @@ from countveil.engines.blocks import Engine, row_blocks, summed
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import log_likelihood_rows
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import in_block
+from countveil.laws.counts.laws import in_block
 
 FIRST_ITERATIONS = 2  # of the power iteration for all components
 ITERATIONS = 4  # more for candidates; with 3 in all, a third fewer of the missing topics were found

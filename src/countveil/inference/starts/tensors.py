@@ -21,7 +21,7 @@ from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.inference.tuning import BEGINNINGS, note_race
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.likelihoods.laws import law_of
+from countveil.laws.counts.laws import law_of
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 

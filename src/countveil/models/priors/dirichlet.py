@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.slices import draw_on_slices
+from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.protocol import Grid, Scale
 
 MEDIAN, SPREAD = 0.1, 1.0  # of a learned concentration's own prior, log-normal, as of learned gamma shapes

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from countveil.kernels.dynamics import pass_backwards, pass_forwards, seat
 from countveil.kernels.gamma import SMALLEST
-from countveil.likelihoods.slices import draw_on_slices
+from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.protocol import Grid, Reported, Scale
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published

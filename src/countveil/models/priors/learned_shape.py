@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import shape_given_counts, shape_given_entries
-from countveil.likelihoods.slices import draw_on_slices
+from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.protocol import Grid, Scale
 

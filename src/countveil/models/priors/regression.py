@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from countveil.likelihoods.slices import draw_on_slices
+from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
 from countveil.models.priors.protocol import Grid, Scale
 from countveil.models.priors.row_evidence import Columns, Seen, Slope, Told

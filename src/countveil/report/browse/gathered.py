@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.dispersions import COLUMNS
-from countveil.estimators.merging import merged_in_words
-from countveil.estimators.naming import titled
-from countveil.estimators.weighting import weights_in_words
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.dispersions import COLUMNS
+from countveil.fit.merging import merged_in_words
+from countveil.fit.naming import titled
+from countveil.fit.weighting import weights_in_words
 from countveil.inference.matching import STABLE
 from countveil.privacy._text import cell, plain
 from countveil.report.browse.comparing import compared

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.estimators.base import FactorizationEstimator
+from countveil.fit.base import FactorizationEstimator
 from countveil.models.layout import Part
 from countveil.privacy._text import plain
 from countveil.report.sections import is_numbered

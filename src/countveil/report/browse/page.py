@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from countveil.estimators.base import FactorizationEstimator
-from countveil.estimators.checks import check_integer
-from countveil.files import replacing
+from countveil.common.files import replacing
+from countveil.fit.base import FactorizationEstimator
+from countveil.fit.checks import check_integer
 from countveil.privacy._text import plain
 from countveil.report.browse.gathered import gathered
 from countveil.report.browse.rows import CHOICES, HIDDEN

@@ -1,0 +1,1 @@
+"""Counts given reports and rates, for models of one's own: in NumPy, PyMC, NumPyro and scikit-learn's pipelines."""

@@ -1,0 +1,151 @@
+"""Draws of true counts given their reports, their rates, and totals over groups of them, exact or reported."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from countveil.bridges.crossing_totals import is_crossing, read_both, sample_both
+from countveil.bridges.protected_counts import Cells, check_mechanism, draw_each, read_cells
+from countveil.data.beside import axes_of
+from countveil.data.overlapping import check_each_possible, moved_within, overlap_of, sums_of
+from countveil.data.totals import Totals, bounds_of, check_possible, groups_and_values, read_totals
+from countveil.distributions._checks import check_generator
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.overlapping import sweep_overlapping
+from countveil.kernels.report_kernels import LEAST, MOST, ReportKernels
+from countveil.kernels.totals import meet_totals, sweep_totals
+from countveil.laws.counts.negative_binomial import NegativeBinomialByColumn
+from countveil.laws.counts.poisson import PoissonCounts
+from countveil.laws.noise.laws import law_of
+from countveil.privacy.mechanisms import Mechanism
+
+Counts = NDArray[np.int64]
+
+
+def sample_counts_given_totals(
+    reports: Any,
+    rate: ArrayLike,
+    mechanism: Mechanism,
+    totals: Any,
+    rng: np.random.Generator,
+    *,
+    sweeps: int,
+    dispersion: ArrayLike | None = None,
+) -> Counts:
+    """One draw of all true counts given their reports and totals, by a Markov chain.
+
+    P(y) proportional to prod_i P(y_i | rate_i) P(report_i | y_i) where sum of y_i over i in g = total_g for every g
+
+    The chain starts from draws without totals that are moved until all totals are met, and takes this many sweeps; each
+    draws pairs of counts of one total from their exact law given their sum. Every state meets all exact totals. A total
+    with a mechanism is a report of its sum: P(y) has a factor P(total_g | sum of y_i over i in g) then.
+
+    Args:
+        reports, rate, mechanism, dispersion: as for ``countveil.sample_true_counts``; counts are negative binomial
+            where there is a dispersion.
+        totals: (axis or groups, values). An axis, or a tuple of axes, is summed over, and values have the shape that
+            is left, NaN where a total is unknown. Groups are an array of the shape of the counts, with the number of
+            each count's total, an index of the values, or -1 for a count in none. One family of totals: every count is
+            in one of them at most. Or a list of two, [(1, of rows), (0, of columns)]: all totals of a table with two
+            axes, none of them unknown. Moves then go along cycles of open cells. Or a list of families that may
+            overlap, each of which may be (axis or groups, values, mechanism), as for ``countveil.Reports``.
+        sweeps: how many; a few dozen where groups have tens of counts, more where they have hundreds.
+
+    Raises:
+        TypeError: mechanism not one of ``countveil.mechanisms``, rng not a numpy.random.Generator, totals not a pair.
+        ValueError: totals that the reports do not allow, or of another shape; groups that are no index of the values;
+            sweeps below 1; a mechanism whose kernel is not log-concave, since the counts it allows may have gaps.
+
+    >>> import numpy as np
+    >>> import countveil as cv
+    >>> deaths = [[np.nan, 12, np.nan, 0], [np.nan, np.nan, 31, 15]]
+    >>> rng = np.random.default_rng(1)
+    >>> hidden = cv.mechanisms.Suppression(10)
+    >>> counts = sample_counts_given_totals(deaths, 8.0, hidden, (1, [20, 60]), rng, sweeps=20)
+    >>> counts.sum(axis=1).tolist()
+    [20, 60]
+    """
+    check_mechanism(mechanism)
+    if not law_of(mechanism).log_concave:
+        raise ValueError(f"mechanism must have a log-concave kernel beside totals, got {mechanism!r}")
+    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
+        raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
+    rng = check_generator(rng)
+    kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
+    axes = axes_of(reports)[: len(shape)]
+    families = families_of(totals)
+    if families is not None:
+        return sample_overlapping(kernels, cells, read_totals(families, shape, axes), rng, sweeps).reshape(
+            shape
+        )
+    if is_crossing(totals):
+        both = read_both(totals, shape, axes)
+        given = cells.code, np.maximum(cells.rate, SMALLEST), likelihood_of(cells)
+        return sample_both(kernels, given, both, rng, sweeps)
+    if not isinstance(totals, tuple | list) or len(totals) != 2:
+        raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
+    family = groups_and_values(totals[0], totals[1], shape, axes)
+    groups, wanted = family.group.ravel(), family.value
+    low, high = bounds_of(kernels, cells.code, groups, wanted.size)
+    check_possible(low, high, wanted, np.bincount(groups + 1, minlength=wanted.size + 1)[1:] > 0)
+    known = kernels.whole_cj[cells.code, LEAST] == kernels.whole_cj[cells.code, MOST]
+    found = np.empty(cells.code.size, dtype=np.int64)
+    draw_each(kernels, *cells, rng, found)
+    fixed = (groups >= 0) & known
+    left = wanted.copy()
+    np.subtract.at(left, groups[fixed], found[fixed])
+    free = np.flatnonzero((groups >= 0) & ~known)
+    member = free[np.argsort(groups[free], kind="stable")]
+    start_g = np.searchsorted(groups[member], np.arange(wanted.size + 1))
+    code, rate, count = cells.code[member], np.maximum(cells.rate[member], SMALLEST), found[member]
+    meet_totals(kernels, code, start_g, left, count)
+    likelihood = likelihood_of(cells)
+    own = np.zeros_like(member), member, code
+    for _ in range(sweeps):
+        sweep_totals(kernels, likelihood, own, rate, start_g, rng, count)
+    found[member] = count
+    return found.reshape(shape)
+
+
+def families_of(totals: Any) -> list[Any] | None:
+    """A list of families, if these are several or have a mechanism; None for one exact family, or two that cross."""
+    if isinstance(totals, tuple | list) and len(totals) == 3 and isinstance(totals[2], Mechanism | str):
+        return [totals]
+    if is_crossing(totals) or not isinstance(totals, tuple | list) or not len(totals):
+        return None
+    known = all(
+        isinstance(each, tuple | list)
+        and (len(each) == 3 or (len(each) == 2 and (np.ndim(each[1]) > 0 or isinstance(each[0], tuple))))
+        for each in totals
+    )
+    return list(totals) if known else None
+
+
+def sample_overlapping(
+    kernels: ReportKernels, cells: Cells, totals: Totals, rng: np.random.Generator, sweeps: int
+) -> Counts:
+    """(n,) counts where totals are noisy or overlap."""
+    code, groups = cells.code.astype(np.int64), [group.ravel().astype(np.int64) for group in totals.families]
+    least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
+    check_each_possible(totals.kernel, groups, least.astype(float), most.astype(float))
+    found, is_open = np.empty(code.size, dtype=np.int64), least < most
+    draw_each(kernels, *cells, rng, found)
+    within = np.flatnonzero(np.any([group >= 0 for group in groups], axis=0))
+    overlap = overlap_of(totals, [group[within] for group in groups], is_open[within], kernels, code[within])
+    member = within[is_open[within]]
+    count = moved_within(overlap, kernels, code[member], found[member])
+    likelihood, own = likelihood_of(cells), (np.zeros_like(member), member, code[member])
+    rate, sums = np.maximum(cells.rate[member], SMALLEST), sums_of(overlap, count)
+    for _ in range(sweeps):
+        sweep_overlapping(kernels, likelihood, own, rate, sums, overlap.plan, rng, count)
+    found[member] = count
+    return found
+
+
+def likelihood_of(cells: Cells) -> Any:
+    """That of the entries, each of which is a column of its own."""
+    if not cells.p.size:
+        return PoissonCounts()
+    p = np.ascontiguousarray(cells.p)
+    return NegativeBinomialByColumn((p,), -np.log1p(-p))

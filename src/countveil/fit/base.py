@@ -1,0 +1,417 @@
+"""What all models have in common: fitting, scoring, diagnosing, predicting, saving."""
+
+import json
+import os
+import secrets
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+
+from countveil import __version__
+from countveil.data.accepted import observations_of
+from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
+from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.data.release_files import ReleaseFiles
+from countveil.engines.opening import check_engine, opened
+from countveil.engines.threads import ThreadEngine, available_threads
+from countveil.fit.checks import check_choice, check_plain, check_positive
+from countveil.fit.choosing import CHOSEN
+from countveil.fit.exporting import Exports
+from countveil.fit.notebook import ShownInNotebooks
+from countveil.fit.options import APPROXIMATED, SAMPLED
+from countveil.fit.parameters import TakesOptions
+from countveil.fit.predictive_checks import check_against_fit
+from countveil.fit.starting import check_another, portable, start_of
+from countveil.fit.totals import misses_counts, totals_of
+from countveil.fit.weighting import weigh
+from countveil.inference import posterior as posteriors
+from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.checkpoint import seed_of
+from countveil.inference.compiling import compiling_told
+from countveil.inference.continuing import Stream, store
+from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
+from countveil.inference.draws import Schedule
+from countveil.inference.facts import mean_rate_without_offsets
+from countveil.inference.kept import (
+    kept_data,
+    kept_mechanism,
+    kept_share,
+    kept_totals,
+    mechanism_kept,
+)
+from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
+from countveil.inference.run import named_start
+from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
+from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.layout import Layout
+from countveil.models.portable import model_facts
+from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
+from countveil.models.spec import Spec, axis_sizes
+from countveil.privacy import Release
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+MIN_DRAWS_TO_JUDGE = 50  # R-hat of shorter chains is too noisy to warn about
+
+
+class Given(NamedTuple):
+    """Data as inference takes them, their first part, what their axes are called, and their model."""
+
+    data: Observations | ReleaseFiles
+    first: Observations
+    labels: tuple[list[str] | None, ...]
+    model: Factorization
+    mechanism: MechanismCheck | None  # by reports as they came
+
+
+class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstimator):
+    """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
+
+    Attributes are there after ``fit``.
+
+    Attributes:
+        posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
+        n_topics_: the number of components, also where it was chosen ("auto"); or n_communities_, or n_components_.
+        selection_: only where it was chosen: the ``Comparison`` that did so, in memory only.
+        seed_: the seed, also where it was None.
+        interrupted_: whether the fit was, and has fewer draws than were asked for.
+        fit_seconds_: how long it took.
+        n_iter_: sweeps of each chain, or iterations.
+        n_features_in_: columns of data of two axes.
+        feature_names_in_: only for data of two axes whose columns have labels.
+    """
+
+    rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
+    usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
+
+    def _spec(self, n_modes: int) -> Spec:
+        """The einsum of data with this many axes."""
+        raise NotImplementedError
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        """The size of every latent axis."""
+        raise NotImplementedError
+
+    def _layout(self, spec: Spec) -> Layout:
+        """What axes and factors are called in the posterior."""
+        raise NotImplementedError
+
+    def _observe(self, X: Any) -> Observations | ReleaseFiles:
+        """Data as inference sees them."""
+        if isinstance(X, ReleaseFiles):
+            return X if METHODS[self.method].batches else X.unpacked()
+        if self.alpha is None or isinstance(X, Observations | Release):
+            return observations_of(X)
+        return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.alpha is not None and not np.any(self.alpha)
+        return tags
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        """The model over axes of these sizes."""
+        priors = self._priors(spec, sizes, mean_count)
+        return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    def _priors(
+        self, spec: Spec, sizes: dict[str, int], mean_count: float
+    ) -> dict[str, GammaPrior | LearnedShapePrior]:
+        """The prior of every factor by name, as ``prior_shape`` and ``prior_rate`` say."""
+        usual = LEARNED if METHODS[self.method].learned_shapes else USUAL_SHAPE
+        shape = usual if self.prior_shape is None else self.prior_shape
+        return typical_priors(spec, sizes, shape, self.prior_rate, mean_count)
+
+    def _likelihood(self) -> Likelihood:
+        """The distribution of a count given its rate; raises ValueError."""
+        usual = self.usual_likelihood or METHODS[self.method].likelihoods[0]
+        name = self.likelihood or (usual if self.dispersion is None else NegativeBinomial.name)
+        if name == POISSON.name:
+            if self.dispersion is not None:
+                raise ValueError(
+                    f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
+                )
+            return POISSON
+        samples = METHODS[self.method].samples
+        usual = "column" if samples and self._bursty_by_column() else "global"
+        return NegativeBinomial(usual if self.dispersion is None else self.dispersion)
+
+    def _bursty_by_column(self) -> bool:
+        """Whether each column of the data has a dispersion of its own unless ``dispersion`` says otherwise."""
+        return False
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        covariates: Any = None,
+        time: Any = None,
+        client: "Client | None" = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_minutes: float = 5.0,
+        resume: bool = False,
+    ) -> Self:
+        """Find the posterior given a ``Release``, ``PrivatizedCounts``, ``ExactCounts`` or ``NaiveCounts``.
+
+        Files stay on disk (``ReleaseFiles``); "em" alone holds copies in memory. Ctrl-C returns with the draws so far
+        and ``interrupted_`` set. With ``checkpoint`` a sampler's chains are saved there every ``checkpoint_minutes``
+        minutes (a warning says if they cannot be). With ``resume`` they go on, to the same draws, under their own seed
+        if the model has none. ``client`` is a ``distributed.Client``, ``covariates`` a DataFrame for a ``prevalence``
+        (or the release's own), ``time`` dates.
+
+        Raises:
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: a parameter out of range, data that its class refuses or that do not fit the model, a damaged
+                checkpoint or one of other data or settings.
+            FileExistsError: the checkpoint exists and ``resume`` is not set.
+            MemoryError: the draws do not fit in memory.
+            ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
+        """
+        self._check_parameters()
+        self._take_rows(X, covariates, time)
+        check_computing(self.method, self.engine, client)
+        check_positive("checkpoint_minutes", checkpoint_minutes)
+        if checkpoint is not None and not METHODS[self.method].samples:
+            samplers = sorted(name for name, method in METHODS.items() if method.samples)
+            raise ValueError(f"checkpoint goes with one of {samplers}, got method {self.method!r}")
+        saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
+        if saving is not None:
+            saving.check_free()
+        if self._is_auto:
+            self._settle_seed(saving)
+        with self._choosing(X):
+            given = self._given(X)
+            if not self._is_auto:
+                self._settle_seed(saving)
+            settings = self._settings(saving, given)
+            with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
+                found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
+        n_rows = given.data.shape[0]
+        self._adopt_fit(found, given, n_rows, n_rows)
+        return self
+
+    def _settle_seed(self, saving: Checkpoint | None = None) -> None:
+        found = seed_of(saving.path) if saving is not None and saving.path.exists() else secrets.randbits(63)
+        self.seed_ = found if self.seed is None else int(self.seed)
+
+    def _given(self, X: Any) -> Given:
+        """Data in the matrix form of their model."""
+        data = self._observe(X)
+        if isinstance(data, ReleaseFiles):
+            spec, first = self._spec(2), next(data.parts())[1]
+            sizes = axis_sizes(spec, data.shape, self._ranks(spec))
+            model = self._model(spec, sizes, self._mean_rate(first))
+            return Given(data, first, (data.row_labels, data.column_labels), model, check_mechanism(first))
+        spec, labels = self._spec(len(data.mode_shape)), data.labels
+        sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
+        model, mechanism = self._model(spec, sizes, 1.0), check_mechanism(data)
+        data = data.matricized(*model.matrix_axes)
+        model = self._model(spec, sizes, self._mean_rate(data))
+        return Given(data, data, labels, model, mechanism)
+
+    def _mean_rate(self, data: Observations) -> float:
+        """The mean rate before offsets, found in threads: the engine of the fit opens later."""
+        with ThreadEngine(self._n_threads()) as engine:
+            return mean_rate_without_offsets(data, engine)
+
+    def _n_threads(self) -> int:
+        return available_threads() if self.threads is None else self.threads
+
+    def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
+        """Take over what a method found. Only public methods call it, so that warnings point at the user's code."""
+        data, first, labels, self.model_, mechanism = given
+        self.interrupted_, self.fit_seconds_ = found.interrupted, found.seconds
+        facts = self._facts()
+        if found.means is not None:
+            theta, phi = self.model_.matrices(found.means)
+            rows = theta[: first.shape[0]]
+            parameters = tuple(values[0, 0] for values in found.draws.parameters)  # the same in all draws
+            if first.noise.counts_positive:
+                share = signal_share(first, rows, phi, self.model_.likelihood, parameters)
+                facts |= kept_share(share)
+        layout = self._layout(self.model_.spec)
+        tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
+        if found.state is not None:
+            store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
+        if (
+            self.weights == "stacked"
+            and METHODS[self.method].samples
+            and tree["posterior"].sizes["chain"] > 1
+        ):
+            assert isinstance(data, Observations)
+            self.posterior_ = tree
+            weigh(self, data, self.seed_)
+        self._adopt(tree)
+        diagnosed = cache(self._diagnosed)  # a second of a large fit, which two questions share
+        if not isinstance(data, ReleaseFiles):
+            tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
+            mechanism = check_against_fit(self, data, mechanism, diagnosed)
+        tree.attrs |= kept_mechanism(mechanism)
+        if found.interrupted:
+            warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
+        self._warn_if_unsound(diagnosed)
+
+    def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
+        names = {name for method in METHODS.values() for name in method.options}
+        return Settings(
+            Schedule(self._n_draws(), self.tune, self.chains, self.thin),
+            options={name: getattr(self, name, None) for name in names},
+            seed=self.seed_,
+            threads=self._n_threads(),
+            progress=self.progress,
+            saving=saving,
+            start=start_of(
+                self.start if start is None else start,
+                given.model,
+                self._layout(given.model.spec),
+                given.labels,
+            ),
+        )
+
+    def _n_draws(self) -> int:
+        """Draws from each chain or from the approximation."""
+        usual = SAMPLED if METHODS[self.method].samples else APPROXIMATED
+        return usual if self.draws is None else self.draws
+
+    def _start_as_named(self, given: Given) -> Any:
+        """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
+        return named_start(start_of(self.start, given.model, self._layout(given.model.spec), given.labels))
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        """Take over a posterior, from a fit or from a file."""
+        self.posterior_ = tree
+        self._matched = {}
+        self._keep_size(self.model_)
+        self.n_features_in_ = int(self.model_.columns.shape[0])
+        sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
+        found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
+        self.n_iter_ = int(found)
+        self.__dict__.pop("feature_names_in_", None)
+        axes = self.model_.spec.output
+        names = tree["posterior"][self._layout(self.model_.spec).dims[axes[-1]]].to_numpy()
+        if len(axes) == 2 and names.dtype.kind in "OUT":
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _facts(self) -> dict[str, Any]:
+        return ({CHOSEN: 1} if hasattr(self, "selection_") else {}) | {
+            "library": f"countveil {__version__}",
+            "estimator": type(self).__name__,
+            "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),
+            "method": self.method,
+            "seed": self.seed_ if self.seed_ < 2**63 else str(self.seed_),
+            "interrupted": int(self.interrupted_),
+            "seconds": self.fit_seconds_,
+            "model": json.dumps(model_facts(self.model_)),
+        }
+
+    def _portable_parameters(self) -> dict[str, Any]:
+        """Parameters that a file can hold."""
+        parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
+        return {**parameters, "engine": None, "start": portable(self.start)}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "start":
+            check_another(self, value)
+        super().__setattr__(name, value)
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy that is not fitted; another fit among its parameters stays as it is."""
+        parameters = {
+            name: value if name in ("start", "known_topics") else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**parameters)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, alone or together; raises ValueError."""
+        self._check_rules()
+        check_choice("method", self.method, tuple(METHODS))
+        method = METHODS[self.method]
+        check_likelihood(method, self._likelihood())
+        check_computing(self.method, self.engine)
+        check_options(method, self)
+        check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
+        if getattr(self, "keep", "draws") != "draws" and "keep" not in method.options:
+            names = " or ".join(repr(name) for name, other in METHODS.items() if "keep" in other.options)
+            raise ValueError(f"keep {self.keep!r} goes with method {names}, got method {self.method!r}")
+        if method.batches and not self.rows_are_new_data:
+            raise ValueError(
+                f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"
+            )
+        if self.weights == "stacked" and not method.samples:
+            samplers = sorted(name for name, other in METHODS.items() if other.samples)
+            raise ValueError(
+                f"weights 'stacked' goes with one of {samplers}, which have chains, got method {self.method!r}"
+            )
+        if getattr(self, "self_loops", False) and not method.self_loops:
+            able = sorted(name for name, other in METHODS.items() if other.self_loops)
+            raise ValueError(
+                f"self_loops goes with one of {able}, got method {self.method!r}: rates with the "
+                "square of an entry have no gamma conditional"
+            )
+
+    def _warn_if_unsound(self, diagnosed: Callable[[], Diagnostics]) -> None:
+        mechanism = mechanism_kept(self.posterior)
+        missed = misses_counts(self) or bool(mechanism and mechanism.wrong)
+        sizes = self.posterior["posterior"].sizes
+        if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
+            return
+        found = self._with_doubts(diagnosed())
+        if missed:
+            warnings.warn(found.verdict, FitWarning, stacklevel=4)
+        elif found.state == State.UNTRUSTED:
+            warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
+
+
+def check_options(method: Method, estimator: Any) -> None:
+    """Refuse a value of an option that no method allows, or that only methods other than this one allow."""
+    for name in dict.fromkeys(name for each in METHODS.values() for name in each.options):
+        readers = [each for each in METHODS.values() if each.options.get(name)]
+        if not readers or not hasattr(estimator, name):
+            continue
+        value = getattr(estimator, name)
+        known = dict.fromkeys(allowed for each in readers for allowed in each.options[name] or ())
+        check_choice(name, value, (None, *known) if value is None else tuple(known))
+        able = [each for each in readers if value is None or value in (each.options[name] or ())]
+        if len(able) < len(readers) and method not in able:
+            names = " or ".join(repr(each.name) for each in able)
+            raise ValueError(f"{name} {value!r} goes with method {names}, got method {method.name!r}")
+
+
+def check_computing(method: str, engine: Any, client: Any = None) -> None:
+    """Refuse what is not an engine, and Dask for a method that would send every batch to its workers."""
+    if check_engine(engine, client) and METHODS[method].batches:
+        raise ValueError(
+            f"method {method!r} goes with engine None or 'threads', since every batch would have to be sent, got "
+            + (f"engine {engine!r}" if client is None else "a client")
+        )
+
+
+def model_called(name: str) -> type[FactorizationEstimator] | None:
+    """The model class of this name, the library's or a user's; None if no imported module has one."""
+    waiting: list[type[FactorizationEstimator]] = [FactorizationEstimator]
+    for kind in waiting:
+        if kind.__name__ == name and kind is not FactorizationEstimator:
+            return kind
+        waiting += kind.__subclasses__()
+    return None
+
+
+def check_whole(model: FactorizationEstimator) -> None:
+    """Interrupt again if the model's fit was interrupted: what it holds must not be compared with finished fits.
+
+    Raises:
+        KeyboardInterrupt: the model's fit was interrupted.
+    """
+    if model.interrupted_:
+        raise KeyboardInterrupt

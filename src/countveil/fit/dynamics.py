@@ -1,0 +1,289 @@
+"""DynamicModel: components of counts over time, only ever seen through noise."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Unpack
+
+import numpy as np
+import pandas as pd
+
+from countveil.data.dates import out_of_order
+from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.checks import check_integer, check_interval
+from countveil.fit.choosing import WholeOrAuto
+from countveil.fit.component_counts import component_counts
+from countveil.fit.component_tables import Chain, mixture, shares_of, tails
+from countveil.fit.forecasts import Forecast, simulated
+from countveil.fit.intervals import as_calibrated
+from countveil.fit.options import Options
+from countveil.fit.parameters import Flag
+from countveil.inference.methods import METHODS
+from countveil.inference.mixture import places, unweighted
+from countveil.models.factorization import Factorization, factorization
+from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
+from countveil.models.priors import LEARNED, DirichletPrior, GammaChainPrior, Prior
+from countveil.models.spec import Spec, parse_spec
+
+AXES = "abcdefghij"
+ACTIVITY = "activity"  # the factor over time
+BACKGROUND = 1.0  # concentration of the component that is spread over all things
+REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness")
+TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
+
+
+class DynamicModel(FactorizationEstimator):
+    """Components of counts over time that was only ever seen through noise: a Poisson-gamma dynamical system.
+
+    Counts of time step t have the rates sum_k x_tk f_vk .., where every f_k is a distribution over things, and the
+    activity x_t of the components depends on that of the step before, x_t ~ Gamma(Pi x_(t-1)), up to a scale that is
+    learned (Schein, Zhou and Wallach 2016). Components that the data do not need die out. Time is the first axis of the
+    data, unless ``time`` says another one.
+
+    Args:
+        n_components: number of components K at most, or "auto", as for ``TopicModel``.
+        modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
+        time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
+        steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
+        background: whether one of the components is spread over all things, and takes what belongs to no other, as
+            where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
+        **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
+            the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
+
+    Attributes:
+        posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
+            per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
+            "importance" (component), which is small for components that the data do not need; "volume", which is over
+            time where the model is not steady, beside "usual_volume" and "steadiness".
+    """
+
+    sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
+
+    def __init__(
+        self,
+        n_components: Annotated[int | str, WholeOrAuto()] = 10,
+        *,
+        modes: Sequence[str] | None = None,
+        time: str | int | None = None,
+        steady: Annotated[bool, Flag()] = True,
+        background: Annotated[bool, Flag()] = False,
+        **options: Unpack[Options],
+    ) -> None:
+        self._remember(locals())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        samplers = tuple(name for name, method in METHODS.items() if method.samples)
+        if self.method not in samplers:
+            raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if self.background and self.n_components == 1:
+            raise ValueError(
+                "background must be False for one component, since it is one of them itself, got True"
+            )
+        if self.prior_rate is not None:
+            raise ValueError(
+                f"prior_rate must be None, since components sum to one and time has a chain, got {self.prior_rate}"
+            )
+
+    def _given(self, X: Any) -> Given:
+        if getattr(X, "waves", None) is not None:
+            raise ValueError(
+                "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
+            )
+        given = super()._given(X)
+        if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
+            raise ValueError(
+                f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"
+            )
+        labels = given.labels[self._time(len(given.labels))]
+        wrong = None if labels is None else out_of_order(labels)
+        if wrong is not None:
+            raise ValueError(
+                f"data must have their time steps in order, each once and the earliest first, got {wrong[1]} after "
+                f"{wrong[0]}"
+            )
+        return given
+
+    def _least_size(self) -> int:
+        return 2 if self.background else 1
+
+    def _spec(self, n_modes: int) -> Spec:
+        if n_modes > len(AXES):
+            raise ValueError(f"data must have at most {len(AXES)} axes, got {n_modes}")
+        axes, names, time = AXES[:n_modes], self._modes(n_modes), self._time(n_modes)
+        text = ",".join(f"{a}k" for a in axes) + f"->{axes}"
+        factors = [ACTIVITY if i == time else f"factor_{name}" for i, name in enumerate(names)]
+        return parse_spec(text, names=factors)
+
+    def _modes(self, n_modes: int) -> list[str]:
+        """Names of the data's axes."""
+        if self.modes is None:
+            if isinstance(self.time, str) and self.time != "time":
+                raise ValueError(
+                    f"time must be a name among modes, or a number, got {self.time!r} without modes"
+                )
+            time = self._place(n_modes)
+            others = ["item"] if n_modes == 2 else [f"mode{i}" for i in range(n_modes) if i != time]
+            others.insert(time, "time")
+            return others
+        names = [str(mode) for mode in self.modes]
+        if len(names) != n_modes or len(set(names)) != n_modes:
+            raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
+        own = {f"factor_{name}" for name in names}
+        reserved = {*RESERVED, *TAKEN, *own, *(f"{name}{end}" for name in (*own, ACTIVITY) for end in HYPERS)}
+        if reserved.intersection(names):
+            raise ValueError(
+                f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"
+            )
+        return names
+
+    def _time(self, n_modes: int) -> int:
+        """Which axis is time."""
+        if not isinstance(self.time, str):
+            names = self._modes(n_modes)
+            return names.index("time") if self.time is None and "time" in names else self._place(n_modes)
+        names = self._modes(n_modes)
+        if self.time not in names:
+            raise ValueError(f"time must be one of {names}, or a number, got {self.time!r}")
+        return names.index(self.time)
+
+    def _place(self, n_modes: int) -> int:
+        """The axis of time where it is given by its number, or by nothing."""
+        if self.time is None or isinstance(self.time, str):
+            return 0
+        check_integer("time", self.time, 0)
+        if self.time >= n_modes:
+            raise ValueError(f"time must be an axis of the data from 0 to {n_modes - 1}, got {self.time}")
+        return int(self.time)
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        return {"k": self._size()}
+
+    def _layout(self, spec: Spec) -> Layout:
+        n_modes = len(spec.output)
+        dims = dict(zip(spec.output, self._modes(n_modes), strict=True)) | {"k": "component"}
+        return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
+
+    def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
+        known = self.prior_shape is not None and self.prior_shape != LEARNED
+        background = BACKGROUND if self.background else None
+        others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
+        time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
+        cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
+        chain = GammaChainPrior(max(mean_count, 1e-8) * cells / sizes["k"], self.steady)
+        priors = {name: chain if name == ACTIVITY else others for name in spec.names}
+        return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    @property
+    def time_axis(self) -> str:
+        """The name of the axis of time."""
+        _, model, layout = self._fitted()
+        return layout.dims[model.spec.factor_axes[model.spec.names.index(ACTIVITY)][0]]
+
+    def activity(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Expected counts of each component in each time step, masked ones included, with equal-tailed intervals.
+
+        Columns: component, the axis of time, rate, lower, upper. Where intervals are not calibrated: as in ``members``.
+        """
+        check_interval(interval)
+        tree, model, layout = self._fitted()
+        time, (group, names) = self.time_axis, (model.spec.latent, self.axes[self.time_axis])
+        letter = next(a for a, dim in layout.dims.items() if dim == time)
+        counts = component_counts(unweighted(tree), model, layout, letter + group)
+        by_chain = counts.swapaxes(1, 2).reshape(len(self.weights_), -1, counts.shape[2], counts.shape[1])
+        given = zip(by_chain, self.weights_.tolist(), strict=True)
+        chains = mixture([Chain(own, own.sum(axis=2), weight) for own, weight in given])
+        tables = []
+        for number, found in self._own(group):
+            draws = shares_of(chains, found)
+            lower, upper = np.quantile(draws, tails(interval), axis=0)
+            columns = {
+                "component": number,
+                time: names,
+                "rate": draws.mean(axis=0),
+                "lower": lower,
+                "upper": upper,
+            }
+            tables.append(pd.DataFrame(columns))
+        return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
+
+    def trend(
+        self, along: str | None = None, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """Expected counts in each time step along another axis, summed over all others, masked cells included.
+
+        sum over components k and all other axes of x_tk f_vk ..
+
+        Unlike components, these sums are the same thing in all chains. Columns: the axis of time, ``along``, rate,
+        lower, upper, with equal-tailed intervals; where they are not calibrated: as in ``members``.
+
+        Args:
+            along: the name of an axis that is not time; None is the last such.
+
+        Raises:
+            ValueError: another name.
+        """
+        check_interval(interval)
+        tree, model, layout = self._fitted()
+        letters = {layout.dims[a]: a for a in model.spec.output}
+        time = self.time_axis
+        others = [name for name in letters if name != time]
+        along = others[-1] if along is None else along
+        if along not in others:
+            raise ValueError(f"along must be one of {others}, got {along!r}")
+        sums = component_counts(unweighted(tree), model, layout, letters[time] + letters[along])
+        by_chain = sums.reshape(len(self.weights_), -1, *sums.shape[1:])
+        kept = places(self.weights_, [by_chain.shape[1]] * len(by_chain))
+        draws = np.concatenate([own[rows] for own, rows in zip(by_chain, kept, strict=True)])
+        lower, upper = np.quantile(draws, tails(interval), axis=0)
+        cells = pd.MultiIndex.from_product([self.axes[time], self.axes[along]], names=[time, along]).to_frame(
+            index=False
+        )
+        found = cells.assign(rate=draws.mean(axis=0).ravel(), lower=lower.ravel(), upper=upper.ravel())
+        return as_calibrated(found, self.why_no_intervals, uncalibrated)
+
+    def transitions(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """What share of a component's activity goes to each component in the next step, with equal-tailed intervals.
+
+        Columns: previous_component, component, share, lower, upper; a pair that no chain has is left out. Where
+        intervals are not calibrated: as in ``members``.
+        """
+        check_interval(interval)
+        draws = self.posterior["posterior"]["transition"].to_numpy()
+        own = self._own(self.model_.spec.latent)
+        kept, rows = places(self.weights_, [draws.shape[1]] * draws.shape[0]), []
+        for number, one in own:
+            place = dict(zip(one.chains, one.components, strict=True))
+            for to, other in own:
+                both = [
+                    draws[c, kept[c], k, place[c]]
+                    for c, k in zip(other.chains, other.components, strict=True)
+                    if c in place
+                ]
+                values = np.concatenate(both) if both else np.empty(0)
+                if values.size:
+                    rows.append((number, to, values.mean(), *np.quantile(values, tails(interval))))
+        columns = [f"{PREVIOUS}component", "component", "share", "lower", "upper"]
+        table = pd.DataFrame(rows, columns=columns)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def forecast(self, steps: int, rng: np.random.Generator | None = None, *, draws: int = 500) -> Forecast:
+        """The time steps after those of the data: the chain run on from draws of the posterior, and counts from it.
+
+        Args:
+            steps: how many.
+            rng: a generator; None makes one from the fit's seed, so that the same fit has the same forecast.
+            draws: how many draws of the posterior to go on from, evenly spread, at most all of them.
+
+        Raises:
+            TypeError: rng is not a Generator.
+            ValueError: steps or draws below one, or steps after the year 2262; a likelihood whose parameters vary
+                along time.
+            MemoryError: the draws of all cells do not fit in memory.
+        """
+        check_integer("steps", steps, 1)
+        check_integer("draws", draws, 1)
+        if rng is None:
+            rng = np.random.default_rng([self.seed_, steps])
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        found = simulated(self._fitted(), ACTIVITY, steps, draws, rng)
+        return Forecast(*found, self.time_axis, self.why_no_intervals)

@@ -1,0 +1,180 @@
+"""Forecasts of a dynamic model: its chain run on, counts drawn from it, and what they say of each cell."""
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.engines.memory import available_memory, in_words
+from countveil.fit.checks import check_interval
+from countveil.fit.component_tables import tails
+from countveil.fit.intervals import ENDS
+from countveil.fit.time_labels import continued
+from countveil.inference import posterior as posteriors
+from countveil.laws.counts import Likelihood, Parameters
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout
+from countveil.models.priors.gamma_chain import SOURCE
+
+BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
+
+
+class Forecast(NamedTuple):
+    """Time steps that come after those of a fit's data.
+
+    Attributes:
+        rates: expected counts, (draw, and the data's axes with the new time steps).
+        counts: true counts that may come, drawn from the rates, likewise.
+        likelihood: the law of a count given its rate.
+        parameters: the likelihood's own parameters in each draw, which broadcast against the axes of the data.
+        time: the name of the axis of time.
+        why_no_intervals: why the table has no intervals; empty where it has.
+    """
+
+    rates: xr.DataArray
+    counts: xr.DataArray
+    likelihood: Likelihood
+    parameters: list[Parameters]
+    time: str
+    why_no_intervals: str
+
+    def table(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """The mean, the median and an equal-tailed interval of each new count.
+
+        Columns: the data's axes, mean (of the rates), median, lower, upper; the last three are counts. Where intervals
+        are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: an interval out of range.
+        """
+        check_interval(interval)
+        low, high = tails(interval)
+        levels, values = (low, 0.5, high), self.counts.to_numpy()
+        lower, median, upper = np.quantile(values, levels, axis=0, method="inverted_cdf").astype(np.int64)
+        found = self.rates.mean("draw").to_dataset(name="mean")
+        for name, each in (("median", median), ("lower", lower), ("upper", upper)):
+            found[name] = (found["mean"].dims, each)
+        table = found.to_dataframe().reset_index()
+        if not self.why_no_intervals:
+            return table
+        return table.rename(columns=ENDS) if uncalibrated else table.drop(columns=list(ENDS))
+
+    def log_predictive(self, counts: Any) -> xr.DataArray:
+        """log P(count) of each count that came, averaged over draws, over the data's axes: the score of a forecast.
+
+        Raises:
+            ValueError: counts of another shape than the forecast, or that are no whole numbers from 0 on.
+        """
+        came, shape = np.asarray(counts), self.rates.shape[1:]
+        if came.shape != shape:
+            raise ValueError(f"counts must have the shape of the forecast {shape}, got {came.shape}")
+        if came.dtype.kind not in "iuf" or not ((came >= 0) & (came == np.floor(came))).all():
+            raise ValueError("counts must be whole numbers from 0 on, got others")
+        total = np.full(shape, -np.inf)
+        for rates, own in zip(self.rates.to_numpy(), self.parameters, strict=True):
+            parts = rates / self.likelihood.mean(1.0, own)
+            np.logaddexp(total, self.likelihood.log_mass(came, parts, own), out=total)
+        found = self.rates.isel(draw=0, drop=True).copy(data=total - np.log(len(self.parameters)))
+        return found.rename("log_predictive")
+
+
+def simulated(
+    fitted: tuple[xr.DataTree, Factorization, Layout],
+    factor: str,
+    steps: int,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[xr.DataArray, xr.DataArray, Likelihood, list[Parameters]]:
+    """The first fields of a ``Forecast``: new steps of the factor over time."""
+    tree, model, layout = fitted
+    f = model.spec.names.index(factor)
+    time = model.factors[f].axes[0]
+    check_parameters(model, time)
+    names = {layout.dims[a]: tree["posterior"][layout.dims[a]].to_numpy() for a in model.spec.output}
+    kept = posteriors.evenly(posteriors.n_draws(tree), most)
+    shape = tuple(steps if name == layout.dims[time] else len(own) for name, own in names.items())
+    check_room(len(kept) * prod(shape))
+    names[layout.dims[time]] = posteriors.labels_or_numbers(
+        continued(list(names[layout.dims[time]]), steps), steps
+    )
+    chosen, chains = set(kept.tolist()), chain_draws(tree)
+    rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
+    draws = zip(
+        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
+    )
+    spreads: list[Parameters] = []
+    for s, (factors, parameters) in enumerate(draws):
+        if s not in chosen:
+            continue
+        own = {name: values[s] for name, values in chains.items()}
+        factors[f] = run_on(factors[f][-1], own, steps, rng)
+        parts = np.einsum(model.spec.text, *factors, optimize="greedy")
+        spread = over_cells(model, parameters)
+        rates[len(spreads)] = model.likelihood.mean(parts, spread)
+        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
+        spreads.append(spread)
+    dims = ("draw", *names)
+    coords: dict[str, Any] = {"draw": kept} | names
+    return (
+        xr.DataArray(rates, dims=dims, coords=coords, name="rates"),
+        xr.DataArray(counts, dims=dims, coords=coords, name="counts"),
+        model.likelihood,
+        spreads,
+    )
+
+
+def chain_draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Every draw of the chain's hyperparameters that forecasts need."""
+    names = [
+        name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]
+    ]
+    return {name: posteriors.flat_draws(tree, name) for name in names}
+
+
+def run_on(
+    last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(steps, K) activity after the last step's (K,), by (17.1)."""
+    volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
+    theta, later = last / volume[-1], np.full(steps, volume[-1])
+    if "steadiness" in chain:
+        s = float(chain["steadiness"])
+        later = float(chain["usual_volume"]) * rng.gamma(s, 1.0 / s, steps)
+    for step in range(steps):
+        theta = rng.standard_gamma(chain["transition"] @ theta + SOURCE)
+        found[step] = later[step] * theta
+    return found
+
+
+def check_parameters(model: Factorization, time: str) -> None:
+    """Refuse a likelihood whose parameters vary along time: nothing is known of those of new steps."""
+    for name, kind in model.likelihood.parameter_axes.items():
+        if kind != "all" and time in getattr(model, f"{kind}s").observed:
+            raise ValueError(
+                f"forecasts need a {name} that does not vary along time, got one for each {kind} of the data"
+            )
+
+
+def over_cells(model: Factorization, parameters: Parameters) -> Parameters:
+    """The likelihood's parameters, each of a shape that broadcasts against the data's axes."""
+    found = []
+    for kind, values in zip(model.likelihood.parameter_axes.values(), parameters, strict=True):
+        axes = "" if kind == "all" else getattr(model, f"{kind}s").observed
+        sizes = model.rows.sizes | model.columns.sizes
+        folded = np.reshape(values, [sizes[a] for a in axes])
+        order = [a for a in model.spec.output if a in axes]
+        shape = [sizes[a] if a in axes else 1 for a in model.spec.output]
+        found.append(folded.transpose([axes.index(a) for a in order]).reshape(shape))
+    return tuple(found)
+
+
+def check_room(cells: int) -> None:
+    """Refuse more cells of draws than fit in memory; raises MemoryError."""
+    available = available_memory()
+    if available is not None and cells * BYTES_PER_CELL > available:
+        raise MemoryError(
+            f"draws of all cells must fit in memory: they need {in_words(cells * BYTES_PER_CELL)}, "
+            f"{in_words(available)} are available; take fewer draws= or steps"
+        )

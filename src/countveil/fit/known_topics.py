@@ -1,0 +1,178 @@
+"""Topics that are known, of another fit or from a table: kept as they are, so that only their amounts are found."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.data.frames import is_default, texts_of
+from countveil.data.observations import Observations
+from countveil.fit.naming import check_name
+from countveil.inference.methods import METHODS
+from countveil.models.factorization import Factorization
+from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior
+
+IN_FILES = {"names", "words", "shares"}
+SMALLEST = 1e-150  # of a share, to have a logarithm
+LISTED = 10  # words that a message lists
+
+
+class KnownTopics:
+    """None, a fit of topics, or a table of topics by words; its numbers are checked when they meet data."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        table = isinstance(value, pd.DataFrame) or (isinstance(value, Mapping) and set(value) == IN_FILES)
+        if not (value is None or table or is_fit(value)):
+            raise ValueError(
+                f"{name} must be None, a fitted TopicModel, or a DataFrame of topics by words, got {value!r:.60}"
+            )
+
+
+class HasKnownTopics:
+    """Adds topics that stay as they are to an estimator whose parameter is ``known_topics``."""
+
+    known_topics: Any
+    _known_table: pd.DataFrame | None = None
+    _known_shares: np.ndarray | None = None  # (V, K), over the words of the data
+
+    def _check_topics(self: Any) -> None:
+        """Refuse known topics together with parameters that do not go with them; raises ValueError."""
+        if self.known_topics is None:
+            return
+        if self.known_topics is self:
+            raise ValueError("known_topics must be another fit, got the model itself")
+        n, name = len(table_of(self.known_topics)), self.sized_by[0]
+        if getattr(self, name) != n:
+            raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(self, name)!r}")
+        if self.seeds is not None:
+            raise ValueError("seeds must be None with known_topics, which stay as they are, got some")
+        if METHODS[self.method].batches:
+            raise ValueError(f"known_topics must be None for method {self.method!r}, got {n} of them")
+        if self.dispersion == "column":
+            raise ValueError(
+                "dispersion must be other than 'column' with known_topics, which are shares of words"
+            )
+
+    def _with_topics(self: Any, X: Any) -> Any:
+        """Data as inference takes them, once known topics are over the words that label their columns."""
+        self._known_shares = self._known_table = None
+        if self.known_topics is None:
+            return X
+        data = self._observe(X)
+        assert isinstance(data, Observations)
+        if data.labels[1] is None:
+            raise ValueError(
+                "known_topics need data whose columns have words as labels, got data without them"
+            )
+        self._know([str(label) for label in data.labels[1]])
+        return data
+
+    def _know(self, words: Sequence[str]) -> None:
+        """Keep the known topics, over these words; raises ValueError."""
+        table = table_of(self.known_topics)
+        self._known_shares, self._known_table = shares_over(table, words), table
+
+    def _restore_topics(self, tree: xr.DataTree) -> None:
+        """Keep the known topics over the words that a file holds; raises ValueError."""
+        if self.known_topics is not None:
+            self._know([str(label) for label in tree["posterior"]["word"].to_numpy()])
+
+    def _of_their_size(self, priors: dict[str, Any], rows: str, mean_row: float) -> dict[str, Prior]:
+        """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
+        if self._known_shares is None:
+            return priors
+        return {**priors, rows: of_mean(priors[rows], mean_row / self._known_shares.shape[1])}
+
+    def _with_known(self, model: Factorization, words: str) -> Factorization:
+        """The model with its words' factor as it is known."""
+        if self._known_shares is None:
+            return model
+        factors = list(model.factors)
+        f = model.spec.names.index(words)
+        factors[f] = factors[f]._replace(fixed=self._known_shares)
+        return model._replace(factors=tuple(factors))
+
+    def _names_of_topics(self) -> dict[int, str]:
+        """The names of known topics, by number."""
+        table = self._known_table
+        return {} if table is None else {k: name for k, name in enumerate(table.index) if name}
+
+    def _portable_topics(self) -> dict[str, Any] | None:
+        """The known topics as a file can hold them."""
+        table = self._known_table
+        if self.known_topics is None or table is None:
+            return None
+        shares = np.asarray(table, dtype=float).tolist()
+        return {"names": list(table.index), "words": list(table.columns), "shares": shares}
+
+
+def is_fit(value: Any) -> bool:
+    """Whether a value is a fit of topics."""
+    return hasattr(value, "posterior_") and hasattr(value, "components_") and hasattr(value, "top_words")
+
+
+def table_of(topics: Any) -> pd.DataFrame:
+    """Topics by words, with a name or an empty text for each topic; of a fit, its posterior means.
+
+    Raises:
+        ValueError: words without labels or twice, or names that components cannot have.
+    """
+    if is_fit(topics):
+        names, words = topics.names_of(), topics.axes["word"]
+        if words.dtype.kind not in "OUT":
+            raise ValueError(
+                "known_topics must be of a fit to data whose columns have words as labels, got numbers"
+            )
+        index = [names.get(k, "") for k in range(len(topics.components_))]
+        return pd.DataFrame(topics.components_, index=index, columns=texts_of(pd.Index(words)))
+    if isinstance(topics, Mapping):
+        return pd.DataFrame(topics["shares"], index=topics["names"], columns=topics["words"])
+    if is_default(topics.columns):
+        raise ValueError("known_topics must have words as the names of its columns, got numbers")
+    names = [""] * len(topics) if is_default(topics.index) else texts_of(topics.index)
+    return pd.DataFrame(topics.to_numpy(), index=names, columns=texts_of(topics.columns))
+
+
+def shares_over(table: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
+    """(V, K) shares of the data's words in each topic; they sum to one over these words.
+
+    Raises:
+        ValueError: a word that no topic has, a topic that has no word, words or names twice, or entries that are no
+            numbers from 0 on.
+    """
+    for name in filter(None, table.index):
+        check_name(name)
+    for what, values in (("words", table.columns), ("names", [name for name in table.index if name])):
+        twice = pd.Index(values)[pd.Index(values).duplicated()]
+        if len(twice):
+            raise ValueError(
+                f"known_topics must have {what} that differ from each other, got {twice[0]!r} twice"
+            )
+    try:
+        values = np.asarray(table, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"known_topics must hold numbers, got {table.iloc[0, 0]!r:.40}") from None
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError("known_topics must hold finite numbers from 0 on, got another")
+    own = pd.DataFrame(values, columns=table.columns)
+    absent = [word for word in words if word not in own.columns or not own[word].any()]
+    if absent:
+        more = f" and {len(absent) - LISTED} more" if len(absent) > LISTED else ""
+        listed = ", ".join(map(repr, absent[:LISTED]))
+        raise ValueError(f"known_topics must have every word of the data, got none with {listed}{more}")
+    found = np.ascontiguousarray(own[list(words)].to_numpy().T)
+    total = found.sum(axis=0)
+    if not (total > 0.0).all():
+        k = int(np.flatnonzero(total <= 0.0)[0])
+        raise ValueError(f"every topic must have a word of the data, got none in topic {k}")
+    return np.maximum(found / total, SMALLEST)
+
+
+def of_mean(prior: GammaPrior | LearnedShapePrior, mean: float) -> GammaPrior | LearnedShapePrior:
+    """A typical prior around this mean; as it is where its rate is known."""
+    if isinstance(prior, LearnedShapePrior):
+        return prior if prior.mean is None else prior._replace(mean=mean)
+    return prior._replace(rate=float(prior.shape) / mean) if prior.learned else prior

@@ -1,0 +1,223 @@
+"""Whether reports look as the fit of them predicts: their sums by row and column, their spread, and missing values.
+
+Reports are simulated at draws of the posterior, under the stated mechanism. What no counts can do under it contradicts
+the mechanism; sums that differ may be the model's fault as well.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from countveil.data.made import Report, made_of
+from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
+from countveil.data.observations import Observations
+from countveil.fit.predicted_reports import made_alike, report_of, truncated
+from countveil.fit.totals import SETTLED
+from countveil.inference.diagnostics import Diagnostics
+from countveil.inference.posterior import evenly
+from countveil.kernels.entries import MASKED
+from countveil.laws.counts.protocol import in_counts, parameters_of_rows
+from countveil.laws.noise import AnyMechanismNoise
+from countveil.laws.noise.additive import AdditiveLaw
+from countveil.laws.noise.laws import law_of
+from countveil.privacy.mechanisms import Mechanism, Suppression, Thresholded, TopCoding
+
+CELLS = 200_000  # of evenly spread rows, at most
+RELEASES = 40  # simulated
+MIN_DRAWS = 50  # of every chain of two or more, for a fit to speak against its data
+CAREFUL = 1.2  # times a quantile for sums of many counts, since sums of few are skewed
+FAR = 5.0  # standard deviations by which a spread is too small or too large
+MISSED = 3.5  # the same, by which the number of missing values is above none
+SHOWN = Suppression, TopCoding, Thresholded
+"""Mechanisms that may show every value of some range, so that only a fit says whether one is missing."""
+
+
+class Part(NamedTuple):
+    """Reports of some counts, one of each: (D, V), 0 where they are not seen."""
+
+    values: np.ndarray
+    seen: np.ndarray
+    make: Callable[[np.ndarray, np.random.Generator], np.ndarray]  # reports of counts
+    variance: (
+        np.ndarray
+    )  # (D, V) of noise that is added to counts and may be negative; NaN of other mechanisms
+    gaps: list[tuple[str, np.ndarray, float, float]]  # mechanism, its cells, and a range with no report in it
+    name: str
+
+
+def check_against_fit(
+    fit: Any, data: Observations, before: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]
+) -> MechanismCheck | None:
+    """What reports say of their mechanism by themselves, and what a fit of them says besides.
+
+    ``data`` are in the matrix form of the model. ``diagnosed`` computes the diagnostics of the fit, and is called only
+    if they matter. A fit whose chains have not settled, or that has no intervals, is no evidence.
+    """
+    if before is None:
+        return None
+    sizes = fit.posterior["posterior"].sizes
+    able = not fit.why_no_intervals and sizes["chain"] > 1 and sizes["draw"] >= MIN_DRAWS
+    if not able or diagnosed().state not in SETTLED:
+        return before._replace(unchecked=(*before.unchecked, *unable(data)))
+    chosen = evenly(data.shape[0], max(1, CELLS // data.shape[1]))
+    found, misfits = compared(fit, data.take(chosen), chosen)
+    return before._replace(found=(*before.found, *found), misfits=tuple(misfits))
+
+
+def unable(data: Observations) -> list[str]:
+    """What cannot be said without a fit that can be trusted."""
+    names = dict.fromkeys(map(repr, untested(data)))
+    several = f"{next(iter(names), '')}{' and the others' if len(names) > 1 else ''}"
+    said = f"Whether {several} is right shows only in a fit by method gibbs whose chains have settled."
+    return [said] if names else []
+
+
+def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str], list[str]]:
+    """(what contradicts the mechanism, what the fit does not explain) in the data of these rows of the fit."""
+    parts = parts_of(data)
+    margins: list[list[np.ndarray]] = [[] for _ in parts]
+    spreads: list[list[np.ndarray]] = [[] for _ in parts]
+    filled: list[list[list[int]]] = [[] for _ in parts]
+    rng, likelihood = np.random.default_rng([fit.seed_, len(rows)]), fit.model_.likelihood
+    for (theta, phi), parameters in fit.even_draws(RELEASES):
+        own = parameters_of_rows(likelihood, parameters, rows)
+        counts = likelihood.sample(theta[rows] @ phi.T, rng, own).astype(np.int64)
+        rate, share = in_counts(likelihood, theta, phi, parameters)
+        mean = rate[rows] @ share.T
+        for i, part in enumerate(parts):
+            values = np.where(part.seen, part.make(counts, rng), 0.0)
+            margins[i].append(sums(values))
+            spreads[i].append(np.array([spread(part, each, mean) for each in (part.values, values)]))
+            filled[i].append([int(within(values, *gap[1:]).sum()) for gap in part.gaps])
+    found, misfits = [], []
+    for i, part in enumerate(parts):
+        for gap, times in zip(part.gaps, np.array(filled[i]).T, strict=True):
+            found += of_gap(gap, times)
+        less, more = of_spread(part, np.array(spreads[i]))
+        found += less
+        misfits += more + of_margins(sums(part.values), np.array(margins[i]), len(rows))
+    return list(dict.fromkeys(found)), list(dict.fromkeys(misfits))
+
+
+def parts_of(data: Observations) -> list[Part]:
+    """Every report of the counts."""
+    if isinstance(data.noise, AnyMechanismNoise):
+        made = made_of(data)
+        return [] if made is None else [part_of(report_of(data, i)) for i in range(len(made.layers))]
+    values = np.zeros(data.shape)
+    values[data.row_numbers, data.columns] = data.reports
+    level, noise = np.broadcast_to(data.cell_level, data.shape), data.noise
+    return [
+        Part(
+            np.maximum(values, 0.0),
+            values != MASKED,
+            lambda counts, rng: noise.sample(counts, level, rng),
+            np.full(data.shape, np.nan),
+            [],
+            "",
+        )
+    ]
+
+
+def part_of(report: Report) -> Part:
+    """A report of the counts with its gaps."""
+    values, variance = (
+        np.where(report.seen, truncated(report.values, report), 0.0),
+        np.full(report.seen.shape, np.nan),
+    )
+    gaps = []
+    for number, each in enumerate(report.mechanisms):
+        cells, law = report.seen & (report.number == number), law_of(each)
+        shown = values[cells & ~np.isnan(values)]
+        if not shown.size:
+            continue
+        if isinstance(law, AdditiveLaw) and not law.exact and not each.lossless_at_zero:
+            variance[cells] = law.spread**2
+        if isinstance(each, SHOWN):
+            gaps.append((repr(each), cells, *gap_of(each, shown)))
+    names = ", ".join(map(repr, report.mechanisms))
+    return Part(
+        values, report.seen, lambda counts, rng: made_alike(report, counts, rng), variance, gaps, names
+    )
+
+
+def gap_of(mechanism: Mechanism, shown: np.ndarray) -> tuple[float, float]:
+    """The range of reports that the mechanism shows and of which there are none: below the least, or above the most."""
+    if isinstance(mechanism, TopCoding):
+        return float(shown.max()) + 0.5, np.inf
+    least = shown[shown > 0].min(initial=np.inf)
+    return 0.5, (least - 0.5 if np.isfinite(least) else np.inf)
+
+
+def within(values: np.ndarray, cells: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Where the values of cells are in a range."""
+    return cells & (values > low) & (values < high)
+
+
+def of_gap(gap: tuple[str, np.ndarray, float, float], times: np.ndarray) -> list[str]:
+    """By how many of the simulated reports are where none was seen, ``times`` (releases,)."""
+    name, _, low, high = gap
+    mean, deviation = float(times.mean()), float(np.sqrt(max(times.var(ddof=1), times.mean())))
+    if mean <= MISSED * deviation or not times.all():
+        return []
+    where = f"above {low - 0.5:g}" if np.isinf(high) else f"below {high + 0.5:g}"
+    return [
+        (
+            f"The reports contradict {name}: none that is shown is {where}, where this fit expects about {mean:,.0f}. "
+            "Ask for the bound that was used."
+        )
+    ]
+
+
+def spread(part: Part, values: np.ndarray, mean: np.ndarray) -> float:
+    """How far reports with added noise are from the expected counts, squared, in all."""
+    judged = part.seen & ~np.isnan(part.variance)
+    return float(((values - mean)[judged] ** 2 / (part.variance + mean)[judged]).sum())
+
+
+def of_spread(part: Part, pairs: np.ndarray) -> tuple[list[str], list[str]]:
+    """(less spread than noise makes, more than the fit explains), by pairs (releases, 2) of seen and simulated ones."""
+    deviation = float(pairs[:, 1].std(ddof=1))
+    if not deviation > 0.0:
+        return [], []
+    distance = float((pairs[:, 0] - pairs[:, 1]).mean()) / deviation
+    if distance < -FAR:
+        said = "they are closer to their fit than noise of this size would let them be. Ask how they were protected."
+        return [f"The reports contradict {part.name}: {said}"], []
+    if distance > FAR:
+        said = "counts vary more than the model has it, or there is more noise than is stated."
+        return [], [f"The fit does not explain how far the reports are spread: {said}"]
+    return [], []
+
+
+def sums(values: np.ndarray) -> np.ndarray:
+    """Sums by row, by column and in all."""
+    there = np.nan_to_num(values)
+    return np.concatenate([there.sum(axis=1), there.sum(axis=0), [there.sum()]])
+
+
+def of_margins(seen: np.ndarray, simulated: np.ndarray, n_rows: int) -> list[str]:
+    """By the largest standardised difference of a sum from those of simulated releases (releases, sums)."""
+    releases = len(simulated)
+    deviation = np.sqrt(simulated.var(axis=0, ddof=1) + 1.0)
+    distance = np.abs(seen - simulated.mean(axis=0)) / deviation
+    worst = int(np.argmax(distance))
+    if distance[worst] < CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1):
+        return []
+    of = (
+        "all reports"
+        if worst == seen.size - 1
+        else f"row {worst}"
+        if worst < n_rows
+        else f"column {worst - n_rows}"
+    )
+    where = "" if worst == seen.size - 1 else ", counted from 0"
+    return [
+        (
+            f"The fit does not explain the sums of its reports: that of {of}{where} is {seen[worst]:,.0f}, "
+            f"where it expects {simulated[:, worst].mean():,.0f} (standard deviation {deviation[worst]:,.0f}). The "
+            "model or the stated mechanism is wrong."
+        )
+    ]

@@ -1,0 +1,114 @@
+"""TensorModel: components of counts with any number of axes, only ever seen through noise."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, Unpack
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.choosing import WholeOrAuto
+from countveil.fit.effects import HasEffects
+from countveil.fit.options import RowOptions
+from countveil.fit.prevalence import Formula
+from countveil.fit.projection import RowProjection
+from countveil.models.layout import HYPERS, RESERVED, Layout
+from countveil.models.spec import Spec, parse_spec
+
+AXES = "abcdefghij"
+
+
+class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
+    """Components of a tensor of counts that was only ever seen through noise.
+
+    Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
+    Poisson counts, or come in bursts at that rate (``likelihood``). In the posterior every component's factors sum to
+    one over their mode, except those of the first mode, which hold the component's expected counts, or bursts. For a
+    Tucker tensor see ``PoissonFactorization``.
+
+    Args:
+        n_components: number of components K, or "auto", as for ``TopicModel``.
+        modes: names of the data's axes; mode0, mode1, ... by default.
+        prevalence: a formula of covariates of the first mode's entries, such as "~ region", which ``fit`` takes as
+            ``covariates``: how much of an entry's counts is expected from each component then depends on them
+            (``effects``, ``contrast``, ``expected_prevalence``).
+        **options: what every model takes; the reference and ``help`` list it.
+
+    Attributes:
+        posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
+    """
+
+    rows_are_new_data: ClassVar[bool] = True
+    sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
+
+    def __init__(
+        self,
+        n_components: Annotated[int | str, WholeOrAuto()] = 10,
+        *,
+        modes: Sequence[str] | None = None,
+        prevalence: Annotated[str | None, Formula()] = None,
+        **options: Unpack[RowOptions],
+    ) -> None:
+        self._remember(locals())
+
+    def _spec(self, n_modes: int) -> Spec:
+        if n_modes > len(AXES):
+            raise ValueError(f"data must have at most {len(AXES)} axes, got {n_modes}")
+        axes = AXES[:n_modes]
+        text = ",".join(f"{a}k" for a in axes) + f"->{axes}"
+        return parse_spec(text, names=[f"factor_{mode}" for mode in self._modes(n_modes)])
+
+    def _given(self, X: Any) -> Given:
+        return super()._given(self._aligned(X))
+
+    def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
+        return self._with_covariates(super()._priors(spec, sizes, mean_count), spec.names[0])
+
+    def _adopt(self, tree: xr.DataTree) -> None:
+        self._keep_covariates(tree)
+        super()._adopt(tree)
+
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        return super()._makers() | self._makers_of_effects()
+
+    def _modes(self, n_modes: int) -> list[str]:
+        if self.modes is None:
+            return [f"mode{i}" for i in range(n_modes)]
+        names = [str(mode) for mode in self.modes]
+        if len(names) != n_modes or len(set(names)) != n_modes:
+            raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
+        rates = [f"{name}{end}" for name in names for end in HYPERS]
+        reserved = {*RESERVED, "component", "term", *rates, *(f"factor_{name}" for name in names + rates)}
+        if reserved.intersection(names):
+            raise ValueError(
+                f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"
+            )
+        return names
+
+    def _ranks(self, spec: Spec) -> dict[str, int]:
+        return {"k": self._size()}
+
+    def _layout(self, spec: Spec) -> Layout:
+        dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}
+        return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
+
+    def top_entries(
+        self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
+    ) -> pd.DataFrame:
+        """The n largest entries of each component along one mode, by their numbers, with intervals.
+
+        Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
+        Where intervals are not calibrated: as in ``members``.
+        """
+        modes = list(self.axes)
+        if mode not in modes:
+            raise ValueError(f"mode must be one of {modes}, got {mode!r}")
+        found = self.members(mode, n, interval, uncalibrated=uncalibrated)
+        return found.rename(columns={"member": mode})
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of ``transform``'s columns: component0, component1, ..."""
+        return np.array(
+            [f"component{k}" for k in range(self.posterior["posterior"].sizes["component"])], dtype=object
+        )

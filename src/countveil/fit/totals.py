@@ -1,0 +1,124 @@
+"""The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.data.runs import runs_of
+from countveil.fit.reading import Readable
+from countveil.inference.diagnostics import State, Totals
+from countveil.inference.facts import facts_of
+from countveil.inference.kept import share_kept
+from countveil.inference.methods import METHODS
+from countveil.inference.mixture import places
+from countveil.inference.posterior import evenly, n_draws
+from countveil.inference.row_gammas import summarised
+from countveil.kernels.entries import MASKED
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.protocol import in_counts
+
+DRAWS = 200  # of the posterior at most, evenly spread
+INTERVAL = 0.05, 0.95
+SETTLED = State.PRINTABLE, State.WITH_SUPPORT
+"""States of chains by which a total far from the reports' is the model's fault; else they may be the reason."""
+TRY = f'likelihood="{NegativeBinomial.name}"'
+
+
+def totals_of(fit: Readable, data: Observations) -> Totals:
+    """The totals of the data that a fit was made of, in the matrix form of its model (``data_matrix``).
+
+    The reports' total is the sum of u(r), which is unbiased for signed and for truncated reports: E[u(r) | y] = y for
+    every count y, and u(r) is the mean of the signed report given max(r, 0) (mathematics, equations 12.3 and 12.5).
+    """
+    return totals_together([fit], np.ones(1), [data])
+
+
+def totals_together(fits: Sequence[Readable], weights: np.ndarray, data: Sequence[Observations]) -> Totals:
+    """The totals of the same data by several fits, each with its weight (F,), and with the data in its own form."""
+    each = [expected_totals(fit, own) for fit, own in zip(fits, data, strict=True)]
+    drawn = [own[kept] for own, kept in zip(each, places(weights, [len(own) for own in each]), strict=True)]
+    lower, upper = (None, None)
+    if not any(fit.why_no_intervals for fit in fits):
+        lower, upper = map(float, np.quantile(np.concatenate(drawn), INTERVAL))
+    reported, error = np.nan, np.nan  # where the reports alone do not say it
+    if data[0].noise.unbiased:
+        reported, error = facts_of(data[0]).total_count, error_of(data[0])
+    return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper)
+
+
+def expected_totals(fit: Readable, data: Observations) -> np.ndarray:
+    """(S,) the expected sum of the true counts that were seen, by draws of the posterior, evenly spread."""
+    (row, column), tree = masked_cells(data), fit.posterior
+    values: Any = []
+    if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
+        for (theta, phi), parameters in fit.even_draws(DRAWS):
+            theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
+            masked = np.einsum("ek,ek->", theta[row], phi[column])
+            values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
+    else:  # all rows of a draw take long to make, and their sum is kept
+        values = tree["sample_stats"]["total_rate"].to_numpy()[0][evenly(n_draws(tree), DRAWS)]
+    return np.asarray(values, dtype=float)
+
+
+def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns) of the masked cells."""
+    starts = [data.indptr[run.start] for run in runs_of(data)]
+    found = [np.flatnonzero(data.block(run).reports == MASKED) for run in runs_of(data)]
+    entries = np.concatenate([first + each for first, each in zip(starts, found, strict=True)])
+    return np.searchsorted(data.indptr, entries, side="right") - 1, data.columns[entries]
+
+
+def error_of(data: Observations) -> float:
+    """The standard error of the reports' total, given the true counts (12.5)."""
+    noise, stored = data.noise, 0.0
+    for run in runs_of(data):
+        block = data.block(run)
+        levels = block.level_e if data.stores_all else np.repeat(block.level_d, np.diff(block.indptr))
+        stored += float((noise.variance(block.reports, levels) * (block.reports != MASKED)).sum())
+    others = data.shape[1] - np.diff(data.indptr)
+    rest = (others * noise.variance(np.zeros(data.shape[0], np.int64), data.level_d)).sum()
+    return float(np.sqrt(stored + rest))
+
+
+def doubt_of(totals: Totals, fit: Readable) -> str:
+    """What to say of a sampler's fit whose total is not that of the reports, and what to do; empty where it is."""
+    if fit.posterior.attrs["observations"] != "private":
+        return ""
+    if totals.upper is None:
+        return advice_on(totals, fit) if totals.share.too_small else ""
+    if not totals.far_off:
+        return ""
+    if totals.exceeds:
+        return f"The sum of the true counts is too high: {totals}. Check the noise level and the priors."
+    advice = advice_on(totals, fit) or (
+        "Check the noise level; more components, or a dispersion by column or row, may help."
+    )
+    return f"The sum of the true counts falls short: {totals}. {advice}"
+
+
+def misses_counts(fit: Any) -> bool:
+    """Whether a fit leaves out too many of the positive reports or of the counts, or has too many counts."""
+    reports, totals = share_kept(fit.posterior), fit.totals()
+    if reports is not None and reports.too_small:
+        return True
+    if totals is None:
+        return False
+    if "optimisation" in fit.posterior.children:
+        return bool(totals.share.too_small or totals.share.too_large)
+    if not doubt_of(totals, fit):
+        return False
+    return fit._diagnosed().state in SETTLED
+
+
+def advice_on(totals: Totals, fit: Readable) -> str:
+    """What to try where a Poisson fit leaves counts out, in words; empty where nothing speaks for it."""
+    if fit.model_.likelihood.name != POISSON.name or not totals.falls_short:
+        return ""
+    takes = NegativeBinomial.name in METHODS[str(fit.posterior.attrs["method"])].likelihoods
+    other = "" if takes else " with method gibbs"
+    return (
+        "Counts that come in bursts look like that to a Poisson model, which takes large counts for noise. "
+        f"Try {TRY}{other}."
+    )

@@ -1,0 +1,54 @@
+"""The weights of a fit's chains: equal, or stacked by reports that are left out one at a time."""
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from countveil.data.observations import Observations
+from countveil.fit.reading import Readable
+from countveil.inference import posterior as posteriors
+from countveil.inference.folds import is_mirrored
+from countveil.inference.mixture import keep_weights
+from countveil.inference.predict import Laws
+from countveil.inference.stacking import cells_to_score, scores_left_out, stacking_weights
+
+WEIGHTS = "equal", "stacked"
+DRAWS = 50  # of each chain at most, evenly spread, that cells are scored under
+
+
+def weigh(fit: Readable, data: Observations, seed: int) -> None:
+    """Give a fit's chains stacking weights, by the data that it was made of in the matrix form of its model.
+
+    Chains keep equal weights where there are no cells to score, or a score is not finite, or scoring is
+    interrupted; a warning says so.
+    """
+    pairs = is_mirrored(data)
+    likelihood = fit.model_.likelihood
+    try:
+        cells = cells_to_score(data, seed, pairs)
+        scores = [scores_left_out(draws, data, likelihood, cells, pairs) for draws in draws_by_chain(fit)]
+        weights = stacking_weights(np.stack(scores, axis=1))
+    except (ValueError, KeyboardInterrupt) as error:
+        why = "scoring them was interrupted" if isinstance(error, KeyboardInterrupt) else error
+        warnings.warn(f"chains have equal weights: {why}", stacklevel=4)
+        return
+    keep_weights(fit.posterior, weights)
+
+
+def weights_in_words(fit: Readable) -> str:
+    """The chains' weights as a list; empty where they are equal."""
+    weights = fit.weights_
+    return "" if np.ptp(weights) == 0.0 else ", ".join(f"{weight:.2f}" for weight in weights)
+
+
+def draws_by_chain(fit: Readable) -> Iterator[Laws]:
+    """The draws of each chain, as ``matrix_draws`` beside ``parameter_draws``."""
+    tree, model, layout = fit._fitted()
+    draws = tree["posterior"].dataset
+    kept = posteriors.evenly(draws.sizes["draw"], DRAWS)
+    for chain in range(draws.sizes["chain"]):
+        own = xr.DataTree.from_dict({"posterior": draws.isel(chain=[chain], draw=kept)})
+        factors = (model.matrices(each) for each in posteriors.factor_draws(own, model, layout))
+        yield zip(factors, posteriors.parameter_draws(own, model), strict=False)

@@ -1,0 +1,1 @@
+"""What a report says about its count, and a count about its rate."""

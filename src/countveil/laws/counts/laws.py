@@ -1,0 +1,99 @@
+"""The law of a report given its rate: noise times likelihood, resolved once for a pass over the data.
+
+A law has the likelihood's current parameters, and all exposures of a pass are those of its law.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from countveil.kernels.entries import Entries
+from countveil.kernels.exposures import entry_excesses
+from countveil.kernels.general import GeneralLaw, varies_by_column
+from countveil.kernels.report_kernels import ReportKernels
+from countveil.kernels.tiles import fill_weights
+from countveil.kernels.window_law import WindowLaw
+from countveil.laws.counts.poisson import PoissonCounts
+from countveil.laws.counts.protocol import Likelihood, Parameters
+from countveil.laws.noise.protocol import Noise
+from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
+
+CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("two-sided geometric", "poisson"): lambda counts: TwoSidedGeometricPoisson(counts.parameters),
+    ("two-sided geometric", "negative-binomial"): TwoSidedGeometricNegativeBinomial,
+}
+"""The pairs with closed forms, and their laws given a likelihood's ``counts``.
+
+Of others, those with ``ReportKernels`` have a ``WindowLaw``, and the rest a ``GeneralLaw``.
+"""
+
+
+def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
+    """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own."""
+    general = general_law(noise, likelihood, parameters)
+    if isinstance(noise.kernel, ReportKernels):
+        return WindowLaw(*general)
+    closed = CLOSED.get((noise.mechanism, likelihood.name))
+    law: tuple[Any, ...] = general if closed is None else closed(general.likelihood)
+    return law
+
+
+def general_law(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> GeneralLaw:
+    """The same law as a noise and a likelihood side by side, also where there are closed forms."""
+    counts: Any = likelihood.counts
+    if parameters:
+        given = getattr(likelihood, "counts_given", lambda own: counts._replace(parameters=own))
+        counts = given(parameters)
+    return GeneralLaw(noise.kernel, counts)
+
+
+def counts_of(law: tuple[Any, ...]) -> Any:
+    """The likelihood's part of a law, with the ``parameters``."""
+    return getattr(law, "likelihood", law)
+
+
+def in_block(law: tuple[Any, ...], entries: Entries, first_row: int) -> tuple[tuple[Any, ...], Entries]:
+    """The law, with rows counted from ``first_row``, and the entries with the exposures that it gives to other cells.
+
+    Only a likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``.
+    """
+    counts = counts_of(law)
+    if first_row and hasattr(counts, "first_row"):
+        law = law._replace(likelihood=counts._replace(first_row=first_row))  # type: ignore[attr-defined]
+    return law, exposed(entries, law)
+
+
+def exposed(entries: Entries, law: tuple[Any, ...]) -> Entries:
+    """The entries, with the exposures that this law gives to the cells between them.
+
+    Entries come with those for Poisson counts (see ``Observations``), and are then returned as they are.
+    """
+    if varies_by_column(law):
+        levels, place = np.unique(entries.level_d, return_inverse=True)
+        weights = np.empty((levels.size, len(counts_of(law).parameters[0])))
+        fill_weights(law, levels, weights)
+        return entries._replace(exposure_d=np.zeros(entries.n_rows), weight_lv=weights, place_d=place)
+    if entries.level_e.size or isinstance(counts_of(law), (PoissonCounts, TwoSidedGeometricPoisson)):
+        return entries
+    n_rows, exposure_d = entries.n_rows, np.empty(entries.n_rows)
+    unseen = entries._replace(  # one report that is not positive in every row
+        indptr=np.arange(n_rows + 1),
+        columns=np.zeros(n_rows, dtype=np.int32),
+        reports=np.zeros(n_rows, dtype=np.int16),
+        exposure_d=np.zeros(n_rows),
+    )
+    entry_excesses(law, unseen, exposure_d)
+    return entries._replace(exposure_d=exposure_d)
+
+
+def positive_beyond_noise(
+    noise: Noise, likelihood: Likelihood, rate: Any, level: Any, parameters: Parameters = ()
+) -> Any:
+    """P(report > 0 | rate) - P(report > 0 | rate 0) = (1 - e^(-exposure rate)) P(report <= 0 | rate 0).
+
+    ``parameters`` are those of the cells.
+    """
+    exposure = likelihood.exposure(noise.ratio(level), parameters)
+    return -np.expm1(-exposure * rate) * (1.0 - noise.positive_by_noise(level))

@@ -1,0 +1,53 @@
+"""The law of a report for each mechanism that a specification can state: a line in a table."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from countveil.laws.noise.additive import (
+    AdditiveLaw,
+    DiscreteGaussianLaw,
+    GaussianLaw,
+    GeometricLaw,
+    LaplaceLaw,
+    SkellamLaw,
+)
+from countveil.laws.noise.coarse import RandomRoundingLaw, RoundingLaw, SuppressionLaw, TopCodingLaw
+from countveil.laws.noise.report_law import ReportLaw
+from countveil.laws.noise.table import TableLaw
+from countveil.laws.noise.thresholded import ThresholdedLaw
+from countveil.privacy.mechanisms import Mechanism
+
+
+def _thresholded(spec: Any) -> ThresholdedLaw:
+    noise = law_of(spec.mechanism)
+    assert isinstance(noise, AdditiveLaw)  # the specification takes no other
+    return ThresholdedLaw(noise, float(spec.above))
+
+
+LAWS: dict[str, Callable[[Any], ReportLaw]] = {
+    "two-sided geometric": lambda spec: GeometricLaw(float(spec.alpha)),
+    "discrete Gaussian": lambda spec: DiscreteGaussianLaw(float(spec.sigma)),
+    "Gaussian": lambda spec: GaussianLaw(float(spec.sigma)),
+    "Laplace": lambda spec: LaplaceLaw(float(spec.scale)),
+    "Skellam": lambda spec: SkellamLaw(float(spec.l1), float(spec.l2)),
+    "random rounding": lambda spec: RandomRoundingLaw(spec.base),
+    "rounding": lambda spec: RoundingLaw(spec.base),
+    "suppression": lambda spec: SuppressionLaw(spec.below, spec.shows_zero),
+    "top-coding": lambda spec: TopCodingLaw(spec.above),
+    "thresholded noise": _thresholded,
+    "table": lambda spec: TableLaw(np.array(spec.probabilities, dtype=np.float64)),
+}
+"""By the mechanism's name."""
+
+
+def law_of(mechanism: Mechanism) -> ReportLaw:
+    """The law of a report under a mechanism.
+
+    Raises:
+        ValueError: a mechanism without one.
+    """
+    if mechanism.name not in LAWS:
+        raise ValueError(f"mechanism must be one of {sorted(LAWS)}, got {mechanism.name!r:.60}")
+    return LAWS[mechanism.name](mechanism)

@@ -1,0 +1,88 @@
+"""Reports of any mechanism as people hand them over, read and checked."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from countveil.laws.noise.laws import law_of
+from countveil.laws.noise.report_law import Flags, Floats
+from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, Skellam
+
+LARGEST = 2.0**53
+"""Reports are below this in size, so that they are floats as well."""
+SIGNED = DiscreteGaussian, Gaussian, Laplace, Skellam
+"""Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
+MANY = 20.0
+"""Negative reports that are missed: by chance, there are none with probability e^-20."""
+
+
+def read_reports(reports: Any, mechanism: Mechanism, skip: Flags | None = None) -> Floats:
+    """Reports as floats, NaN where absent, and where they are to be skipped (booleans of the same shape).
+
+    Raises:
+        TypeError: reports that are no numbers.
+        ValueError: reports that the mechanism cannot have made: NaN where every count has a report, fractions where
+            reports are whole numbers, and whatever else its law says.
+    """
+    if isinstance(reports, np.ma.MaskedArray) and np.ma.is_masked(reports):
+        raise ValueError("reports must not hold masked entries: leave them out, or draw them from the model")
+    found = numbers_of(reports.toarray() if sparse.issparse(reports) else reports)
+    read = np.ones(found.shape, np.bool_) if skip is None else ~skip
+    absent = np.isnan(found)
+    if not getattr(mechanism, "absent", False):
+        rule = f"reports must not be missing, because {mechanism.name} gives every count a report"
+        refuse(f"{rule}: leave them out, or mask them", read & absent, found)
+    there = read & ~absent
+    with np.errstate(invalid="ignore"):
+        refuse("reports must be below 2^53 in size", there & ~(np.abs(found) < LARGEST), found)
+        if not getattr(mechanism, "real", False):
+            refuse("reports must be whole numbers", there & (np.floor(found) != found), found)
+        for rule, broken in law_of(mechanism).broken(found):
+            refuse(f"{rule}, under {mechanism!r}"[:200], there & broken, found)
+    return found if skip is None else np.where(skip, np.nan, found)
+
+
+def numbers_of(reports: Any) -> Floats:
+    """Numbers, with None, NaN and pandas' NA as NaN; raises TypeError for anything else."""
+    array = np.asarray(reports)
+    if array.dtype.kind == "O":
+        missing = np.asarray(pd.isna(array))
+        kinds = {
+            type(value).__name__
+            for value in array[~missing]
+            if not isinstance(value, int | float | np.number)
+        }
+        if kinds:
+            raise TypeError(f"reports must be numbers, got {min(kinds)}")
+        return np.where(missing, np.nan, array).astype(np.float64)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"reports must be numbers, got {type(reports).__name__} of dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def refuse(rule: str, broken: Flags, value: NDArray[Any]) -> None:
+    """Raise a ValueError with the first value that breaks the rule; broken and value have one shape."""
+    if not broken.any():
+        return
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(broken), broken.shape))
+    where = f" at index {index}" if index else ""
+    raise ValueError(f"{rule}, got {value[index]}{where}")
+
+
+def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
+    """Refuses reports of noise that were cut at zero; raises ValueError.
+
+    Of a count of zero, reports of -1 and of 0 are as likely as the noise says; half of the zeros are taken to be of
+    other counts.
+    """
+    if not isinstance(mechanism, SIGNED) or (reports < 0).any():
+        return
+    below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
+    if 0.5 * zeros * np.exp(below - at) > MANY:
+        raise ValueError(
+            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
+            "they were cut at zero, which only two-sided geometric noise survives. Get the reports before that"
+        )

@@ -1,0 +1,287 @@
+"""The law of reports of negative binomial counts under two-sided geometric noise (mathematics, section 13).
+
+Given a positive report r, a count y has the weight NB(y; s, p) alpha^|r - y|. Weights are running products, with ratios
+p / alpha (s + y - 1) / y up to r and p alpha (s + y - 1) / y above. With s >= 1 they have one mode, and are summed from
+there. With s < 1 they are log-convex up to r and fall above it: modes may be at 0 and at r, and they are summed from
+both. Sums end where a bound on all that is left is negligible.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countveil.kernels import law
+from countveil.kernels.batches import BATCH
+from countveil.kernels.compiled import subroutine
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.general import add_to_tally, baseline_of, likelihood_at, parts_exposure
+from countveil.kernels.law import provides
+from countveil.kernels.negative_binomial import (
+    draw_bursts_of_all,
+    expected_bursts,
+    log_rising,
+    negative_binomial_logpmf,
+)
+from countveil.laws.noise.two_sided_geometric.formulas import log_normaliser
+from countveil.laws.noise.two_sided_geometric.negative_binomial_draws import draw_few
+from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expectations
+
+NEGLIGIBLE = 1e-16  # share of a sum
+FEW = 16  # up to such reports and shapes, weights are summed from 0 on
+LARGEST_RATIO = 1e15  # of neighbouring weights there, whose products stay finite
+
+
+class TwoSidedGeometricNegativeBinomial(NamedTuple):
+    """The law of reports of negative binomial counts under this noise; levels are alpha, where 0 is no noise."""
+
+    likelihood: Any  # for all cells; of one cell, with the fields p and q = -log(1 - p)
+
+
+@subroutine
+def shape_of(likelihood, rate):
+    """s of a cell with this rate of bursts."""
+    return max(rate, SMALLEST) / likelihood.q
+
+
+@subroutine
+def negligible(total, moment, moments):
+    """What may be left out of both sums; a moment is far smaller than the total where bursts are rare."""
+    return NEGLIGIBLE * (min(total, moment) if moments else total)
+
+
+@subroutine
+def sum_from_zero(r, s, p, alpha, left, moments):
+    """``sum_weights`` from 0 on; the reference is the weight of 0."""
+    lower, upper = p / alpha, p * alpha
+    weight = total = 1.0
+    bursts = moment = 0.0
+    y = 0
+    while total <= left:
+        if moments:
+            bursts += s / (s + y)
+        y += 1
+        ratio = (lower if y <= r else upper) * (s + (y - 1)) / y
+        weight *= ratio
+        total += weight
+        if moments:
+            moment += weight * bursts
+        if y > r and ratio < 1.0:  # ratios above r come closer to upper
+            most = max(ratio, upper)
+            if weight * most <= negligible(total, moment, moments) * (1.0 - most):
+                break
+    return y, 0.0, total, moment
+
+
+@subroutine
+def mode_of(r, s, p, alpha):
+    """The mode of the weights, s >= 1."""
+    lower, upper = p / alpha, p * alpha
+    if lower < 1.0 and lower * (s - 1.0) < r * (1.0 - lower):
+        return int(lower * (s - 1.0) / (1.0 - lower))
+    return max(r, int(upper * (s - 1.0) / (1.0 - upper)))
+
+
+@subroutine
+def log_weight(y, r, s, p, alpha):
+    """log of the weight of y over that of 0."""
+    return log_rising(s, y) + y * math.log(p) + (abs(r - y) - r) * math.log(alpha)
+
+
+@subroutine
+def sum_from_mode(r, s, p, alpha, left, moments):
+    """``sum_weights`` where there is one mode; the reference is its weight."""
+    lower, upper = p / alpha, p * alpha
+    mode = mode_of(r, s, p, alpha)
+    at_mode = expected_bursts(mode, s) if moments else 0.0
+    total, moment = 1.0, at_mode
+    if total > left:
+        return mode, 0.0, total, moment
+    for step in (1, -1):
+        y, weight, bursts = mode, 1.0, at_mode
+        while step > 0 or y > 0:
+            above = y + 1 if step > 0 else y  # the greater one of two neighbours
+            ratio = (lower if above <= r else upper) * (s + (above - 1)) / above
+            if step < 0:
+                ratio = 1.0 / ratio
+            y += step
+            weight *= ratio
+            total += weight
+            if moments:
+                bursts += step * s / (s + (above - 1))
+                moment += weight * bursts
+            if total > left:
+                return y, 0.0, total, moment
+            if ratio < 1.0 and weight * ratio <= negligible(total, moment, moments) * (1.0 - ratio):
+                break
+    return mode, log_weight(mode, r, s, p, alpha), total, moment
+
+
+@subroutine
+def sum_from_ends(r, s, p, alpha, left, moments):
+    """``sum_weights`` for s < 1, from 0 upwards and from r both ways; the reference is the greater of their weights."""
+    lower, upper = p / alpha, p * alpha
+    log_last = log_weight(r, r, s, p, alpha)
+    reference = max(0.0, log_last)
+    low, high = math.exp(-reference), math.exp(log_last - reference)
+    at_r = expected_bursts(r, s) if moments else 0.0
+    total, moment = low, high * at_r
+    if total > left:
+        return 0, reference, total, moment
+    total += high
+    if total > left:
+        return r, reference, total, moment
+    y, weight, bursts = r, high, at_r
+    while weight * upper > negligible(total, moment, moments) * (1.0 - upper):
+        if moments:
+            bursts += s / (s + y)
+        y += 1
+        weight *= upper * (s + (y - 1)) / y
+        total += weight
+        if moments:
+            moment += weight * bursts
+        if total > left:
+            return y, reference, total, moment
+    first, last, few, many = 0, r, 0.0, at_r
+    while last - first > 1 and (last - first - 1) * max(low, high) > negligible(total, moment, moments):
+        if low >= high:
+            if moments:
+                few += s / (s + first)
+            first += 1
+            low *= lower * (s + (first - 1)) / first
+            y, weight, bursts = first, low, few
+        else:
+            if moments:
+                many -= s / (s + (last - 1))
+            high *= last / (lower * (s + (last - 1)))
+            last -= 1
+            y, weight, bursts = last, high, many
+        total += weight
+        moment += weight * bursts
+        if total > left:
+            return y, reference, total, moment
+    return (r if log_last > 0.0 else 0), reference, total, moment
+
+
+@subroutine
+def sum_weights(r, s, p, alpha, left, moments):
+    """(a count, log of the reference weight over that of 0, sum of weights over it, sum of weights times bursts).
+
+    The sum stops at the count at which it exceeds ``left``, if it does: with a uniform part of the whole sum, that is a
+    draw. Moments are computed on request.
+    """
+    if r <= FEW and s <= FEW and p <= LARGEST_RATIO * alpha:
+        return sum_from_zero(r, s, p, alpha, left, moments)
+    if s < 1.0:
+        return sum_from_ends(r, s, p, alpha, left, moments)
+    return sum_from_mode(r, s, p, alpha, left, moments)
+
+
+@subroutine
+def draw_count(r, s, p, alpha, rng):
+    """A draw of the count behind a positive report (13.3)."""
+    if alpha <= 0.0:
+        return r
+    _, _, total, _ = sum_weights(r, s, p, alpha, math.inf, False)
+    y, _, _, _ = sum_weights(r, s, p, alpha, rng.random() * total, False)
+    return y
+
+
+@subroutine
+def score_and_bursts(r, s, p, alpha):
+    """(log P(report), E[bursts | report]) of a positive report."""
+    if alpha <= 0.0:
+        return negative_binomial_logpmf(r, s, p), expected_bursts(r, s)
+    _, reference, total, moment = sum_weights(r, s, p, alpha, math.inf, True)
+    none = log_normaliser(alpha) + s * math.log1p(-p) + r * math.log(alpha)  # of the count 0
+    return none + reference + math.log(total), moment / total
+
+
+@provides(law.law_at, TwoSidedGeometricNegativeBinomial)
+def law_at(law, row, column):
+    """That of the cell's likelihood."""
+    return TwoSidedGeometricNegativeBinomial(likelihood_at(law.likelihood, row, column))
+
+
+@provides(law.baseline, TwoSidedGeometricNegativeBinomial)
+def baseline(law, base, weight_lv, place_d, row, column):
+    """The likelihood's."""
+    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
+
+
+@provides(law.draw_counts, TwoSidedGeometricNegativeBinomial)
+def draw_counts(law, row, n, batch, tally, source, rng):
+    """Counts of all entries at once, and then their bursts."""
+    column_i, report_i, rate_i, level_i, count_i, (lower_i, upper_i, _, _, _, _) = batch
+    shape_i, bursts_i = np.empty(BATCH), np.empty(BATCH, dtype=np.int64)
+    for i in range(n):
+        cell = likelihood_at(law.likelihood, row, column_i[i])
+        shape_i[i] = shape_of(cell, rate_i[i])
+        lower_i[i] = cell.p / level_i[i] if level_i[i] > 0.0 else math.inf
+        upper_i[i] = cell.p * level_i[i]
+    draw_few(n, shape_i, batch, source, rng)
+    for i in range(n):
+        if count_i[i] < 0:
+            cell = likelihood_at(law.likelihood, row, column_i[i])
+            count_i[i] = draw_count(int(report_i[i]), shape_i[i], cell.p, level_i[i], rng)
+    draw_bursts_of_all(n, count_i, shape_i, bursts_i, source, rng)
+    for i in range(n):
+        if tally.size > 0:
+            add_to_tally(law.likelihood, row, column_i[i], count_i[i], bursts_i[i], tally)
+        count_i[i] = bursts_i[i]
+
+
+@provides(law.expect_counts, TwoSidedGeometricNegativeBinomial)
+def expect_counts(law, row, n, batch):
+    """Entry by entry."""
+    column_i, report_i, rate_i, level_i, ratio_i, _ = batch
+    bound = 0.0
+    for i in range(n):
+        cell = likelihood_at(law.likelihood, row, column_i[i])
+        score, bursts = score_and_bursts(int(report_i[i]), shape_of(cell, rate_i[i]), cell.p, level_i[i])
+        rate_i[i] = max(rate_i[i], SMALLEST)
+        ratio_i[i] = bursts / rate_i[i]
+        bound += score + rate_i[i]
+    return bound
+
+
+@provides(law.expected_ratio, TwoSidedGeometricNegativeBinomial)
+def expected_ratio(law, report, rate, level):
+    """E[bursts | report] / rate (13.5)."""
+    cell = law.likelihood
+    _, bursts = score_and_bursts(report, shape_of(cell, rate), cell.p, level)
+    return bursts / max(rate, SMALLEST)
+
+
+@provides(law.expect_both, TwoSidedGeometricNegativeBinomial)
+def expect_both(law, report, rate, level):
+    """Both from the same sums."""
+    cell = law.likelihood
+    _, count, bursts = expectations(report, shape_of(cell, rate), cell.p, level)
+    return count, bursts
+
+
+@provides(law.report_score, TwoSidedGeometricNegativeBinomial)
+def report_score(law, report, rate, level):
+    """log P(report | rate)."""
+    cell = law.likelihood
+    score, _ = score_and_bursts(report, shape_of(cell, rate), cell.p, level)
+    return score
+
+
+@provides(law.unseen_exposure, TwoSidedGeometricNegativeBinomial)
+def unseen_exposure(law, level):
+    """1 - h (13.2)."""
+    return parts_exposure(law.likelihood, level)
+
+
+@provides(law.unseen_constant, TwoSidedGeometricNegativeBinomial)
+def unseen_constant(law, level):
+    """log P(report <= 0 | rate 0)."""
+    return -math.log1p(level)
+
+
+@provides(law.unseen_score, TwoSidedGeometricNegativeBinomial)
+def unseen_score(law, rate, level):
+    """log P(report <= 0 | rate)."""
+    return -math.log1p(level) - parts_exposure(law.likelihood, level) * rate

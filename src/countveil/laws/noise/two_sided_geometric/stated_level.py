@@ -1,0 +1,55 @@
+"""Whether reports contradict the noise level that is stated for them.
+
+Given a report r at or below zero, -r is geometric, P(-r = k) proportional to alpha^k, whatever the true count is
+(mathematics, equation 2.5). So signed reports show alpha. Truncated ones bound it from above: a count of zero makes
+more reports of zero than any other count does, 1 / (1 + alpha) of them, and no count makes fewer reports of two for
+each report of one, alpha.
+"""
+
+import numpy as np
+from scipy import stats
+
+from countveil.laws.noise.protocol import Contradiction, Tally
+
+SURPRISE = 2.5e-4  # of a right level, on each of two sides: one release in two thousand is doubted
+
+
+def contradiction(tally: Tally) -> Contradiction | None:
+    """The stated and the found alpha where they differ beyond chance; else None."""
+    kept = tally.level > 0.0
+    level, cells, at_most_zero, ones, twos = (values[kept] for values in tally[:5])
+    if tally.below_zero is not None:
+        return of_signed(level, at_most_zero, float(tally.below_zero[kept].sum()))
+    return of_zeros(level, cells, float(at_most_zero.sum())) or of_twos(level, ones, twos)
+
+
+def of_signed(alpha: np.ndarray, n: np.ndarray, found: float) -> Contradiction | None:
+    """By the sum of the sizes of n reports at or below zero, each geometric with mean alpha / (1 - alpha)."""
+    mean, odd = float((n * alpha / (1.0 - alpha)).sum()), float((n * (alpha / (1.0 - alpha)) ** 2).sum())
+    if mean <= 0.0:
+        return None
+    law = stats.nbinom(
+        mean**2 / odd, mean / (mean + odd)
+    )  # exact for one level, else with the same two moments
+    if min(law.cdf(found), law.sf(found - 1.0)) >= SURPRISE:
+        return None
+    total = float(n.sum())
+    return Contradiction(mean / (total + mean), found / (total + found), at_most=False)
+
+
+def of_zeros(alpha: np.ndarray, cells: np.ndarray, found: float) -> Contradiction | None:
+    """By more reports of zero than noise leaves."""
+    n = float(cells.sum())
+    share = float((cells / (1.0 + alpha)).sum()) / max(n, 1.0)
+    if n == 0.0 or stats.binom.sf(found - 1.0, n, share) >= SURPRISE:
+        return None
+    return Contradiction(1.0 / share - 1.0, n / found - 1.0, at_most=True)
+
+
+def of_twos(alpha: np.ndarray, ones: np.ndarray, twos: np.ndarray) -> Contradiction | None:
+    """By fewer reports of two, for the reports of one, than noise makes by itself."""
+    n, found = float((ones + twos).sum()), float(twos.sum())
+    share = float(((ones + twos) * alpha / (1.0 + alpha)).sum()) / max(n, 1.0)
+    if n == 0.0 or stats.binom.cdf(found, n, share) >= SURPRISE:
+        return None
+    return Contradiction(share / (1.0 - share), found / (n - found), at_most=True)

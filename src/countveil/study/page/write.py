@@ -1,0 +1,131 @@
+"""A study's page from its parts: text put in its places, scripts and styles named by their hashes."""
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from countveil.privacy import _fields, counting, report, wording
+from countveil.privacy.errors import RefusedError
+from countveil.privacy.study import WORDS, Study
+from countveil.study.page import tables
+
+SCRIPTS = (
+    "fractions.js",
+    "survival.js",
+    "noise.js",
+    "gaussian.js",
+    "counting.js",
+    "covariates.js",
+    "report.js",
+    "ledger.js",
+    "view.js",
+    "handing.js",
+    "app.js",
+)
+_HERE = Path(__file__).parent
+_MAX_STRINGS_BYTES = 1 << 20
+_PLACE = re.compile(r"\{([a-z]+)\}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+
+
+def page(study: Study, said: dict[str, str] | None = None) -> str:
+    """The page of a study as one HTML file; ``said`` is a translation, as ``strings`` returns it.
+
+    Raises RefusedError for a study in waves.
+    """
+    if study.waves:
+        rule = "must be none to have a page, got some: participants make their reports with python -m countveil.privacy"
+        raise RefusedError("the study", "waves", rule)
+    said = strings() if said is None else said
+    script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
+    style = _part("page.css")
+    parts = {
+        "policy": policy(study, script, style),
+        "style": style,
+        "script": script,
+        "data": json.dumps(_data(study, said), separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    texts = {key: html.escape(value) for key, value in (said | _of_study(study)).items()}
+    return _SLOT.sub(lambda found: (parts | texts)[found[1]], _part("page.html"))
+
+
+def policy(study: Study, script: str, style: str) -> str:
+    """The content-security policy: this script and this style, and the study's address if it has one."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{_hash(script)}'",
+        "style-src": f"'sha256-{_hash(style)}'",
+        "connect-src": study.address or "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
+    """Everything that the page says, by key; those of ``path``, a translation of strings.json, if given.
+
+    Raises RefusedError if keys are missing or unknown, or a text names other {places} than the original.
+    """
+    own = json.loads(_part("strings.json")) | wording.BOTH
+    if path is None:
+        return own
+    name = os.fspath(path)
+    other = _fields.parse(_fields.read_bytes(path, _MAX_STRINGS_BYTES), name)
+    _fields.check(other, dict.fromkeys(own, str), name)
+    for key, text in other.items():
+        wanted = set(_PLACE.findall(own[key]))
+        if set(_PLACE.findall(text)) != wanted or not text.strip():
+            places = ", ".join(f"{{{place}}}" for place in sorted(wanted)) or "no {places}"
+            raise RefusedError(name, key, f"must be text with {places}, got something else")
+    if not _LANGUAGE.fullmatch(other["language"]):
+        raise RefusedError(
+            name, "language", "must be a language tag, such as de or pt-BR, got something else"
+        )
+    return other
+
+
+def _part(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _of_study(study: Study) -> dict[str, str]:
+    return {
+        "study_title": study.title,
+        "study_purpose": study.purpose,
+        "study_contact": study.contact,
+        "study_id": study.id,
+    }
+
+
+def _data(study: Study, said: dict[str, str]) -> dict[str, Any]:
+    words = study.kind == WORDS
+    return {
+        "id": study.id,
+        "title": study.title,
+        "contact": study.contact,
+        "address": study.address,
+        "words": words,
+        "axes": [{"name": name, "labels": list(labels)} for name, labels in study.axes],
+        "truncated": study.truncated,
+        "fixed": report.fixed(study),
+        "levels": tables.levels(study),
+        "before": list(wording.before(study.of_rho)),
+        "covariates": [each.to_json() for each in study.covariates],
+        "signatures": [[start.decode("latin-1"), key] for start, key in counting.SIGNATURES],
+        "unicode": tables.unicode() if words else None,
+        "rule": counting.RULE if words else None,
+        "strings": said,
+    }

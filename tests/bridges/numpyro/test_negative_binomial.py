@@ -1,0 +1,242 @@
+import doctest
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import MCMC, NUTS
+from scipy import stats
+
+import countveil as cv
+import countveil.bridges.numpyro.negative_binomial
+from countveil.bridges.numpyro import PrivatizedNegativeBinomial
+from countveil.bridges.numpyro.negative_binomial import _score_and_gradients
+from countveil.distributions import PrivatizedNegativeBinomial as Law
+from countveil.distributions import PrivatizedPoisson, TwoSidedGeometric
+from tests import reference
+
+numpyro.enable_x64()
+
+REPORTS, ALPHAS = (-7, 0, 1, 3, 17, 300, 5000), (0.0, 0.01, 0.4, 0.95)
+MEANS, CONCENTRATIONS = (1e-6, 0.02, 1.0, 40.0, 5000.0), (1e-3, 0.03, 0.9, 1.0, 30.0, 1e5, 1e9)
+
+
+def all_cases():
+    """Reports, means, concentrations and noise levels in every combination that can be."""
+    cases = itertools.product(REPORTS, MEANS, CONCENTRATIONS, ALPHAS)
+    columns = np.array([case for case in cases if case[0] >= 0 or case[3] > 0.0]).T
+    return columns[0].astype(int), *columns[1:]
+
+
+def exactly(reports, mean, concentration, alpha, truncated=False):
+    """The scores by ``countveil.log_likelihood``."""
+    rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
+    return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
+
+
+@functools.cache
+def each_slope(truncated):
+    """The score and its derivatives in both parameters, by JAX: compiled once for all arrays of one size."""
+
+    def score(mean, concentration, r, alpha):
+        return PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=truncated).log_prob(r)
+
+    return jax.jit(jax.vmap(jax.value_and_grad(score, (0, 1))))
+
+
+def score_and_slopes(reports, *parameters, truncated=False):
+    """The score, and its derivatives in the mean and in the concentration."""
+    mean, concentration, alpha = (jnp.asarray(x) for x in parameters)
+    score, found = each_slope(truncated)(mean, concentration, jnp.asarray(reports), alpha)
+    return np.asarray(score), [np.asarray(x) for x in found]
+
+
+def slopes(*given, truncated=False):
+    """The derivatives alone."""
+    return score_and_slopes(*given, truncated=truncated)[1]
+
+
+def test_log_prob_is_that_of_the_compiled_functions():
+    reports, mean, concentration, alpha = all_cases()
+    got = PrivatizedNegativeBinomial(mean, concentration, alpha).log_prob(reports)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, exactly(reports, mean, concentration, alpha), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_gradients_are_those_of_expected_counts_and_bursts(truncated):
+    reports, mean, concentration, alpha = all_cases()
+    reports = np.maximum(reports, 0) if truncated else reports
+    in_mean, in_concentration = slopes(reports, mean, concentration, alpha, truncated=truncated)
+    rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
+    counts = cv.expected_true_counts(reports, rate, alpha, likelihood="negative-binomial", dispersion=p)
+    bursts = cv.expected_bursts(reports, rate, alpha, p)
+    expected = (counts - mean) * concentration / (mean + concentration)
+    np.testing.assert_allclose(in_mean * mean, expected, rtol=1e-8, atol=1e-10)
+    expected = bursts - rate - (counts - mean) * concentration / (mean + concentration)
+    np.testing.assert_allclose(in_concentration * concentration, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_by_finite_differences():
+    @jax.jit
+    def score(at):
+        return PrivatizedNegativeBinomial(at[0], at[1], 0.6).log_prob(jnp.array([-2, 0, 1, 4, 40])).sum()
+
+    slope = jax.jit(jax.grad(score))
+    for at in ([0.3, 0.2], [2.0, 0.9], [25.0, 8.0], [5.0, 300.0]):
+        at = np.array(at)
+        for i in range(2):
+            h = 1e-5 * at[i] * np.eye(2)[i]
+            difference = float(score(at + h) - score(at - h)) / (2 * h[i])
+            assert float(slope(at)[i]) == pytest.approx(difference, rel=1e-5, abs=1e-8)
+
+
+def test_extremes():
+    cases = [
+        [3, 0, -(10**6), 10**6, 10**5, 5, 2],
+        [1e-20, 1e-20, 2.0, 1e6, 9.9e4, 1e5, 1.0],
+        [2.0, 0.1, 1e-10, 1e3, 5.0, 1e12, 0.5],
+        [0.5, 0.5, 0.9, 1e-12, 1 - 1e-6, 0.3, 1e-300],
+    ]
+    reports, mean, concentration, alpha = (np.resize(each, 12) for each in cases)  # a size compiled anyway
+    got = PrivatizedNegativeBinomial(mean, concentration, alpha).log_prob(reports)
+    np.testing.assert_allclose(got, exactly(reports, mean, concentration, alpha), rtol=1e-9)
+    assert np.isfinite(slopes(reports, mean, concentration, alpha)).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_parameters_that_overflow_or_vanish_score_without_nan(alpha):
+    ends = np.array([0.0, 1e-300, 2.0, np.inf])
+    mean, concentration = (x.ravel() for x in np.meshgrid(ends, ends[1:]))
+    for r in (0, 4):
+        score, found = score_and_slopes(np.full(12, r), mean, concentration, np.full(12, alpha))
+        assert not np.isnan(score).any()
+        assert np.isfinite(found).all()
+    far = score[(mean == 2.0) & (concentration == np.inf)].item()  # of the last report
+    assert far == pytest.approx(PrivatizedPoisson(2.0, alpha).logpmf(4), rel=1e-9)
+
+
+def test_single_precision_is_decent():
+    rng = np.random.default_rng(3)
+    mean, concentration, alpha = (
+        10 ** rng.uniform(-3, 2, 2000),
+        10 ** rng.uniform(-2, 3, 2000),
+        rng.uniform(0.1, 0.9, 2000),
+    )
+    reports = np.rint(mean * rng.gamma(0.5, 2.0, 2000)) + rng.integers(-3, 4, 2000)
+    arrays = [jnp.asarray(x, jnp.float32) for x in (reports, mean, concentration, alpha)]
+    exact = exactly(reports.astype(int), *(np.asarray(x, np.float64) for x in arrays[1:]))
+    got, *found = jax.jit(_score_and_gradients)(*arrays)
+    assert got.dtype == found[0].dtype == jnp.float32
+    assert np.abs(np.asarray(got) - exact).max() < 1e-3
+    assert np.isfinite(found).all()
+
+
+def test_without_noise_it_is_the_negative_binomial_distribution():
+    counts = np.arange(40)[:, None]
+    law = PrivatizedNegativeBinomial(jnp.array([0.5, 4.0]), 1.5, 0.0)
+    np.testing.assert_allclose(
+        law.log_prob(counts), stats.nbinom.logpmf(counts, 1.5, 1.5 / (1.5 + np.array([0.5, 4.0]))), rtol=1e-11
+    )
+    assert (law.log_prob(-1) == -np.inf).all()
+
+
+@pytest.mark.parametrize(
+    ("mean", "concentration", "alpha"), [(0.2, 0.5, 0.9), (3.0, 7.0, 0.4), (1.0, 0.3, 0.0)]
+)
+def test_truncated(mean, concentration, alpha):
+    law, r = PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=True), np.arange(900)
+    score = np.asarray(law.log_prob(r))
+    np.testing.assert_allclose(score, exactly(r, mean, concentration, alpha, truncated=True), rtol=1e-10)
+    mass = np.exp(score)
+    assert mass.sum() == pytest.approx(1.0, rel=1e-10)
+    assert law.mean == pytest.approx(mass @ r, rel=1e-9)
+    assert law.variance == pytest.approx(mass @ (r - mass @ r) ** 2, rel=1e-9)
+    assert law.support is dist.constraints.nonnegative_integer
+    key = jax.random.key(1)
+    draws = [
+        np.asarray(PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=t).sample(key, (1000,)))
+        for t in (True, False)
+    ]
+    assert (draws[0] == np.maximum(draws[1], 0)).all()
+
+
+@pytest.mark.parametrize(("mean", "concentration", "alpha"), [(0.3, 0.1, 0.3), (20.0, 3.0, 0.9)])
+def test_samples_follow_the_law(mean, concentration, alpha):
+    law = PrivatizedNegativeBinomial(mean, concentration, alpha)
+    draws, support = np.asarray(law.sample(jax.random.key(2), (40_000,))), np.arange(-2500, 3500)
+    exact = Law(concentration * math.log1p(mean / concentration), mean / (mean + concentration), alpha)
+    assert reference.chi_square_p_value(draws, support[0], exact.pmf(support)) > 1e-3
+    other = PrivatizedPoisson(mean, alpha).pmf(support)  # the negative control
+    assert reference.chi_square_p_value(draws, support[0], other) < 1e-4
+    assert (law.mean, law.variance) == pytest.approx((exact.mean(), exact.var()))
+
+
+def test_shapes_and_pytrees():
+    alpha = np.array([0.1, 0.5, 0.9])
+    law = PrivatizedNegativeBinomial(jnp.ones((4, 1)), 2.0, alpha, truncated=True)
+    assert (law.batch_shape, law.event_shape) == ((4, 3), ())
+    assert law.mean.shape == law.variance.shape == (4, 3)
+    assert jax.eval_shape(law.log_prob, jnp.zeros((7, 1, 1))).shape == (
+        7,
+        4,
+        3,
+    )  # traced: compiling it is slow
+    assert jax.eval_shape(law.sample, jax.random.key(0)).shape == (4, 3)
+    back = jax.tree.unflatten(*jax.tree.flatten(law)[::-1])
+    assert back.truncated
+    through_jit = jax.jit(lambda law: law.log_prob(3))(law)
+    np.testing.assert_allclose(through_jit, exactly(3, np.ones((4, 1)), 2.0, alpha, True), rtol=1e-9)
+    through_vmap = jax.vmap(lambda m: PrivatizedNegativeBinomial(m, 2.0, 0.5).log_prob(3))(
+        jnp.array([1.0, 2.0])
+    )
+    np.testing.assert_allclose(through_vmap, exactly(3, np.array([1.0, 2.0]), 2.0, 0.5), rtol=1e-9)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 1\), got 1.0"):
+        PrivatizedNegativeBinomial(1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="invalid concentration parameter"):
+        PrivatizedNegativeBinomial(1.0, -1.0, 0.5, validate_args=True)
+    with pytest.raises(TypeError, match="key must be a JAX random key, got int"):
+        PrivatizedNegativeBinomial(1.0, 1.0, 0.5).sample(1)
+    with pytest.raises(NotImplementedError, match="mean and concentration alone, got a derivative in alpha"):
+        jax.grad(lambda a: PrivatizedNegativeBinomial(1.0, 1.0, a).log_prob(3))(0.5)
+
+
+def regression(x, alpha, reports):
+    intercept, slope = (numpyro.sample(name, dist.Normal(0.0, 2.0)) for name in ("intercept", "slope"))
+    concentration = numpyro.sample("concentration", dist.LogNormal(0.0, 1.5))
+    law = PrivatizedNegativeBinomial(jnp.exp(intercept + slope * x), concentration, alpha)
+    numpyro.sample("reports", law, obs=reports)
+
+
+def test_a_regression_on_private_counts_covers_the_truth():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1.0, 1.0, 120)
+    mean, concentration = np.exp(1.0 + 1.0 * x), 0.8
+    counts = rng.negative_binomial(concentration, concentration / (mean + concentration))
+    reports = counts + TwoSidedGeometric(0.6).rvs(120, rng)
+    chains = MCMC(
+        NUTS(regression),
+        num_warmup=120,
+        num_samples=150,
+        num_chains=2,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    chains.run(jax.random.key(1), x, 0.6, reports)
+    found = chains.get_samples()
+    for name, truth in {"intercept": 1.0, "slope": 1.0, "concentration": 0.8}.items():
+        low, high = np.quantile(np.asarray(found[name]), [0.01, 0.99])
+        assert low < truth < high, name
+    assert np.std(found["slope"]) < 0.4
+
+
+def test_examples_run():
+    assert doctest.testmod(countveil.bridges.numpyro.negative_binomial).failed == 0

@@ -1,0 +1,173 @@
+"""Numbers of components that are chosen: by the scores of short fits, with a seed, and for one fit alone."""
+
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import countveil as cv
+from countveil.fit import choosing
+from countveil.fit.choosing import candidates
+from countveil.report.naive import naive_fit
+
+QUICK = {"chains": 2, "draws": 8, "tune": 8, "threads": 1, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(1)
+    topics = np.kron(np.eye(2), np.full(8, 1 / 8))
+    return rng.poisson(60.0 * rng.dirichlet(np.full(2, 0.2), 30) @ topics)
+
+
+@pytest.fixture
+def data(counts):
+    return cv.PrivatizedCounts(counts, 0.2)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Few and short fits."""
+    few_and_short(monkeypatch)
+
+
+def few_and_short(monkeypatch):
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2, 4))
+    monkeypatch.setattr(choosing, "FEWER", ())
+    comparing = import_module("countveil.selection.compare")
+    monkeypatch.setattr(comparing, "TUNE", 6)
+    monkeypatch.setattr(comparing, "DRAWS", 6)
+
+
+@pytest.fixture(scope="module")
+def chosen(counts):
+    """A fit whose number was chosen; nothing may change it."""
+    with pytest.MonkeyPatch.context() as patched:
+        few_and_short(patched)
+        return quietly(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(counts, 0.2))
+
+
+def quietly(model, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data, **options)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_number_with_the_highest_score_is_fitted(data, chosen):
+    fit = chosen
+    table = fit.selection_.table
+    assert table["n_topics"].tolist() == [1, 2, 4]
+    assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] != 1
+    assert fit.posterior["posterior"].sizes["topic"] == fit.n_topics_
+    assert (fit.n_topics, fit.get_params()["n_topics"], clone(fit).n_topics) == ("auto", "auto", "auto")
+    assert f"n_topics={fit.n_topics_} was chosen by held-out reports." in fit.diagnostics().verdict
+    # As the same number would be fitted, and again by the same seed with other threads.
+    same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK), data)
+    assert same.posterior["posterior"].equals(fit.posterior["posterior"])
+    assert not hasattr(same, "selection_")
+    again = quietly(cv.TopicModel("auto", seed=3, **QUICK | {"threads": 2}), data)
+    np.testing.assert_array_equal(again.selection_.scores, fit.selection_.scores)
+    assert (again.selection_.scores != quietly(clone(fit).set_params(seed=4), data).selection_.scores).any()
+    # Two of five folds are held out and scored.
+    assert set(fit.selection_.folds) == {0, 1}
+    assert fit.selection_.rows.size == pytest.approx(0.4 * 480, abs=1)
+
+
+def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chosen, tmp_path):
+    fit = chosen
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert (again.n_topics, again.n_topics_) == ("auto", fit.n_topics_)
+    assert not hasattr(again, "selection_")
+    assert again.diagnostics().verdict == fit.diagnostics().verdict
+    assert again.rate().equals(fit.rate())
+    other = quietly(again.set_params(n_topics=3), data)
+    assert other.n_topics_ == 3
+    assert "chosen" not in other.diagnostics().verdict
+
+
+@pytest.mark.usefixtures("small")
+def test_every_model_with_a_number_can_choose_it(counts):
+    square = cv.PrivatizedCounts(counts[:16], 0.2)
+    blocks = quietly(cv.BlockModel("auto", seed=1, **QUICK), square)
+    assert blocks.selection_.table["n_communities"].tolist() == [1, 2, 4]
+    assert blocks.blocks_.shape == (blocks.n_communities_, blocks.n_communities_)
+    tensor = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
+    found = quietly(cv.TensorModel("auto", seed=1, method="em", max_iter=4, threads=1), tensor)
+    assert found.n_components_ == found.posterior["posterior"].sizes["component"]
+    assert quietly(cv.TensorModel(3, seed=1, **QUICK), tensor).n_components_ == 3
+
+
+@pytest.mark.usefixtures("small")
+def test_the_naive_fit_beside_it_has_the_same_number(counts):
+    release = cv.privatize(counts, cv.PrivacyLevel(2, 1))
+    fit = quietly(cv.TopicModel("auto", seed=3, **QUICK), release)
+    other = naive_fit(fit, release)
+    assert other.n_topics_ == fit.n_topics_
+    assert not hasattr(other, "selection_")
+
+
+def test_numbers_are_those_that_the_data_allow(data):
+    assert candidates((395, 1000)) == [5, 10, 20, 50, 100]
+    assert candidates((161, 161)) == [5, 10, 20, 50]
+    assert candidates((40, 24)) == [1, 2, 3, 5, 10]
+    assert candidates((16, 16)) == [1, 2, 3, 5]
+    assert candidates((2, 1)) == [1]
+    assert candidates((30, 4, 4)) == [1, 2, 3, 5, 10]
+    one = cv.PrivatizedCounts(np.array([[3], [1]]), 0.2)
+    fit = quietly(cv.TopicModel("auto", seed=1, **QUICK), one)
+    assert (fit.n_topics_, hasattr(fit, "selection_")) == (1, False)
+
+
+def test_what_cannot_be_chosen_is_refused(data, tmp_path):
+    with pytest.raises(ValueError, match="n_topics must be a whole number or 'auto', got 'many'"):
+        cv.TopicModel("many").fit(data)
+    with pytest.raises(ValueError, match="n_topics must be a whole number of at least 1, got 0"):
+        cv.TopicModel(0).fit(data)
+    with pytest.raises(
+        ValueError, match="n_topics must be a number except in fit, which chooses one, got 'auto'"
+    ):
+        cv.TopicModel("auto", method="svi").partial_fit(data)
+    with pytest.raises(ValueError, match="n_topics must be a number except in fit"):
+        cv.compare(data, [cv.TopicModel("auto"), cv.TopicModel(2)])
+    cv.privatize_to_files(
+        np.ones((4, 3), dtype=int), cv.PrivacyLevel(1, 1), tmp_path / "parts", rows_per_file=2
+    )
+    with pytest.raises(ValueError, match="n_topics must be a number for data on disk, got 'auto'"):
+        cv.TopicModel("auto", method="svi").fit(cv.ReleaseFiles(tmp_path / "parts"))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_fit_that_fails_keeps_the_number_that_it_had(data, tmp_path):
+    fit = quietly(cv.TopicModel(3, seed=3, **QUICK), data)
+    fit.set_params(n_topics="auto")
+    assert "chosen" not in fit.diagnostics().verdict  # another fit will be
+    (tmp_path / "c.npz").write_text("precious")
+    with pytest.raises(FileExistsError, match="resume from it"):
+        fit.fit(data, checkpoint=tmp_path / "c.npz")
+    with pytest.raises(TypeError):
+        fit.fit(np.ones((4, 4)))
+    assert (fit.n_topics_, hasattr(fit, "selection_")) == (3, False)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_checkpoint_is_checked_before_anything_is_fitted(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "compare_quickly", None)
+    with pytest.raises(FileNotFoundError, match="must go to a folder that exists"):
+        cv.TopicModel("auto", seed=3, **QUICK).fit(data, checkpoint=tmp_path / "no" / "c.npz")
+
+
+def test_where_there_is_nothing_to_choose_from_nothing_was_chosen():
+    few = quietly(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts([[1, 2, 0, 1, 3]], 0.2))
+    mask = np.ones((6, 8), dtype=bool)
+    mask[0, :4] = False  # fewer cells than folds
+    hidden = quietly(
+        cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(np.ones((6, 8), int), 0.2, mask)
+    )
+    for fit in (few, hidden):
+        assert fit.n_topics_ == 1
+        assert not hasattr(fit, "selection_")
+        assert "chosen" not in fit.diagnostics().verdict

@@ -1,0 +1,265 @@
+"""DynamicModel: components over time, from reports of matrices and tensors, to a file and back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil.fit import choosing
+from countveil.inference.starts.given import Given
+from tests.joint import draw_reports
+
+QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+BRIEF = QUICK | {"draws": 4, "tune": 4}
+MONTHS = [str(month) for month in pd.period_range("2001-11", periods=30, freq="M")]
+ITEMS = list("abcdefgh")
+TRANSITION = np.array([[0.97, 0.05], [0.03, 0.95]])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """(activity (30, 2), components (2, 8), rates, reports with a month masked, mask)."""
+    rng = np.random.default_rng(3)
+    theta = np.empty((30, 2))
+    theta[0] = 30.0, 12.0
+    for t in range(1, 30):
+        theta[t] = rng.gamma(TRANSITION @ theta[t - 1])
+    phi = np.array([[0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0], [0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4]])
+    rates = 4.0 * theta @ phi
+    mask = np.zeros(rates.shape, dtype=bool)
+    mask[14] = True
+    return 4.0 * theta, phi, rates, draw_reports(rates, np.asarray(0.3), rng), mask
+
+
+@pytest.fixture(scope="module")
+def fit(planted):
+    reports, mask = planted[3:]
+    data = cv.PrivatizedCounts(pd.DataFrame(reports, index=MONTHS, columns=ITEMS), 0.3, mask=mask)
+    return cv.DynamicModel(3, **QUICK).fit(data)
+
+
+def test_rates_and_activity_are_found(fit, planted):
+    activity, _, rates, _, mask = planted
+    found = fit.rate().to_numpy()
+    assert np.abs(found - rates)[~mask].sum() < 0.25 * rates[~mask].sum()
+    assert np.abs(found[14] - rates[14]).sum() < 0.5 * rates[14].sum()  # a masked month is smoothed over
+    table = fit.activity()
+    assert list(table.columns) == ["component", "time", "rate", "lower", "upper"]
+    assert list(table["time"][:30]) == MONTHS
+    np.testing.assert_allclose(table.groupby("time")["rate"].sum().sum(), activity.sum(), rtol=0.1)
+    assert ((table["lower"] <= table["rate"]) & (table["rate"] <= table["upper"])).all()
+
+
+def test_components_sum_to_one_and_transitions_too(fit):
+    draws = fit.posterior["posterior"]
+    np.testing.assert_allclose(draws["factor_item"].sum("item"), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(draws["transition"].sum("component"), 1.0)
+    assert draws["transition"].dims == ("chain", "draw", "component", "previous_component")
+    assert draws["activity"].dims == ("chain", "draw", "time", "component")
+    assert fit.time_axis == "time"
+
+
+def test_transitions_are_between_the_components_of_other_tables(fit):
+    table = fit.transitions()
+    assert list(table.columns) == ["previous_component", "component", "share", "lower", "upper"]
+    totals = table.groupby("previous_component")["share"].sum()
+    assert (totals < 1.05).all()
+    kept = table[(table["previous_component"] == 0) & (table["component"] == 0)]["share"].item()
+    assert kept > 0.5  # the largest component mostly stays what it is
+    top = fit.members("item", 2)
+    assert set(top[top["component"] == 0]["member"]) <= set("abc")
+
+
+def test_hyperparameters_move_with_their_components(fit):
+    """The order of components is the same in all variables of a draw: activity goes on by its own transitions."""
+    draws = fit.posterior["posterior"].isel(draw=-1)
+    for chain in draws["chain"].to_numpy():
+        x = draws["activity"].sel(chain=chain).to_numpy().astype(float)
+        expected = x[:-1] @ draws["transition"].sel(chain=chain).to_numpy().T
+        own = np.abs(expected - x[1:]).sum()
+        turned = np.abs(expected[:, [1, 2, 0]] - x[1:]).sum()
+        assert own < turned
+
+
+def test_a_fit_comes_back_from_its_file(fit, tmp_path):
+    fit.save(tmp_path / "fit.nc")
+    found = cv.DynamicModel.load(tmp_path / "fit.nc")
+    pd.testing.assert_frame_equal(found.activity(), fit.activity())
+    pd.testing.assert_frame_equal(found.transitions(), fit.transitions())
+    pd.testing.assert_frame_equal(found.forecast(2).table(), fit.forecast(2).table())
+
+
+def test_a_fit_goes_on_from_its_checkpoint(planted, tmp_path):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    whole = cv.DynamicModel(2, **BRIEF).fit(data)
+    model = cv.DynamicModel(2, **BRIEF)
+    path = tmp_path / "chains.npz"
+    model.fit(data, checkpoint=path)
+    again = cv.DynamicModel(2, **BRIEF).fit(data, checkpoint=path, resume=True)
+    np.testing.assert_array_equal(whole.rate(), again.rate())
+    with_threads = cv.DynamicModel(2, **BRIEF | {"threads": 2}).fit(data)
+    np.testing.assert_array_equal(whole.rate(), with_threads.rate())
+
+
+def test_a_fit_starts_at_another_one_and_chains_are_stacked(fit, planted):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    found = cv.DynamicModel(3, start=fit, weights="stacked", **BRIEF).fit(data)
+    assert found.weights_.sum() == pytest.approx(1.0)
+    assert len(found.activity()) == 90
+    assert len(found.forecast(1).table()) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "dims"),
+    [
+        ({}, ["time", "mode1", "mode2"]),
+        ({"time": 2}, ["mode0", "mode1", "time"]),
+        ({"modes": ["source", "target", "time"]}, ["source", "target", "time"]),
+        ({"modes": ["source", "target", "year"], "time": "year"}, ["source", "target", "year"]),
+        ({"modes": ["source", "target", "year"], "time": 2}, ["source", "target", "year"]),
+        ({"modes": ["year", "source", "target"]}, ["year", "source", "target"]),
+    ],
+)
+def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims):
+    reports = planted[3].reshape(30, 2, 4)
+    place = 0 if not options or dims[0] == "year" else 2
+    data = cv.PrivatizedCounts(np.moveaxis(reports, 0, place), 0.3)
+    found = cv.DynamicModel(2, **options, **BRIEF).fit(data)
+    assert list(found.axes) == dims
+    assert found.time_axis == dims[place]
+    assert found.posterior["posterior"]["activity"].sizes[dims[place]] == 30
+    assert len(found.activity()) == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"time": "year"}, "time must be a name among modes, or a number, got 'year' without modes"),
+        (
+            {"time": "year", "modes": ["day", "item"]},
+            r"time must be one of \['day', 'item'\], or a number, got 'year'",
+        ),
+        ({"time": 2}, "time must be an axis of the data from 0 to 1, got 2"),
+        ({"modes": ["time"]}, "modes must name each of the 2 axes of the data once"),
+        ({"modes": ["time", "activity"]}, r"modes must not be called \['activity'\]"),
+        ({"prior_rate": 1.0}, "prior_rate must be None"),
+        (
+            {"method": "em"},
+            r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'",
+        ),
+        ({"steady": "yes"}, "steady must be"),
+        ({"background": True, "n_components": 1}, "background must be False for one component"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(planted, options, said):
+    with pytest.raises(ValueError, match=said):
+        cv.DynamicModel(**{"n_components": 2} | BRIEF | options).fit(cv.PrivatizedCounts(planted[3], 0.3))
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (["2001", "2003", "2002"], "got 2002 after 2003"),
+        (["2007", "2007", "2008"], "got 2007 after 2007"),
+        (["2001-03", "2001-02", "2001-04"], "got 2001-02 after 2001-03"),
+        (["2001Q2", "2001Q1", "2001Q4"], "got 2001Q1 after 2001Q2"),
+        (["2001-03-02", "2001-03-04", "2001-03-03"], "got 2001-03-03 after 2001-03-04"),
+    ],
+)
+def test_steps_that_are_not_in_order_are_refused_in_words(steps, said):
+    data = cv.PrivatizedCounts(np.ones((2, 3), dtype=int), 0.3, labels=[["a", "b"], steps])
+    with pytest.raises(ValueError, match=f"time steps in order, each once and the earliest first, {said}"):
+        cv.DynamicModel(1, time=1, **BRIEF).fit(data)
+
+
+def test_steps_that_do_not_say_when_they_are_may_be_in_any_order():
+    for steps in (
+        ["spring", "summer", "autumn"],
+        ["11", "12", "1"],
+        ["w2", "w1", "w3"],
+        ["2012-13", "2011-12", "2013-14"],
+        ["2001-10-28 02:00:00+02:00", "2001-10-28 02:00:00+01:00", "2001-10-28 03:00:00+01:00"],
+    ):
+        data = cv.PrivatizedCounts(np.ones((3, 2), dtype=int), 0.3, row_labels=steps)
+        assert cv.DynamicModel(1, **BRIEF).fit(data).axes["time"].tolist() == steps
+
+
+def test_offsets_are_refused_in_words(planted):
+    data = cv.PrivatizedCounts(planted[3], 0.3, row_offset=np.full(30, 2.0))
+    with pytest.raises(ValueError, match="offsets must not be given for DynamicModel"):
+        cv.DynamicModel(2, **BRIEF).fit(data)
+
+
+def test_volumes_of_steps_of_their_own(planted):
+    rates = planted[2] * np.where(np.arange(30) % 3 == 0, 4.0, 1.0)[:, None]
+    data = cv.ExactCounts(np.random.default_rng(1).poisson(rates))
+    found = cv.DynamicModel(2, steady=False, **QUICK).fit(data)
+    volume = found.posterior["posterior"]["volume"].mean(("chain", "draw")).to_numpy()
+    assert volume.shape == (30,)
+    assert volume[::3].mean() > 2.0 * np.delete(volume, np.s_[::3]).mean()
+
+
+def test_naive_fits_have_no_intervals(planted):
+    naive = cv.DynamicModel(2, **BRIEF).fit(cv.NaiveCounts(planted[3]))
+    assert list(naive.activity().columns) == ["component", "time", "rate"]
+    assert list(naive.transitions().columns) == ["previous_component", "component", "share"]
+    assert "uncalibrated_lower" in naive.activity(uncalibrated=True)
+    assert "lower" not in naive.forecast(1).table()
+
+
+def test_a_trend_is_the_sum_of_expected_counts_along_an_axis(fit):
+    table, rates = fit.trend(), fit.rate()
+    assert list(table.columns) == ["time", "item", "rate", "lower", "upper"]
+    np.testing.assert_allclose(table["rate"], rates.to_numpy().ravel(), rtol=1e-5)
+    assert ((table["lower"] <= table["rate"]) & (table["rate"] <= table["upper"])).all()
+    with pytest.raises(ValueError, match=r"along must be one of \['item'\], got 'month'"):
+        fit.trend("month")
+    counts = np.random.default_rng(1).poisson(3.0, (3, 4, 2))
+    tensor = cv.DynamicModel(2, modes=["who", "wave", "what"], time="wave", **BRIEF).fit(
+        cv.PrivatizedCounts(counts, 0.3)
+    )
+    sums = tensor.rate().to_numpy().sum(axis=0)
+    np.testing.assert_allclose(tensor.trend()["rate"], sums.ravel(), rtol=1e-5)
+    assert list(tensor.trend("who").columns[:2]) == ["wave", "who"]
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_a_background_is_spread_over_all_things(planted, tmp_path, background):
+    options = BRIEF | {"background": background, "prior_shape": 0.001}
+    fit = cv.DynamicModel(3, **options).fit(cv.PrivatizedCounts(planted[3], 0.3, mask=planted[4]))
+    fit.save(tmp_path / "fit.nc")
+    again = cv.DynamicModel.load(tmp_path / "fit.nc")
+    assert again.background is background
+    least = again.posterior["posterior"]["factor_item"].min("item")
+    assert (least > 1e-5).any("component").all() == background
+
+
+def test_the_background_stays_the_first_component_in_draws_tables_and_starts(monkeypatch):
+    options = BRIEF | {"background": True, "prior_shape": 0.001}
+    # Under wide noise the priors decide, and of these the background's alone keeps every item above zero.
+    noisy = draw_reports(np.ones((30, 8)), np.asarray(0.9), np.random.default_rng(5))
+    data = cv.PrivatizedCounts(noisy, 0.9)
+    fit = cv.DynamicModel(3, **options).fit(data)
+    items = fit.posterior["posterior"]["factor_item"]
+    empty = items.max("item") - items.min("item") < 1e-9  # a component that is all zeros has equal shares
+    bare = (items.min("item") < 1e-5) | empty
+    assert not bare.isel(component=0).any()
+    assert bare.isel(component=[1, 2]).all()
+    members = fit.members("item", len(ITEMS))
+    assert members.groupby("component")["probability"].min().idxmax() == 0
+    begun, right = [], Given.__call__
+    monkeypatch.setattr(Given, "__call__", lambda *given: begun.append(right(*given)) or begun[-1])
+    cv.DynamicModel(3, start=fit, **options).fit(data)
+    assert all(int(phi.min(axis=0).argmax()) == 0 for _, phi in begun)
+
+
+@pytest.mark.parametrize(("background", "least"), [(False, 1), (True, 2)])
+def test_a_number_that_is_chosen_leaves_a_component_beside_the_background(monkeypatch, background, least):
+    monkeypatch.setattr(choosing, "CANDIDATES", ())
+    monkeypatch.setattr(choosing, "FEWER", (1, 2))
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(4.0, (12, 8)), 0.3)
+    fit = cv.DynamicModel("auto", background=background, **BRIEF).fit(data)
+    tried = getattr(fit, "selection_", None)  # a single number is not compared
+    assert fit.n_components_ >= least
+    assert (tried is None) == background

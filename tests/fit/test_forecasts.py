@@ -1,0 +1,225 @@
+"""Forecasts: labels that go on, and counts that hold what comes as often as they say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import countveil as cv
+from countveil.fit import forecasts
+from countveil.inference import gibbs
+from countveil.inference.streams import Streams
+from countveil.laws.counts import NegativeBinomial
+from countveil.models.factorization import Factor, factorization
+from countveil.models.priors import DirichletPrior, GammaChainPrior
+from countveil.models.priors.gamma_chain import packed
+from countveil.models.spec import axis_sizes, parse_spec
+from tests.dynamics import draw_chain, draw_theta, moderate
+from tests.joint import FALSE_ALARM, SERIAL, draw_reports
+
+BRIEF = {
+    "likelihood": "poisson",
+    "draws": 6,
+    "tune": 4,
+    "chains": 2,
+    "seed": 1,
+    "threads": 1,
+    "progress": False,
+}
+STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 48
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+SPEC = parse_spec("tk,vk->tv", names=("activity", "items"))
+CHAINS = {steady: GammaChainPrior(3.0, steady) for steady in (True, False)}
+
+
+def places_of_what_came(steady, seed=1, tune=20, draws=20):
+    """Randomised places (2, runs, LATER + 1) of simulated counts among those that forecasts have drawn.
+
+    The second are those of forecasts that go on from a quarter of the last step's activity.
+    """
+    rng, prior, found = np.random.default_rng(seed), CHAINS[steady], []
+    sizes = axis_sizes(SPEC, (STEPS, ITEMS), {"k": K})
+    model = factorization(SPEC, sizes, {"activity": prior, "items": DirichletPrior(1.0)})
+    for run in range(RUNS):
+        chain = draw_chain(prior, (STEPS + LATER, K), rng)
+        x = draw_theta(chain, (STEPS + LATER, K), rng) * (chain.scale * chain.volume)[:, None]
+        phi = rng.dirichlet(np.ones(ITEMS), K).T
+        counts = rng.poisson(x @ phi.T)
+        noise = draw_reports(np.zeros((STEPS, ITEMS)), np.asarray(0.4), rng)
+        data = cv.PrivatizedCounts(counts[:STEPS] + noise, 0.4)
+        own = chain._replace(volume=chain.volume[:STEPS])
+        state = gibbs.State((np.maximum(x[:STEPS], 1e-150), phi), (packed(own), np.ones(1)), 0)
+        streams, drawn, wrong = Streams.of_chain(seed, run), [], []
+        for sweep in range(tune + 2 * draws):
+            state, _ = gibbs.step(state, data, model, streams, SERIAL)
+            if sweep >= tune and sweep % 2:
+                drawn.append(counts_to_come(prior, state, rng, 1.0))
+                wrong.append(counts_to_come(prior, state, rng, 0.25))
+        came = np.append(counts[STEPS:].sum(axis=1), counts[STEPS, 0])
+        found.append([place_among(each, came, rng) for each in (drawn, wrong)])
+    return np.array(found).swapaxes(0, 1)
+
+
+def place_among(drawn, came, rng):
+    """Randomised places of what came among draws."""
+    below, same = (drawn < came).sum(axis=0), (drawn == came).sum(axis=0)
+    return (below + rng.random(came.size) * (same + 1)) / (len(drawn) + 1)
+
+
+def counts_to_come(prior, state, rng, share):
+    """The sum of each later step, and the first item of the first one."""
+    reported = prior.reported(
+        Factor("activity", "tk", (STEPS, K), (1, K), prior), state.hypers[0][None, None]
+    )
+    chain = {name: values[0, 0] for name, (_, values) in reported.items()}
+    rates = forecasts.run_on(share * state.factors[0][-1], chain, LATER, rng) @ state.factors[1].T
+    counts = rng.poisson(rates)
+    return np.append(counts.sum(axis=1), counts[0, 0])
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_what_comes_has_uniform_places_among_forecasts(steady, monkeypatch):
+    moderate(monkeypatch)
+    right, wrong = places_of_what_came(steady)
+    p = [[stats.kstest(column, "uniform").pvalue for column in each.T] for each in (right, wrong)]
+    assert min(p[0]) > FALSE_ALARM / 4
+    assert min(p[1]) < FALSE_ALARM / 4
+
+
+def test_rates_are_those_of_the_chain_and_the_components(fit, monkeypatch):
+    monkeypatch.setattr(forecasts, "run_on", lambda last, chain, steps, rng: np.tile(last, (steps, 1)))
+    found, draws = fit.forecast(2).rates.to_numpy(), fit.posterior["posterior"]
+    last = draws["activity"].isel(time=-1).to_numpy().reshape(12, 2).astype(float)
+    phi = draws["factor_item"].to_numpy().reshape(12, 4, 2).astype(float)
+    for step in range(2):
+        np.testing.assert_allclose(found[:, step], np.einsum("sk,svk->sv", last, phi))
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return np.random.default_rng(2).poisson(3.0, (12, 4))
+
+
+@pytest.fixture(scope="module")
+def fit(reports):
+    index = [str(month) for month in pd.period_range("2001-10", periods=12, freq="M")]
+    return cv.DynamicModel(2, **BRIEF).fit(
+        cv.PrivatizedCounts(pd.DataFrame(reports, index=index, columns=list("abcd")), 0.3)
+    )
+
+
+def test_labels_go_on_and_axes_stay(fit):
+    found = fit.forecast(3)
+    assert found.counts.dims == found.rates.dims == ("draw", "time", "item")
+    assert list(found.counts["time"].to_numpy()) == ["2002-10", "2002-11", "2002-12"]
+    assert list(found.counts["item"].to_numpy()) == list("abcd")
+    assert found.counts.sizes["draw"] == 12
+    assert fit.forecast(1, draws=5).counts.sizes["draw"] == 5
+    table = found.table()
+    assert list(table.columns) == ["time", "item", "mean", "median", "lower", "upper"]
+    assert len(table) == 12
+    assert (table["lower"] <= table["median"]).all()
+    assert (table["median"] <= table["upper"]).all()
+    np.testing.assert_allclose(table["mean"], found.rates.mean("draw").to_numpy().ravel())
+
+
+def test_a_fit_has_one_forecast_and_a_generator_others(fit):
+    one, other = fit.forecast(2), fit.forecast(2)
+    np.testing.assert_array_equal(one.counts, other.counts)
+    drawn = fit.forecast(2, np.random.default_rng(1))
+    assert (drawn.counts.to_numpy() != one.counts.to_numpy()).any()
+
+
+def test_activity_runs_on_by_its_transitions():
+    rng, chain = (
+        np.random.default_rng(3),
+        {"transition": np.array([[0.9, 0.2], [0.1, 0.8]]), "volume": np.array(2.0)},
+    )
+    last = np.array([2000.0, 800.0])
+    draws = np.array([forecasts.run_on(last, chain, 2, rng) for _ in range(4000)])
+    np.testing.assert_allclose(forecasts.SOURCE, 0.001)  # too little to be seen here
+    for step in (1, 2):
+        mean = np.linalg.matrix_power(chain["transition"], step) @ last
+        error = draws[:, step - 1].std(axis=0) / np.sqrt(len(draws))
+        assert (np.abs(draws[:, step - 1].mean(axis=0) - mean) < 5 * error).all()
+    shapes = chain["transition"] @ last / 2.0
+    assert stats.kstest(stats.gamma(shapes[0], scale=2.0).cdf(draws[:, 0, 0]), "uniform").pvalue > FALSE_ALARM
+
+
+def of_bursts(dispersion):
+    """A model of 6 steps by 3 items."""
+    sizes = axis_sizes(SPEC, (STEPS, ITEMS), {"k": K})
+    priors = {"activity": CHAINS[True], "items": DirichletPrior(1.0)}
+    return factorization(SPEC, sizes, priors, likelihood=NegativeBinomial(dispersion))
+
+
+def test_dispersions_of_items_are_those_of_later_steps():
+    model, p = of_bursts("column"), np.array([0.2, 0.5, 0.7])
+    names = list(model.likelihood.parameter_axes)
+    given = tuple(p if name == "p" else np.zeros(1) for name in names)
+    found = forecasts.over_cells(model, given)
+    np.testing.assert_array_equal(found[names.index("p")], p[None])
+    forecasts.check_parameters(model, "t")
+
+
+def test_parameters_of_time_steps_cannot_be_forecast():
+    with pytest.raises(
+        ValueError, match="forecasts need a p that does not vary along time, got one for each row"
+    ):
+        forecasts.check_parameters(of_bursts("row"), "t")
+    forecasts.check_parameters(of_bursts("row"), "v")
+
+
+def test_a_tensor_is_forecast_along_its_own_axis(reports):
+    data = cv.PrivatizedCounts(reports.reshape(12, 2, 2).transpose(1, 2, 0), 0.3)
+    options = BRIEF | {"likelihood": "negative-binomial"}
+    found = cv.DynamicModel(2, modes=["source", "target", "time"], **options).fit(data).forecast(2)
+    assert found.counts.dims == ("draw", "source", "target", "time")
+    assert list(found.counts["time"].to_numpy()) == [12, 13]
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"steps": 1, "draws": 0}, {"steps": 1.5}])
+def test_numbers_out_of_range_are_refused(fit, wrong):
+    with pytest.raises(ValueError, match="must be"):
+        fit.forecast(**wrong)
+
+
+def test_what_is_no_generator_is_refused(fit):
+    with pytest.raises(TypeError, match="rng must be a"):
+        fit.forecast(1, 7)
+    with pytest.raises(ValueError, match="interval"):
+        fit.forecast(1).table(1.5)
+
+
+def test_draws_that_do_not_fit_in_memory_are_refused(fit, monkeypatch):
+    monkeypatch.setattr(forecasts, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="draws of all cells must fit in memory"):
+        fit.forecast(2)
+
+
+def test_steps_that_no_memory_holds_are_refused_before_they_are_named(fit, monkeypatch):
+    monkeypatch.setattr(forecasts, "continued", lambda known, steps: pytest.fail("made names"))
+    with pytest.raises(MemoryError, match="take fewer draws= or steps"):
+        fit.forecast(10**18, draws=1)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_counts_that_came_have_the_probability_of_the_draws(reports, likelihood):
+    fit = cv.DynamicModel(2, **BRIEF | {"likelihood": likelihood}).fit(cv.PrivatizedCounts(reports, 0.3))
+    found = fit.forecast(2)
+    came = np.random.default_rng(5).poisson(2.0, (2, 4))
+    rates, chances = found.rates.to_numpy(), []
+    for s in range(12):
+        if likelihood == "poisson":
+            chances.append(stats.poisson.pmf(came, rates[s]))
+        else:
+            p = fit.posterior["posterior"]["p"].to_numpy().ravel()[s]
+            size = rates[s] * (1.0 - p) / p
+            chances.append(stats.nbinom.pmf(came, size, 1.0 - p))
+    np.testing.assert_allclose(found.log_predictive(came), np.log(np.mean(chances, axis=0)), rtol=1e-9)
+    with pytest.raises(ValueError, match="counts must have the shape"):
+        found.log_predictive(came[:1])
+    with pytest.raises(ValueError, match="whole numbers from 0 on"):
+        found.log_predictive(came - 5)

@@ -1,0 +1,143 @@
+"""Names that an analyst gives to components."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from countveil import plotting
+from countveil.fit.naming import NAMES, changed, check_names_kept, titled, with_names
+from countveil.report import render
+
+QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress": False}
+ASKED = {
+    "topics": {},
+    "top_words": {},
+    "prevalences": {},
+    "support": {},
+    "members": {"axis": "word"},
+    "supported": {"axis": "doc"},
+    "topic_shares": {},
+    "top_documents": {"topic": 0},
+    "find_word": {"word": 2},
+    "topic_correlations": {},
+}
+
+
+@pytest.fixture(scope="module")
+def fit():
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(3.0, (7, 5)), 0.3)
+    return cv.TopicModel(3, likelihood="poisson", **QUICK).fit(data)
+
+
+@pytest.fixture
+def named(fit):
+    yield fit.relabel({1: "trade <b>"})
+    fit.posterior.attrs.pop(NAMES)
+
+
+def test_names_are_given_changed_and_taken_away():
+    found = changed({0: "a", 2: "b"}, {2: "c", 1: "b", 0: None}, range(3))
+    assert found == {1: "b", 2: "c"}
+    assert changed(found, {1: "c", 2: "b"}, range(3)) == {1: "c", 2: "b"}
+    for names, message in (
+        ({3: "a"}, "names must be of numbers from 0 to 2, got 3"),
+        ({True: "a"}, "got True"),
+        ({0: ""}, "names must be lines of 1 to 200 characters, got ''"),
+        ({0: "a\x1b[31m"}, "names must be lines"),
+        ({0: "x" * 201}, "names must be lines"),
+        ({0: 5}, "got 5"),
+        ({0: "c"}, "names must differ from each other, got 'c' twice"),
+    ):
+        with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+            changed(found, names, range(3))
+
+
+def test_names_must_be_given_by_number():
+    with pytest.raises(TypeError, match="names must map numbers to names, got list"):
+        changed({}, ["trade"], range(3))
+
+
+def test_a_table_has_names_beside_numbers_only_if_there_are_any():
+    table = pd.DataFrame({"topic": [2, 0], "share": [0.1, 0.9]})
+    assert with_names(table, {}, {"topic": "name"}) is table
+    found = with_names(table, {0: "a"}, {"topic": "name"})
+    assert found.columns.tolist() == ["topic", "name", "share"]
+    assert found["name"].tolist() == ["", "a"]
+    assert titled("Topic", 3) == "Topic 3"
+    assert titled("Topic", 3, "trade") == "Topic 3: trade"
+
+
+@pytest.mark.parametrize("table", ASKED)
+def test_every_table_of_topics_shows_them(named, table):
+    found = getattr(named, table)(**ASKED[table])
+    numbers = found.columns[0] if table != "topic_shares" else "topic"
+    assert found.columns.tolist()[found.columns.get_loc(numbers) + 1] == "name"
+    wanted = {1: "trade <b>"}
+    assert found["name"].tolist() == [wanted.get(k, "") for k in found[numbers]]
+    if table == "topic_correlations":
+        assert found["other_name"].tolist() == [wanted.get(k, "") for k in found["other"]]
+    bare = named.relabel({1: None})
+    assert "name" not in getattr(bare, table)(**ASKED[table])
+
+
+def test_a_name_stands_for_its_number(named):
+    pd.testing.assert_frame_equal(named.top_documents("trade <b>"), named.top_documents(1))
+    assert named.names_of() == {1: "trade <b>"}
+
+
+def test_the_file_the_page_and_the_figures_show_them(named, tmp_path):
+    mpl.use("Agg")
+    named.save(tmp_path / "fit.nc")
+    loaded = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert loaded.names_of() == {1: "trade <b>"}
+    page = render(loaded)
+    assert "Topic 1: trade &lt;b&gt;" in page
+    assert "trade <b>" not in page
+    ax = plotting.prevalence(loaded, ax=plotting.style.new_figure(6, 4).subplots())
+    assert "topic 1 (trade <b>)" in [each.get_text() for each in ax.get_yticklabels()]
+    numbers = sorted(loaded.topics(1)["topic"])
+    ax = plotting.topics(loaded, which=numbers, ax=plotting.style.new_figure(6, 4).subplots())
+    assert any(each.get_text().startswith("topic 1 (trade <b>): ") for each in ax.texts)
+
+
+def test_a_file_with_names_that_no_fit_keeps_is_refused(fit, tmp_path):
+    for stated, message in (
+        ("[1]", "must state names of the components"),
+        (3, "must state names of the components"),
+        ('{"z": {}}', "must state names of the components"),
+        ('{"k": [1]}', "must state names by number"),
+        ('{"k": {"-1": "a"}}', "must state names by number"),
+        ('{"k": {"6": "a"}}', "names must be of numbers from 0 to 5, got 6"),
+        ('{"k": {"0": "a\\nb"}}', "names must be lines"),
+        ('{"k": {"0": null}}', "names must be lines"),
+    ):
+        tree = fit.posterior.copy()
+        tree.attrs[NAMES] = stated
+        with pytest.raises(ValueError, match=message):
+            check_names_kept(tree, {"k": 6})
+    fit.posterior.attrs[NAMES] = '{"k": {"6": "a"}}'
+    fit.save(tmp_path / "fit.nc")
+    fit.posterior.attrs.pop(NAMES)
+    with pytest.raises(ValueError, match="is not a fit saved by countveil: it must keep names that"):
+        cv.TopicModel.load(tmp_path / "fit.nc")
+
+
+def test_a_picture_of_a_network_shows_them():
+    mpl.use("Agg")
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (6, 6)), 0.3)
+    blocks = cv.BlockModel(1, likelihood="poisson", **QUICK).fit(data).relabel({0: "core"})
+    ax = plotting.network(blocks, layout="circle", ax=plotting.style.new_figure(6, 4).subplots())
+    assert "community 0 (core)" in ax.get_legend_handles_labels()[1]
+    assert blocks.communities(1)["name"].tolist() == ["core"]
+
+
+def test_kinds_of_components_have_names_of_their_own():
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (4, 3, 5)), 0.3)
+    tucker = cv.PoissonFactorization("ai,bj,cj,ij->abc", {"i": 2, "j": 2}, **QUICK).fit(data)
+    one, other = tucker.member_axes[0], tucker.member_axes[1]
+    tucker.relabel({0: "old"}, axis=one).relabel({1: "new"}, axis=other)
+    assert tucker.names_of(one) == {0: "old"}
+    assert tucker.names_of(other) == {1: "new"}
+    assert "old" in tucker.prevalences(axis=one)["name"].tolist()

@@ -1,0 +1,179 @@
+"""Totals by the reports and by a fit, against simulated noise; and the advice where a Poisson fit leaves counts out."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import countveil as cv
+from countveil.data.observations import Observations
+from countveil.fit.totals import TRY, advice_on, doubt_of, error_of, totals_of
+from countveil.inference.diagnostics import FitWarning, Totals
+from tests.joint import two_sided_geometric
+from tests.recipes.thinning import ThinningNoise
+
+SIZE = (60, 40)
+SHORT = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+HIDDEN = np.random.default_rng(5).random(SIZE) < 0.1
+LEVELS = {"all": 0.6, "row": np.linspace(0.3, 0.8, 60), "cell": np.linspace(0.1, 0.8, 2400).reshape(SIZE)}
+
+
+def bursty(seed=1):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(0.3, 1.0, (SIZE[0], 2)) @ rng.dirichlet(np.full(SIZE[1], 0.2), 2)
+    return rng.negative_binomial(rate + 1e-6, 0.05)
+
+
+def fitted(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("truncated", [True, False])
+def test_the_reports_total_is_unbiased_with_the_error_that_it_states(levels, truncated):
+    counts, rng = bursty(), np.random.default_rng(2)
+    level = LEVELS[levels][:, None] if levels == "row" else np.broadcast_to(LEVELS[levels], SIZE)
+    level = np.broadcast_to(level, SIZE)
+    fit = fitted(cv.TopicModel(1, **SHORT | {"draws": 2, "tune": 0}), cv.PrivatizedCounts(counts, 0.5))
+    found = []
+    for _ in range(200):
+        reports = counts + two_sided_geometric(level, rng)
+        reports = np.maximum(reports, 0) if truncated else reports
+        found.append(totals_of(fit, cv.PrivatizedCounts(reports, LEVELS[levels], HIDDEN)))
+    missed = np.array([each.reported for each in found]) - counts[~HIDDEN].sum()
+    error = missed.std() / np.sqrt(200)
+    assert abs(missed.mean()) < 4.5 * error
+    stated = np.sqrt(np.mean([each.error**2 for each in found]))
+    assert stated == pytest.approx(missed.std(), rel=0.25)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
+    data = cv.PrivatizedCounts(bursty(), 0.3, HIDDEN)
+    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT), data)
+    found = totals_of(fit, data)
+    assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~HIDDEN].sum()), rel=1e-9)
+    assert found.lower < found.fitted < found.upper
+    point = fitted(cv.TopicModel(2, method="em", seed=1, threads=1, max_iter=5), data)
+    assert totals_of(point, data)[3:] == (None, None)
+
+
+def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
+    """A hundred large counts among ten thousand cells: nearly all positive reports are noise, and are explained."""
+    counts = np.zeros((100, 100), dtype=int)
+    counts.flat[np.random.default_rng(1).choice(10_000, 100, replace=False)] = 200
+    noise = two_sided_geometric(np.full(counts.shape, 0.5), np.random.default_rng(2))
+    model = cv.TopicModel(2, method="em", seed=1, threads=1, progress=False)
+    with pytest.warns(
+        FitWarning, match=r"Not to be trusted: the fit expects only \d+% \(standard error 1%\) of the sum"
+    ):
+        fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5))
+    assert fit.totals().share.too_small
+    assert fit.diagnostics().table.loc["fit", "total_share"] == fit.totals().share.value
+    assert f"{TRY}." in fit.diagnostics().verdict
+
+
+def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
+    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
+    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
+    data = cv.PrivatizedCounts(counts + noise, 0.75)
+    fit = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+    assert fit.totals() == totals_of(fit, data)
+    assert f"falls short: {fit.totals()}. Counts that come in bursts" in fit.diagnostics().verdict
+    less = fit.totals()._replace(reported=1.0, error=1.0)
+    assert doubt_of(less, fit).startswith("The sum of the true counts is too high")
+    assert doubt_of(less._replace(reported=fit.totals().fitted), fit) == ""
+    bursts = fitted(cv.TopicModel(2, **SHORT), data)
+    short = bursts.totals()._replace(upper=1.0, reported=1e6)
+    assert doubt_of(short, bursts).endswith("or a dispersion by column or row, may help.")
+    naive = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), cv.NaiveCounts(counts + noise))
+    assert doubt_of(less, naive) == ""
+
+
+def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
+    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
+    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
+    data = cv.PrivatizedCounts(counts + noise, 0.75)
+    poisson = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+    found = totals_of(poisson, data)
+    assert found.falls_short
+    assert 'Try likelihood="negative-binomial".' in advice_on(found, poisson)
+    right = fitted(cv.TopicModel(2, likelihood="negative-binomial", **SHORT), data)
+    assert not totals_of(right, data).falls_short
+    assert advice_on(found, right) == ""
+    assert advice_on(totals_of(right, data), poisson) == ""
+    variational = fitted(
+        cv.TopicModel(2, method="svi", alpha=0.75, seed=1, threads=1, max_iter=2, progress=False), data
+    )
+    assert advice_on(found, variational).endswith('Try likelihood="negative-binomial" with method gibbs.')
+
+
+@pytest.mark.parametrize(
+    ("totals", "short"),
+    [
+        (Totals(100.0, 5.0, 80.0, 75.0, 89.0), True),
+        (Totals(100.0, 5.0, 80.0, 75.0, 91.0), False),
+        (Totals(100.0, 5.0, 89.0, None, None), True),
+        (Totals(100.0, 5.0, 120.0, 115.0, 125.0), False),
+    ],
+)
+def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
+    assert totals.falls_short == short
+
+
+def test_rounded_counts_have_no_unbiased_total():
+    data = cv.Reports(10 * np.round(bursty() / 10), cv.mechanisms.Rounding(10))
+    fit = fitted(cv.TopicModel(1, **SHORT), data)
+    found = fit.totals()
+    assert np.isnan([found.reported, found.error]).all()
+    assert found.lower < found.fitted < found.upper
+    assert "give no unbiased estimate" in str(found)
+
+
+def test_the_error_of_other_noise_is_at_most_that_of_every_cell():
+    data = Observations(np.array([[3, 0, 2]]), 0.5, np.array([[False, False, True]]), noise=ThinningNoise())
+    assert error_of(data) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("totals", "far"),
+    [
+        (Totals(100.0, 5.0, 85.0, 80.0, 89.0), False),  # falls short, but as chance may have it
+        (Totals(1000.0, 5.0, 950.0, 940.0, 960.0), True),
+        (Totals(100.0, 5.0, 60.0, 55.0, 65.0), True),
+        (Totals(100.0, 5.0, 60.0, 55.0, 95.0), False),  # an interval that reaches it
+        (Totals(100.0, 5.0, 130.0, 125.0, 135.0), True),
+        (Totals(100.0, 5.0, 150.0, 140.0, 160.0), True),
+        (Totals(0.0, 80.0, 5415.0, 5244.0, 5597.0), True),
+        (Totals(-300.0, 80.0, 190.0, 180.0, 195.0), False),  # chance alone may make so few
+        (Totals(np.nan, np.nan, 190.0, 180.0, 195.0), False),
+        (Totals(100.0, 5.0, 150.0, None, None), True),
+        (Totals(100.0, 5.0, 115.0, None, None), False),
+    ],
+)
+def test_totals_are_far_off_where_chance_does_not_explain_it(totals, far):
+    assert totals.far_off == far
+
+
+def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
+    noise = two_sided_geometric(np.full((60, 40), 0.5), np.random.default_rng(1))
+    long = SHORT | {"chains": 2, "draws": 200, "tune": 100}
+    model = cv.TopicModel(1, likelihood="poisson", prior_shape=50.0, prior_rate=0.05, **long)
+    with pytest.warns(FitWarning, match="The sum of the true counts is too high"):
+        fit = model.fit(cv.PrivatizedCounts(noise, 0.5))
+    found = fit.diagnostics()
+    assert found.state == "not to be trusted"
+    assert found.verdict.startswith("The sum of the true counts is too high")
+
+
+def test_an_optimiser_with_far_too_large_a_total_is_not_to_be_trusted_and_warns():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(0.05, (300, 100))
+    reports = counts + two_sided_geometric(np.full(counts.shape, np.exp(-1.0)), rng)
+    model = cv.TopicModel(5, method="svi", likelihood="poisson", seed=1, threads=1, progress=False)
+    with pytest.warns(FitWarning, match=r"Not to be trusted: the fit expects \d{3}% .* of the sum"):
+        fit = model.fit(cv.PrivatizedCounts(reports, np.exp(-1.0)))
+    assert fit.totals().share.too_large
+    assert fit.diagnostics().state == "not to be trusted"
