@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import countveil as cv
-from countveil.data.stated_level import contradiction_of
+from countveil.data.mechanism_checks import contradiction_of
 
 SIZE = (100, 100)
 RELEASES = 200

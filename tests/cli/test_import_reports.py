@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from scipy.io import mmwrite
 
 import countveil as cv
-from countveil.data.accepted import observations_of
+from countveil.data.reports import observations_of
 from tests.commands import SHORT, fails, run
 from tests.data.same import assert_same
 

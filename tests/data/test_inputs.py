@@ -10,8 +10,8 @@ import scipy.io
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.accepted import observations_of
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
+from countveil.data.reports import observations_of
 from countveil.data.simulation import simulate_release
 from countveil.privacy import PrivacyLevel, Release, privatize
 from tests.data.same import assert_same

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.data.accepted import observations_of
 from countveil.data.importing import check_again
 from countveil.data.io import CountTable
 from countveil.data.margins import known_totals, margin_of_frame, read_margin, without_margins
+from countveil.data.reports import observations_of
 from tests.data.same import assert_same
 
 m = cv.mechanisms

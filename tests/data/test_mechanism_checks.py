@@ -4,17 +4,24 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import countveil as cv
 from countveil import mechanisms as m
+from countveil.data import observations
 from countveil.data.mechanism_checks import (
     MechanismCheck,
     MechanismState,
     check_mechanism,
     contradiction_in_words,
+    contradiction_of,
+    tallied,
     untested,
 )
+from countveil.fit.totals import error_of
+from countveil.inference.diagnostics import FitWarning, State
 from countveil.laws.noise.protocol import Contradiction
+from tests.joint import two_sided_geometric
 
 SIZE = (20, 30)
 DRAWN = {
@@ -104,3 +111,124 @@ def test_a_fit_without_settled_chains_is_no_test(draws):
         "The stated mechanism cannot be checked. "
         "Whether Gaussian(3) is right shows only in a fit by method gibbs whose chains have settled."
     )
+
+
+SHAPE = (100, 100)  # ten thousand cells
+RIGHT = 200  # releases, of which less than one in a hundred may be doubted
+LEVELS = {
+    "all": 0.4,
+    "row": np.linspace(0.2, 0.7, SHAPE[0]),
+    "cell": np.linspace(0.05, 0.8, SHAPE[0] * SHAPE[1]).reshape(SHAPE),
+}
+
+
+def counts(mean, rng):
+    return rng.poisson(rng.gamma(0.3, mean / 0.3, SHAPE))
+
+
+def reported(true, level, rng):
+    full = level[:, None] if np.ndim(level) == 1 else np.broadcast_to(level, SHAPE)
+    return true + two_sided_geometric(np.broadcast_to(full, SHAPE), rng)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.2])
+@pytest.mark.parametrize("stated", [0.1, 0.4, 0.75])
+@pytest.mark.parametrize("mean", [0.3, 3.0])
+def test_a_level_that_is_wrong_by_a_fifth_is_seen_in_signed_reports(mean, stated, factor):
+    rng, true = np.random.default_rng(3), stated * factor
+    for _ in range(5):
+        data = cv.PrivatizedCounts(reported(counts(mean, rng), true, rng), stated)
+        found = contradiction_of(data)
+        assert (round(found.stated, 12), found.at_most) == (stated, False)
+        assert found.found == pytest.approx(true, rel=0.12)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("truncated", [False, True])
+def test_right_levels_are_hardly_ever_doubted(levels, truncated):
+    """Counts that are all zero are the hardest case of truncated reports: there the bounds hold exactly."""
+    rng, doubted = np.random.default_rng(4), 0
+    for i in range(RIGHT):
+        true = counts(0.5, rng) if i % 2 else np.zeros(SHAPE, dtype=int)
+        reports = reported(true, LEVELS[levels], rng)
+        data = cv.PrivatizedCounts(np.maximum(reports, 0) if truncated else reports, LEVELS[levels])
+        doubted += contradiction_of(data) is not None
+    assert doubted < RIGHT / 100
+
+
+@pytest.mark.parametrize(("true", "stated", "mean"), [(0.4, 0.5, 1e-3), (0.0, 0.3, 1e-3), (0.04, 0.3, 0.1)])
+def test_too_much_stated_noise_is_seen_in_truncated_reports_of_few_counts(true, stated, mean):
+    rng = np.random.default_rng(5)
+    data = cv.PrivatizedCounts(np.maximum(reported(counts(mean, rng), true, rng), 0), stated)
+    found = contradiction_of(data)
+    assert found.at_most
+    assert true - 0.02 <= found.found < stated == pytest.approx(found.stated)
+
+
+def test_fewer_twos_than_noise_makes_are_seen_where_counts_hide_the_zeros():
+    rng = np.random.default_rng(6)
+    true = (rng.random(SHAPE) < 0.5).astype(int)
+    data = cv.PrivatizedCounts(np.maximum(reported(true, 0.2, rng), 0), 0.4)
+    found = contradiction_of(data)
+    assert found.at_most
+    assert found.found == pytest.approx(0.2, abs=0.03)
+    assert found.stated == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("signed", [True, False])
+def test_cells_are_tallied_as_they_are_seen(levels, form, signed):
+    rng = np.random.default_rng(7)
+    reports = rng.integers(-300 if signed else 0, 4, SHAPE) * (rng.random(SHAPE) < 0.6)
+    mask, more = rng.random(SHAPE) < 0.1, rng.random(SHAPE) < 0.1
+    data = cv.PrivatizedCounts(form(reports), LEVELS[levels], mask).hide(*np.nonzero(more))
+    seen, rows = ~(mask | more), np.r_[5:20, 3]
+    for each, chosen in ((data, slice(None)), (data.take(rows), rows)):
+        found, visible, values = tallied(each), seen[chosen], reports[chosen]
+        kinds = visible, visible & (values <= 0), visible & (values == 1), visible & (values == 2)
+        sizes = (*kinds, np.maximum(-values, 0) * visible)
+        expected = [kind.ravel() if levels == "cell" else kind.sum(axis=1) for kind in sizes]
+        for name, got, wanted in zip(found._fields[1:], found[1:], expected, strict=True):
+            if name == "below_zero" and not signed:
+                assert got is None
+            else:
+                np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+def test_large_data_are_tallied_in_runs_of_rows(monkeypatch):
+    rng = np.random.default_rng(7)
+    data = cv.PrivatizedCounts(rng.integers(-3, 4, SHAPE), 0.5, rng.random(SHAPE) < 0.1)
+    whole, error = tallied(data), error_of(data)
+    monkeypatch.setattr(observations, "ENTRIES_AT_ONCE", 200)
+    assert [run.stop - run.start for run in observations.runs_of(data)] != [SHAPE[0]]
+    for got, wanted in zip(tallied(data), whole, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert error_of(data) == pytest.approx(error, rel=1e-12)
+
+
+def test_a_fit_says_both_levels_and_so_does_its_file(tmp_path):
+    rng = np.random.default_rng(8)
+    data = cv.PrivatizedCounts(reported(counts(1.0, rng), 0.6, rng), 0.5)
+    model = cv.TopicModel(2, draws=4, tune=2, chains=1, seed=1, threads=1, progress=False)
+    with pytest.warns(FitWarning, match=r"0\.5 is stated, but their noise looks like alpha 0\.[56]"):
+        fit = model.fit(data)
+    assert fit.diagnostics().verdict.startswith("The reports contradict their alpha")
+    fit.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.diagnostics().verdict == fit.diagnostics().verdict
+    assert again.totals() == fit.totals()
+    with pytest.warns(FitWarning):
+        longer = model.set_params(draws=60, tune=60, chains=2).fit(data).diagnostics()
+    assert longer.state == State.UNTRUSTED
+    assert "rintable" not in longer.verdict
+
+
+def test_pairs_below_the_diagonal_of_an_undirected_network_prove_nothing():
+    """They are no reports, whether they are zero or the same as above."""
+    rng = np.random.default_rng(9)
+    above = np.triu(reported(counts(0.5, rng), 0.5, rng), 1)
+    model = cv.BlockModel(2, directed=False, draws=4, tune=2, chains=1, seed=1, threads=1, progress=False)
+    for reports in (above, above + above.T):
+        fit = model.fit(cv.PrivatizedCounts(reports, 0.5))
+        assert "contradict" not in fit.diagnostics().verdict

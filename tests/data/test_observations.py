@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import countveil as cv
-from countveil.data.accepted import observations_of
 from countveil.data.observations import (
     ExactCounts,
     NaiveCounts,
     Observations,
     PrivatizedCounts,
 )
+from countveil.data.reports import observations_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from tests.data.same import ALPHA, PARTS, REPORTS, assert_same

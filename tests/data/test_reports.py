@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.accepted import observations_of
+from countveil.data.reports import observations_of
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from tests.data.same import assert_same
@@ -241,3 +241,13 @@ def test_sparse_values_store_each_cell_once():
     ):
         with pytest.raises(ValueError, match="values must store each cell once"):
             read()
+
+
+def test_a_release_of_geometric_noise_is_privatized_counts():
+    release = cv.privatize(np.array([[3, 0], [1, 5]]), cv.PrivacyLevel(1, 1))
+    assert isinstance(observations_of(release), cv.PrivatizedCounts)
+
+
+def test_plain_arrays_are_refused():
+    with pytest.raises(TypeError, match=r"Reports\(values, mechanism\) for counts protected in another way"):
+        observations_of(np.ones((2, 2)))

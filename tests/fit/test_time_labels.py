@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from countveil.data.frames import texts_of
+from countveil.data.labels import texts_of
 from countveil.fit.time_labels import continued
 
 

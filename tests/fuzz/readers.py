@@ -18,9 +18,9 @@ from countveil.cli.mechanism_tables import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.common.console import console
 from countveil.data import joined_files
-from countveil.data.accepted import observations_of
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.protected_files import read_protected
+from countveil.data.reports import observations_of
 from countveil.privacy import PrivacyLevel, Release, _archive, report, study
 from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from scipy import stats
 
 import countveil as cv
-from countveil.data.accepted import observations_of
 from countveil.data.importing import check_again
+from countveil.data.reports import observations_of
 from countveil.privacy import Release, ReleaseError, round_randomly
 from countveil.privacy import mechanisms as m
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.accepted import observations_of
+from countveil.data.reports import observations_of
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy.report import Report
 from countveil.study.collect import COLUMNS, collect, report_files

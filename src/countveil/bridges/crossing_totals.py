@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from countveil.data.beside import Axis
+from countveil.data.labels import Axis
 from countveil.data.totals import groups_and_values
 from countveil.kernels.crossing import sweep_crossing
 from countveil.kernels.report_kernels import LEAST, MOST, UNBOUNDED

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.bridges.crossing_totals import is_crossing, read_both, sample_both
 from countveil.bridges.protected_counts import Cells, check_mechanism, draw_each, read_cells
-from countveil.data.beside import axes_of
+from countveil.data.labels import axes_of
 from countveil.data.overlapping import check_each_possible, moved_within, overlap_of, sums_of
 from countveil.data.totals import Totals, bounds_of, check_possible, groups_and_values, read_totals
 from countveil.distributions._checks import check_generator

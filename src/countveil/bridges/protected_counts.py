@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from countveil.data.beside import in_order_of
+from countveil.data.labels import in_order_of
 from countveil.distributions._checks import (
     FloatArray,
     check_dispersion,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from countveil.bridges import protected_counts
-from countveil.data.beside import in_order_of
+from countveil.data.labels import in_order_of
 from countveil.distributions._checks import (
     FloatArray,
     check_alpha,

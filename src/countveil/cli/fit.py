@@ -226,8 +226,8 @@ def fit_tensor(
 
 def folded(data: "Data", shape: str | None) -> "Observations":
     """A release of a matrix as the tensor that it stands for; one of a tensor as it is."""
-    from countveil.data.accepted import observations_of
     from countveil.data.release_files import ReleaseFiles
+    from countveil.data.reports import observations_of
 
     whole = data.unpacked() if isinstance(data, ReleaseFiles) else observations_of(data)
     if len(whole.mode_shape) > 2 and shape is None:

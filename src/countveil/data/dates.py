@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.covariates import in_order_of_rows
-from countveil.data.frames import texts_of
+from countveil.data.labels import texts_of
 
 PERIODS = "Y", "Q", "M", "W", "D"  # years to days, as pandas calls them
 USUAL_STEPS = 60  # as many as a period chosen for dates may give

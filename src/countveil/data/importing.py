@@ -8,22 +8,22 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.beside import axes_of, in_order
-from countveil.data.frames import texts_of
 from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
+from countveil.data.labels import axes_of, in_order, texts_of
 from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap
-from countveil.data.numbering import refuse_repeated
+from countveil.data.numbering import by_mechanism, refuse_repeated
 from countveil.data.reports import Reports
-from countveil.data.stated import Stated, cells_of, of_values, stated_of
 from countveil.data.tables import cells_of_frame, with_places
 from countveil.data.totals import families_given
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
+from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
 
 MOST_CELLS = 10**8
 """Of a long table, or a sparse one of three axes or more: all its cells are in memory at once, with 8 bytes each."""
+Stated = Mechanism | tuple[Mechanism, ...] | ByCell
 
 
 def import_reports(
@@ -295,3 +295,106 @@ def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, 
         real |= bool(getattr(each, "real", False))
     whole = not real and not np.isnan(found).any()
     return found.astype(np.int64) if whole else found, bool(geometric and (found >= 0).all())
+
+
+def stated_of(mechanism: Any, shape: tuple[int, ...]) -> Stated:
+    """One mechanism, one for each row (a sequence), or an array of them that broadcasts to the reports' shape.
+
+    Raises:
+        TypeError: something that is no mechanism.
+        ValueError: another number of them, or an array that does not broadcast.
+    """
+    if isinstance(mechanism, Mechanism):
+        return mechanism
+    if isinstance(mechanism, pd.Series):
+        mechanism = list(mechanism)
+    if isinstance(mechanism, np.ndarray | pd.DataFrame):
+        mechanism = np.asarray(mechanism, dtype=object)
+    listed = isinstance(mechanism, Iterable) and not isinstance(mechanism, str)
+    found = mechanism if isinstance(mechanism, np.ndarray) else list(mechanism) if listed else []
+    flat = found.ravel() if isinstance(found, np.ndarray) else found
+    if not listed or not all(isinstance(each, Mechanism) for each in flat):
+        raise TypeError(
+            "mechanism must be one of countveil.mechanisms, one for each row, or an array of them by cell, got "
+            f"{type(mechanism).__name__}"
+        )
+    if np.ndim(found) < 2 and len(flat) != shape[0]:
+        raise ValueError(f"mechanism must be one, or one for each of {shape[0]} rows, got {len(flat)}")
+    if np.ndim(found) < 2:
+        return mechanism_of(tuple(flat))
+    return of_array(found, shape)
+
+
+def mechanism_of(stated: tuple[Mechanism, ...]) -> Mechanism | tuple[Mechanism, ...]:
+    """One where all rows have the same."""
+    return stated[0] if len(set(stated)) == 1 else stated
+
+
+def of_array(given: Any, shape: tuple[int, ...]) -> Stated:
+    """An array of mechanisms by cell, in the simplest form that says the same."""
+    own = np.shape(given)
+    if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"mechanism must be one, one per row, or broadcast to {shape}, got shape {own}")
+    numbers: dict[Mechanism, int] = {}
+    places = np.array([numbers.setdefault(each, len(numbers)) for each in given.ravel()])
+    places = places.reshape((1,) * (len(shape) - len(own)) + own)
+    known = tuple(numbers)
+    for axis in range(len(shape)):  # as short as they can be
+        first = places.take([0], axis=axis)
+        if (places == first).all():
+            places = first
+    if len(known) == 1:
+        return known[0]
+    if places.size == shape[0] == places.shape[0]:
+        return tuple(known[place] for place in places.ravel())
+    return ByCell(known, places.ravel(), places.shape)
+
+
+def cells_of(stated: Stated, shape: tuple[int, ...]) -> list[tuple[Mechanism, np.ndarray | None]]:
+    """Every different mechanism with the cells that have it, booleans of this shape; None for all."""
+    if isinstance(stated, tuple):
+        given = np.empty(len(stated), dtype=object)
+        given[:] = stated
+        return by_mechanism(given.reshape(-1, *[1] * (len(shape) - 1)), shape)
+    return by_mechanism(stated, shape)
+
+
+def of_values(
+    mechanism: Mapping[Hashable, Mechanism],
+    by: str,
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    labels: Sequence[Sequence[str] | None],
+    shape: tuple[int, ...],
+    coordinates: tuple[np.ndarray, ...],
+) -> tuple[np.ndarray, bool]:
+    """(mechanisms (1, .., n, .., 1) by the value of an axis, or of cells by that of another column, whether of all).
+
+    Cells without a row have no value in another column than an axis; they get the mechanism of the first row.
+
+    Raises:
+        ValueError: no such column, or a value for which no mechanism is stated.
+    """
+    known = {str(value): each for value, each in mechanism.items()}
+    if len(known) < len(mechanism):
+        texts = [str(value) for value in mechanism]
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise ValueError(f"mechanism must have every value of {by!r} once, as text, got {twice!r:.60} twice")
+    for each in known.values():
+        if not isinstance(each, Mechanism):
+            raise TypeError(f"mechanism must be of countveil.mechanisms, got {type(each).__name__}")
+    if list(frame.columns).count(by) != 1:
+        raise ValueError(f"by must be one column of the table, got {by!r}")
+    names: Sequence[str] = (labels[axes.index(by)] or ()) if by in axes else list(frame[by].astype(str))
+    odd = next((name for name in names if name not in known), None)
+    if odd is not None:
+        raise ValueError(f"mechanism must be stated for every value of {by!r}, got none for {odd!r:.60}")
+    own = np.empty(len(names), dtype=object)
+    own[:] = [known[name] for name in names]
+    if by in axes:
+        place = axes.index(by)
+        return own.reshape([len(own) if axis == place else 1 for axis in range(len(axes))]), True
+    found = np.empty(shape, dtype=object)
+    found.fill(own[0])
+    found[coordinates] = own
+    return found, len(frame) == found.size

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data import joined_files
-from countveil.data.carried import of_all
+from countveil.data.covariates import covariates_of_rows
 from countveil.data.numbering import in_rows
-from countveil.data.promised import promise_of
+from countveil.data.provenance import joint_promise
 from countveil.data.reports import Reports
 from countveil.laws.noise.laws import law_of
 from countveil.privacy import Release
@@ -93,7 +93,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     check_in_common(read, axes[0])
     check_waves(read)
     check_size(read, axes)
-    beside = of_all(read, axes[0], read[0].shape[0])
+    beside = covariates_of_rows(read, axes[0], read[0].shape[0])
     layers = [placed(each, axes) for each in read]
     refuse_same_twice(layers)
     shaped = [(values, in_rows(stated, values.ndim), mask) for values, stated, mask in layers]
@@ -105,7 +105,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     sources = dict.fromkeys(each.source for each in read if each.source is not None)
     found.source = "; ".join(sources) or None
     found.levels = together(read, axes[0], found.mode_shape[0])
-    found.promise = promise_of(found.levels)
+    found.promise = joint_promise(found.levels)
     found.covariates = beside
     found.releases = tuple(read)
     return found

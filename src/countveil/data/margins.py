@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.beside import Axis
-from countveil.data.frames import texts_of
 from countveil.data.io import CountTable
+from countveil.data.labels import Axis, texts_of
 from countveil.data.protected_files import never_reported, numbers, read_frame
 from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
 from countveil.laws.noise.reading import numbers_of, read_reports

@@ -1,17 +1,21 @@
 """Matrices as people hand them over: their labels and masks taken off, their numbers checked."""
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.frames import axis_labels, frame_values
+from countveil.data.labels import axis_labels, is_annotated, is_default
 from countveil.kernels.entries import MASKED
+from countveil.privacy._index import REMEDY, check_columns
 
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
 NARROW_TYPES = (np.int8, np.int16, np.int32)
+LARGEST = 2**63 - 1  # what compiled functions take
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -28,13 +32,6 @@ def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, 
         mask = hidden if given is None else hidden | given
         reports = reports.filled(0)
     return reports if sp.issparse(reports) else np.asarray(reports), mask, rows, columns
-
-
-def is_annotated(data: Any) -> bool:
-    """Whether this is an AnnData object, or a ``CountTable`` read from a file: both name their rows and columns."""
-    return all(hasattr(data, name) for name in ("X", "obs_names", "var_names", "layers")) or all(
-        hasattr(data, name) for name in ("values", "row_labels", "column_labels")
-    )
 
 
 def annotated_parts(data: Any, layer: str | None = None) -> tuple[Any, Any, Any]:
@@ -329,3 +326,59 @@ def negative_part(values: Any) -> Any:
 def report_type(largest: int) -> type:
     """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
     return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
+
+
+def frame_values(frame: pd.DataFrame) -> Any:
+    """The numbers of a frame, missing ones as NaN: a sparse array where all columns are sparse and mostly zero.
+
+    Raises:
+        ValueError: a column of text or dates, or an index among the columns; names the remedy.
+    """
+    values = numbers_of(frame)
+    if 0 not in frame.shape:
+        check_columns("reports", list(frame.columns), values, is_default(frame.index))
+    return values
+
+
+def numbers_of(frame: pd.DataFrame) -> Any:
+    """The numbers of a frame, whatever its columns are; errors as ``frame_values``."""
+    kinds = {dtype.kind if isinstance(dtype, np.dtype) else "" for dtype in frame.dtypes}
+    if kinds <= set("iufc") or kinds == {"b"}:
+        return frame.to_numpy()
+    if all(isinstance(dtype, pd.SparseDtype) and dtype.fill_value == 0 for dtype in frame.dtypes):
+        return sp.csr_array(frame.sparse.to_coo())
+    return np.column_stack([column_values(frame, place) for place in range(frame.shape[1])])
+
+
+def column_values(frame: pd.DataFrame, place: int) -> np.ndarray:
+    """The numbers of one column, of any type that pandas has for numbers."""
+    column = frame.iloc[:, place]
+    if isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == object:
+        column = pd.Series(np.asarray(column)).infer_objects()
+    missing = column.isna().to_numpy()
+    known = column[~missing]
+    if column.dtype == object and all(isinstance(value, bool | np.bool_ | Real | Decimal) for value in known):
+        column = column.mask(column.isna(), np.nan).astype(np.float64)  # pandas' NA is no number
+    elif not (is_number(column.dtype) or known.empty):
+        what = "text" if isinstance(known.iloc[0], str) else f"values of type {type(known.iloc[0]).__name__}"
+        raise ValueError(
+            f"reports must be whole numbers, got {what} in column {place}: if it names the rows, {REMEDY}; a table "
+            "with a row for each cell or event goes to from_frame"
+        )
+    if missing.any():
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.to_numpy(dtype=np.int64 if pd.api.types.is_integer_dtype(column.dtype) else np.float64)
+
+
+def is_number(dtype: Any) -> bool:
+    """Whether a type is of numbers or booleans, also among those of PyArrow."""
+    return pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+
+
+def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> None:
+    """Refuse what is not a whole number from ``least`` to ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and value > most:  # it may have more digits than Python prints
+        raise ValueError(f"{name} must be a whole number of at most {most}, got a larger one")
+    if not whole or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
+from countveil.data.labels import axes_of, in_order
 from countveil.data.matrices import (
     as_matrices,
     check_exact_cells,
@@ -39,6 +39,8 @@ from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
+
+ENTRIES_AT_ONCE = 2**14
 
 
 class Observations:
@@ -402,3 +404,13 @@ class NaiveCounts(PlainInputs, Observations):
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
         return positive_part(super()._values(reports, hidden))
+
+
+def runs_of(data: Observations) -> Iterator[slice]:
+    """Runs of rows with about ``ENTRIES_AT_ONCE`` stored entries, or one longer row, in order."""
+    first, n_rows = 0, data.shape[0]
+    while first < n_rows:
+        wanted = data.indptr[first] + ENTRIES_AT_ONCE
+        stop = max(first + 1, int(np.searchsorted(data.indptr, wanted, side="right")) - 1)
+        yield slice(first, min(stop, n_rows))
+        first = stop

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.accepted import observations_of
 from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.data.reports import observations_of
 from countveil.laws.noise import NOISES
 from countveil.privacy import Release
 from countveil.privacy._seal import seal_at_end

@@ -10,23 +10,31 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data import joined_files
-from countveil.data.beside import axes_of, in_order
 from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
-from countveil.data.made import Made, Published, refuse_same_noise
+from countveil.data.labels import axes_of, in_order
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
-from countveil.data.observations import Observations
+from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.overlapping import check_overlap
-from countveil.data.promised import both, levels_by_row, promise_of
+from countveil.data.provenance import (
+    Made,
+    Published,
+    both_levels,
+    joint_promise,
+    levels_by_row,
+    promise_to_people,
+    refuse_same_noise,
+)
 from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
+from countveil.laws.noise import NOISES
 from countveil.laws.noise.any_mechanism import (
     AnyMechanismNoise,
 )
 from countveil.laws.noise.reading import read_reports
 from countveil.privacy import Release
-from countveil.privacy._cells import ALL_MASKED
+from countveil.privacy._cells import ALL_MASKED, ByCell
 from countveil.privacy.any_level import Level
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
@@ -184,8 +192,8 @@ class Reports(Observations):
         more.covariates, more.differing = self.covariates, self.differing
         if self.levels is not None:
             added = levels_by_row(unlabelled(layer, self._options)[2], self.mode_shape)
-            more.levels = tuple(map(both, self.levels, added))
-            more.promise = promise_of(more.levels)
+            more.levels = tuple(map(both_levels, self.levels, added))
+            more.promise = joint_promise(more.levels)
         return more
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -382,4 +390,22 @@ def same_labels(names: Any, known: Any) -> bool:
     return all(
         a is None or b is None or (same_labels(a, b) if isinstance(a, list | tuple) else str(a) == str(b))
         for a, b in zip(names, known, strict=True)
+    )
+
+
+def observations_of(data: Any) -> Observations:
+    """What inference sees of a ``Release`` or of observations; anything else has no noise level and is refused."""
+    if isinstance(data, Observations):
+        return data
+    if isinstance(data, Release):
+        by_row = data.totals is None and not isinstance(data.mechanism, ByCell)
+        read_by_level = by_row and all(each.name in NOISES for each in data.known_mechanisms)
+        found = PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
+        if data.waves is not None:
+            found.promise = promise_to_people(data, tuple(dict.fromkeys(data.row_labels or ())))[1]
+        return found
+    raise TypeError(
+        "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
+        "Reports(values, mechanism) for counts protected in another way, or ExactCounts(counts) for true counts; "
+        f"got {type(data).__name__} without an alpha"
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.frames import SEPARATOR
+from countveil.data.labels import SEPARATOR
 from countveil.data.matrices import whole_values
 
 MAX_COLUMNS = 2**31 - 1

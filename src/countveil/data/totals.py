@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.beside import Axis, in_order
+from countveil.data.labels import Axis, in_order
 from countveil.kernels.report_kernels import CONCAVE, GUESS, LEAST, MOST, PEAK, RATIO, ReportKernels
 from countveil.laws.noise.any_mechanism import Said, all_said, kernels_of, said_by
 from countveil.laws.noise.laws import law_of

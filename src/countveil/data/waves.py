@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.carried import of_people
+from countveil.data.covariates import covariates_of_people
 from countveil.data.joining import opened
+from countveil.data.provenance import promise_to_people
 from countveil.data.reports import Reports
 from countveil.privacy import Release
-from countveil.privacy._waves import by_person, promise_of
-from countveil.privacy.any_level import Level
-from countveil.privacy.errors import ReleaseError
 from countveil.privacy.names import spelt_alike
 
 
@@ -61,8 +59,8 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
         labels=[list(people), waves.names, *read.labels[1:]],
     )
     found.simulated, found.source = read.simulated, read.source
-    found.levels, found.promise = promised(read, tuple(people))
-    found.covariates, found.differing = of_people(read, tuple(people))
+    found.levels, found.promise = promise_to_people(read, tuple(people))
+    found.covariates, found.differing = covariates_of_people(read, tuple(people))
     return found
 
 
@@ -75,14 +73,3 @@ def spread_out(stated: Any, cells: tuple[np.ndarray, np.ndarray], shape: tuple[i
     for person, wave, mechanism in zip(*cells, stated, strict=True):
         each[person, wave] = mechanism
     return each.reshape(*shape[:2], *[1] * (len(shape) - 2))
-
-
-def promised(release: Release, people: tuple[str, ...]) -> tuple[tuple[Level | None, ...], str]:
-    """What all reports of each person promise together, and in words; None where a mechanism keeps no level."""
-    try:
-        levels = release.levels
-    except ReleaseError:
-        return (None,) * len(people), "The reports keep no level of privacy that could be added up."
-    names = release.row_labels or ()
-    summed = by_person(names, levels if isinstance(levels, tuple) else (levels,) * len(names))
-    return tuple(summed[name] for name in people), promise_of(summed.values())

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
-from countveil.data.accepted import observations_of
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
+from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, available_threads
 from countveil.fit.checks import check_choice, check_plain, check_positive

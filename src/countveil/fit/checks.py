@@ -9,8 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from countveil.data.integers import LARGEST as LARGEST
-from countveil.data.integers import check_integer as check_integer
+from countveil.data.matrices import LARGEST as LARGEST
+from countveil.data.matrices import check_integer as check_integer
 from countveil.data.matrices import unwrap
 
 FORMATS = ("csr", "csc", "coo")  # sparse ones in which scikit-learn can find values that are not finite

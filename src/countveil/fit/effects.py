@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.covariates import Covariates
-from countveil.data.frames import is_default
+from countveil.data.labels import is_default
 from countveil.fit.checks import check_interval
 from countveil.fit.component_tables import tails
 from countveil.fit.intervals import as_calibrated

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Unpack
 import numpy as np
 import pandas as pd
 
-from countveil.data.beside import Axis, in_order, tabled
+from countveil.data.labels import Axis, in_order, tabled
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.frames import is_default, texts_of
+from countveil.data.labels import is_default, texts_of
 from countveil.data.observations import Observations
 from countveil.fit.naming import check_name
 from countveil.inference.methods import METHODS

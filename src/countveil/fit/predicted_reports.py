@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from countveil.data.made import Made, Report, made_of
 from countveil.data.observations import Observations
+from countveil.data.provenance import Made, Report, made_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_chances import report_chances

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from countveil.data.beside import Axis, in_order
-from countveil.data.made import made_of
+from countveil.data.labels import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
+from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
 from countveil.fit.checks import check_integer, check_interval
 from countveil.fit.intervals import ENDS

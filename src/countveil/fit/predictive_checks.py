@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from countveil.data.made import Report, made_of
 from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
+from countveil.data.provenance import Report, made_of
 from countveil.fit.predicted_reports import made_alike, report_of, truncated
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.frames import is_default, texts_of
+from countveil.data.labels import is_default, texts_of
 from countveil.fit.checks import check_choice
 from countveil.inference import dispersion
 from countveil.inference.chains import STARTS

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from countveil.data.observations import Observations
-from countveil.data.runs import runs_of
+from countveil.data.observations import Observations, runs_of
 from countveil.fit.reading import Readable
 from countveil.inference.diagnostics import State, Totals
 from countveil.inference.facts import facts_of

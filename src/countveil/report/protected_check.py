@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.data.made import Report, made_of
 from countveil.data.observations import Observations
+from countveil.data.provenance import Report, made_of
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.predicted_reports import made_alike, report_of, truncated
 from countveil.laws.counts.protocol import parameters_of_rows

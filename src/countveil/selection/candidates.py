@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from countveil.data.accepted import observations_of
-from countveil.data.integers import check_integer
+from countveil.data.matrices import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.data.reports import observations_of
 from countveil.inference.checkpoint import printed
 from countveil.models.portable import model_facts
 from countveil.privacy import Release

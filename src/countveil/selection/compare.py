@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.data.integers import check_integer
+from countveil.data.matrices import check_integer
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
 from countveil.engines.threads import available_threads

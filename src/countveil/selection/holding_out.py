@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from countveil.data.accepted import observations_of
-from countveil.data.integers import check_integer
+from countveil.data.matrices import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
+from countveil.data.reports import observations_of
 from countveil.inference.folds import Cells, is_mirrored
 
 MAX_CELLS = 50_000_000  # of the data: the part that is held out names every cell that is not in it

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.integers import check_integer
+from countveil.data.matrices import check_integer
 from countveil.data.observations import Observations
 from countveil.inference.diagnostics import Totals
 from countveil.inference.predict import log_predictive_of_cells

@@ -5,10 +5,10 @@
     d log P(r) / d s = E[bursts | r] / s - log(1 + mean / s) - (E[y | r] - mean) / (mean + s)
 
 Everything is JAX, so models run under jit, vmap and grad. The sums over counts are those of
-``laws.noise.two_sided_geometric.negative_binomial_sums``: up to four runs of falling weights, for all reports at once,
-until no run adds anything. The work therefore grows with the count's standard deviation, and all reports take as many steps
-as the longest. In double precision (``numpyro.enable_x64()``) the result agrees with ``countveil.log_likelihood`` to
-about 1e-11; in single precision it is off by up to 1e-3 where counts are large.
+``laws.noise.two_sided_geometric.negative_binomial_sums``: up to four runs of falling weights, for all reports at
+once, until no run adds anything. The work therefore grows with the count's standard deviation, and all reports take
+as many steps as the longest. In double precision (``numpyro.enable_x64()``) the result agrees with
+``countveil.log_likelihood`` to about 1e-11; in single precision it is off by up to 1e-3 where counts are large.
 """
 
 import functools

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.made import made_of
+from countveil.data.provenance import both_levels, levels_by_row, made_of
 
 m = cv.mechanisms
 RNG = np.random.default_rng(1)
@@ -75,3 +75,18 @@ def test_sparse_values_and_objects():
 def test_reports_that_are_read_by_level_have_none():
     assert made_of(cv.Reports(COUNTS, m.TwoSidedGeometric(0.5))) is None
     assert made_of(cv.PrivatizedCounts(COUNTS, 0.5)) is None
+
+
+ONE, RHO = cv.PrivacyLevel(epsilon=1, precision=2), cv.PrivacyLevel.zcdp("0.5")
+
+
+def test_a_row_has_a_level_if_one_mechanism_that_keeps_it_made_all_of_it():
+    mixed = np.array([[ONE.mechanism, RHO.mechanism], [RHO.mechanism, RHO.mechanism]], dtype=object)
+    assert levels_by_row(mixed, (2, 2)) == [None, RHO]
+    assert levels_by_row(ONE.mechanism, (2, 2)) == [ONE, ONE]
+    assert levels_by_row(cv.mechanisms.TwoSidedGeometric(0.5), (2, 2)) == [None, None]
+
+
+def test_two_levels_add_up_and_nothing_is_promised_beside_none():
+    assert both_levels(RHO, RHO) == cv.PrivacyLevel.zcdp(1)
+    assert both_levels(ONE, None) is both_levels(None, ONE) is None

@@ -1,4 +1,4 @@
-"""Reports as they were published: which mechanism made each report of each count.
+"""Which mechanism made each report of each count, as they were published, and what the reports promise together.
 
 Inference sees reports by number, and a count that a report says to be zero has no number at all. What simulates
 reports, or asks how probable one is, has to know what made it: mechanisms may differ by cell, and counts may have
@@ -15,6 +15,11 @@ from scipy.stats import binom
 
 from countveil.data.numbering import by_mechanism, filled
 from countveil.laws.noise.agreement import log_agreement
+from countveil.privacy import PrivacyLevel, Release
+from countveil.privacy._waves import added, by_person
+from countveil.privacy._waves import promise_of as promise_of_people
+from countveil.privacy.any_level import Level
+from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism
 
 SAME_NOISE = 1e-9
@@ -150,3 +155,38 @@ def refuse_same_noise(made: Made) -> None:
                             f"reports of a count must have noise of their own, got the same in number {i + 1} and "
                             f"{j + 1} in {found:,} of {n:,} positive cells: it counts once, so leave one out"
                         )
+
+
+def both_levels(one: Level | None, other: Level | None) -> Level | None:
+    """The level of two independent reports of one record, at the N of the first; None where one of them keeps none."""
+    return None if one is None or other is None else added([one, other])
+
+
+def levels_by_row(mechanism: Any, shape: tuple[int, ...]) -> list[Level | None]:
+    """The level that reports of each row keep, None where there is none, or more than one mechanism in the row."""
+    found: list[Level | None] = [None] * shape[0]
+    for each, cells in by_mechanism(mechanism, shape):
+        level = PrivacyLevel.kept_by(each)
+        whole = np.ones(shape[0], dtype=bool) if cells is None else cells.reshape(shape[0], -1).all(axis=1)
+        for d in np.flatnonzero(whole).tolist():
+            found[d] = level
+    return found
+
+
+def joint_promise(levels: Sequence[Level | None]) -> str:
+    """What the reports of one record promise together, in words, for the record with the weakest promise."""
+    if any(each is None for each in levels):
+        return "The reports of some records keep no level of privacy that could be added up."
+    weakest = max((each for each in levels if each is not None), key=lambda each: each.kept_rho)
+    return f"All reports of one record together: {weakest.describe(together=True)}"
+
+
+def promise_to_people(release: Release, people: tuple[str, ...]) -> tuple[tuple[Level | None, ...], str]:
+    """What all reports of each person promise together, and in words; None where a mechanism keeps no level."""
+    try:
+        levels = release.levels
+    except ReleaseError:
+        return (None,) * len(people), "The reports keep no level of privacy that could be added up."
+    names = release.row_labels or ()
+    summed = by_person(names, levels if isinstance(levels, tuple) else (levels,) * len(names))
+    return tuple(summed[name] for name in people), promise_of_people(summed.values())

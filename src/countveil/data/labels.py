@@ -1,9 +1,11 @@
-"""What comes beside the data by row, column or cell: with labels, it must have those of the data, in their order.
+"""Labels of rows, columns and axes: as text, and of what comes beside the data, which must have those of the data.
 
 Noise levels, offsets and masks go by position. A Series, DataFrame or DataArray with its entries in another order would
 put every level on another count, and nothing would show it.
 """
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -12,8 +14,53 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.frames import is_default, texts_of
-from countveil.data.matrices import is_annotated
+SEPARATOR = " | "
+
+
+def is_default(index: pd.Index) -> bool:
+    """Whether this is pandas' default numbering."""
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+def texts_of(index: Any) -> list[str]:
+    """Labels of an index or a sequence as text, those of several levels joined by ``SEPARATOR``."""
+    levels = isinstance(index, pd.MultiIndex)
+    return [SEPARATOR.join(map(str, label)) if levels else str(label) for label in index]
+
+
+def axis_labels(index: pd.Index, axis: str) -> list[str] | None:
+    """Labels as text, those of several levels joined by ``SEPARATOR``; None for pandas' default numbering.
+
+    Labels of rows may repeat, as in a release.
+
+    Raises:
+        ValueError: two columns have the same label; two labels that differ are the same text, as 1 and "1" are.
+    """
+    if is_default(index):
+        return None
+    texts = texts_of(index)
+    distinct = len(set(texts))
+    if distinct < index.nunique(dropna=False):
+        alike = (index[np.array(texts) == text].unique() for text in Counter(texts))
+        first, other = next(found[:2] for found in alike if len(found) > 1)
+        raise ValueError(f"{axis} labels must differ as text, got {first!r} and {other!r}")
+    if axis == "column" and distinct < len(texts):
+        raise ValueError(f"column labels must differ, got {Counter(texts).most_common(1)[0][0]!r} twice")
+    warn_of_white_space(texts, axis)
+    return texts
+
+
+def warn_of_white_space(texts: list[str], axis: str) -> None:
+    """Warn of labels that differ in white space alone."""
+    seen: dict[str, str] = {}
+    for text in texts:
+        first = seen.setdefault(" ".join(text.split()), text)
+        if first != text:
+            warnings.warn(
+                f"{axis} labels {first!r} and {text!r} differ in white space alone, and are taken for different ones",
+                stacklevel=2,
+            )
+            return
 
 
 class Axis(NamedTuple):
@@ -102,4 +149,11 @@ def check_order(name: str, index: pd.Index, axis: Axis) -> None:
         f"{name} must have the {axis.word} labels of reports in their order, got {found[first]!r} for "
         f"{known[0][first]!r} at {axis.word} {first}: sort it as they are, or pass its values, .to_numpy(), to go "
         "by position"
+    )
+
+
+def is_annotated(data: Any) -> bool:
+    """Whether this is an AnnData object, or a ``CountTable`` read from a file: both name their rows and columns."""
+    return all(hasattr(data, name) for name in ("X", "obs_names", "var_names", "layers")) or all(
+        hasattr(data, name) for name in ("values", "row_labels", "column_labels")
     )
