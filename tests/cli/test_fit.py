@@ -186,7 +186,7 @@ def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
         run(*asked, "f.nc", "--likelihood", "poisson").stdout.split()
     )
     said = " ".join(run(*asked, "g.nc", "--likelihood", "negative-binomial").stdout.split())
-    assert "The dispersion p is 0." in said
+    assert "Each word has a dispersion p of its own, from 0." in said
     assert "Try" not in said
 
 

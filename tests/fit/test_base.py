@@ -357,15 +357,14 @@ def test_chains_need_not_agree_on_dispersions_that_make_no_difference():
     found = TopicModel(2, **{**SHORT, "draws": 8}).fit(small_data())
     p = found.posterior["posterior"]["p"]
     p[:] = np.linspace(0.001, 0.2, p.size).reshape(p.shape)
-    (values,) = label_free(*found._fitted())["p"].T
-    np.testing.assert_array_equal(values.T, np.maximum(p, 0.05))
+    np.testing.assert_array_equal(label_free(*found._fitted())["p"], np.maximum(p, 0.05))
 
 
 def test_diagnostics_cover_label_free_quantities(fit):
     found = fit.diagnostics()
     assert found.table.index.tolist() == [
-        "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p",
-        "shape of theta", "shape of phi",
+        "log-likelihood", "total rate", "rate of each doc", "rate of each word", "p", "p_mean",
+        "p_concentration", "shape of theta", "shape of phi",
     ]  # fmt: skip
     assert np.isfinite(found.table.to_numpy()).all()
 

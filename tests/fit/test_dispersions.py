@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -278,11 +279,18 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
-        (cv.TopicModel(2), {"dispersion": "global"}),
+        (cv.TopicModel(2), {"dispersion": "column"}),
+        (cv.TopicModel(2, dispersion="global"), {"dispersion": "global"}),
+        (
+            cv.TopicModel(2, known_topics=pd.DataFrame(np.ones((2, 6)), columns=list("abcdef"))),
+            {"dispersion": "global"},
+        ),
         (cv.TopicModel(2, dispersion="row"), {"dispersion": "row"}),
-        (cv.BlockModel(2), {"dispersion": "global"}),
+        (cv.BlockModel(2), {"dispersion": "column"}),
+        (cv.BlockModel(2, directed=False), {"dispersion": "global"}),
         (cv.TensorModel(2), {"dispersion": "global"}),
         (cv.TopicModel(2, method="em"), None),
+        (cv.TopicModel(2, method="em", likelihood="negative-binomial"), {"dispersion": "global"}),
         (cv.TopicModel(2, method="augmented-gibbs"), None),
         (cv.TopicModel(2, likelihood="poisson"), None),
         (cv.PoissonFactorization("dk,vk->dv", {"k": 2}), None),
@@ -291,7 +299,11 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
     ],
 )
 def test_the_likelihood_is_bursty_unless_the_method_or_the_model_says_otherwise(model, settings):
-    square = cv.PrivatizedCounts(np.random.default_rng(7).poisson(3.0, (6, 6)), 0.3)
+    counts = np.triu(np.random.default_rng(7).poisson(3.0, (6, 6)))
+    labels = [list("abcdef")] * 2
+    square = cv.PrivatizedCounts(
+        counts + np.triu(counts, 1).T, 0.3, row_labels=labels[0], column_labels=labels[1]
+    )
     model.set_params(draws=2, tune=1, chains=1, seed=1, threads=1, progress=False)
     likelihood = model.fit(square).model_.likelihood
     assert likelihood.name == ("poisson" if settings is None else "negative-binomial")

@@ -53,8 +53,8 @@ def test_scores_are_of_each_count_once(directed, self_loops):
     below, at = fit.count_probabilities(true, reports)
     assert below.shape == at.shape == rows.shape
     means = np.zeros(rows.size)
-    for (theta, phi), (p,) in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True):
-        bursts = (theta @ phi.T)[rows, columns]
+    for (theta, phi), parameters in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True):
+        bursts, p = (theta @ phi.T)[rows, columns], np.broadcast_to(parameters[0], ACTORS)[columns]
         means += stats.nbinom.pmf(true[rows, columns], bursts / -np.log1p(-p), 1.0 - p)
     score = evaluation.predictive_log_score(true, fit)
     assert score == pytest.approx(np.log(means / 16).sum() / true[cells].sum())

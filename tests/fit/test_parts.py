@@ -195,7 +195,7 @@ def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion,
 
 
 def test_what_communities_send_and_receive_counts(blocks, tucker):
-    pi = by_hand(blocks, "cd")
+    pi = by_hand(blocks, "cd", "j")
     sizes = pi.sum(axis=1) + pi.sum(axis=2)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(blocks.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
