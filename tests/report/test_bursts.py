@@ -43,7 +43,7 @@ def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
 
 
 def test_the_page_of_a_bursty_fit_shows_its_dispersion(bursty):
-    fit = fitted(bursty, likelihood="negative-binomial")
+    fit = fitted(bursty, dispersion="global")
     text = read(render(fit, bursty)).text
     row = fit.dispersions().iloc[0]
     said = f"The dispersion p is {row['p']:.2f} ({row['lower']:.2f} to {row['upper']:.2f}): the variance of a count is"
