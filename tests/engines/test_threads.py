@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
+from countveil.engines import threads
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine, available_threads
 
@@ -92,3 +93,12 @@ def test_what_is_shared_is_prepared_once(threads):
         )
     assert np.array_equal(rows, 3 * np.maximum(reports, 0))
     assert asked == [1]
+
+
+def test_few_reports_are_worth_one_thread(monkeypatch):
+    few = PrivatizedCounts(np.ones((4, 3), dtype=int), 0.5)
+    monkeypatch.setattr(threads, "available_threads", lambda: 5)
+    assert threads.threads_worth(few) == 1
+    monkeypatch.setattr(threads, "FEW_REPORTS", 12)
+    assert threads.threads_worth(few) == 5
+    assert threads.threads_worth("files on disk") == 5

@@ -69,10 +69,10 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
         fit = cv.TopicModel(2, likelihood=likelihood, chains=2, thin=2, seed=seed, **SHORT)
         draws = fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset
         theta, phi = (np.concatenate(draws[name].to_numpy()).astype(float) for name in ("theta", "phi"))
-        p = draws["p"].to_numpy().ravel() if m else np.zeros(len(theta))
+        p = np.concatenate(draws["p"].to_numpy()) if m else np.zeros((len(theta), reports.shape[1]))
         for cell in own:
             d, v = found.rows[cell], found.columns[cell]
-            each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s]) for s in range(12)]
+            each = [probability(reports[d, v], theta[s, d] @ phi[s, :, v], p[s, v]) for s in range(12)]
             wanted = many_draws(each[:3] + each[6:9], each[3:6] + each[9:])  # of both chains
             if m:  # whose own fits have twelve
                 alone = [many_draws(each[c : c + 3], each[c + 3 : c + 6]) for c in (0, 6)]

@@ -9,12 +9,23 @@ from typing import Any, Self
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 
+FEW_REPORTS = 8_192  # stored ones, below which two threads take longer than one
+
 
 def available_threads() -> int:
     """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def threads_worth(data: Any) -> int:
+    """How many threads fits of these data should take: one where there are few reports in memory, else all.
+
+    Work between calls of kernels is then most of it, and two threads would wait for the interpreter's lock in turns.
+    """
+    few = isinstance(data, Observations) and data.reports.size < FEW_REPORTS
+    return 1 if few else available_threads()
 
 
 class ThreadEngine:

@@ -20,7 +20,7 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
-from countveil.engines.threads import ThreadEngine, available_threads
+from countveil.engines.threads import ThreadEngine, available_threads, threads_worth
 from countveil.fit.checks import check_choice, check_plain, check_positive
 from countveil.fit.choosing import CHOSEN
 from countveil.fit.exporting import Exports
@@ -267,7 +267,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             Schedule(self._n_draws(), self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
-            threads=self._n_threads(),
+            threads=threads_worth(given.data) if self.threads is None else self.threads,
             progress=self.progress,
             saving=saving,
             start=start_of(

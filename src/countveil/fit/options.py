@@ -71,7 +71,8 @@ class Options(TypedDict, total=False):
         "whole number of at most 40 digits; the same seed gives the same draws with any number of threads. None takes "
         "one from the operating system and keeps it in ``seed_``.")]
     threads: Annotated[int | None, Option(None, Whole(1, or_none=True),
-        "how many cores to use; None takes all that are available. Does not change the result.")]
+        "how many cores to use; None takes all that are available, or one where the data are small. Does not change "
+        "the result.")]
     engine: Annotated[str | None, Option(None, None,
         'who computes: None or "threads", "dask" (the client made last, else ``threads`` workers in this process), or '
         'the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".')]

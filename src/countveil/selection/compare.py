@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.data.matrices import check_integer
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
-from countveil.engines.threads import available_threads
+from countveil.engines.threads import threads_worth
 from countveil.inference.checkpoint import fingerprint
 from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning
@@ -121,7 +121,13 @@ def compare(
         if path is not None:
             keep(path, mark, done)
 
-    run(problem, done, available_threads() if threads is None else threads, progress, save)
+    run(
+        problem,
+        done,
+        threads_worth(problem.candidates[0].observed) if threads is None else threads,
+        progress,
+        save,
+    )
     return comparison_of(problem, done, settled)
 
 
