@@ -13,6 +13,8 @@ import countveil as cv
 from countveil.privacy import study
 from tests.commands import SHORT, run
 
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).parents[1] / "src"
 WORDS = ["surprise", "party", "cake", "budget", "meeting", "report"]
 TOPICS = np.array([[5, 5, 3, 0, 0, 0.2], [0.2, 0, 0, 5, 4, 3]])

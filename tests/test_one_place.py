@@ -5,6 +5,10 @@ import re
 import tokenize
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).parents[1] / "src" / "countveil"
 
 

@@ -8,6 +8,8 @@ from countveil.data.mechanism_checks import MechanismState
 from countveil.inference.diagnostics import State
 from tests.wrong_claims import CLAIMS, REFUSED, fitted, verdict_on
 
+pytestmark = pytest.mark.long
+
 RELEASES = 200  # of each right twin, of which less than one in a hundred may be doubted
 ALONE = [name for name, claim in CLAIMS.items() if not claim.fitted]
 FITTED = [name for name, claim in CLAIMS.items() if claim.fitted and claim.verdict != REFUSED]

@@ -3,6 +3,10 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "actors.py"
 
 

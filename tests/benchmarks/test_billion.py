@@ -31,6 +31,7 @@ def test_counts_are_made_up_as_said():
     np.testing.assert_array_equal(counts, again)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_every_stage_runs(tmp_path):
     written = billion.privatize(CASE, tmp_path / "parts")

@@ -4,9 +4,12 @@ import importlib.util
 import json
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "effects.py"
 
 
+@pytest.mark.long
 def test_it_prints_coverage_and_times_and_goes_on_where_it_was(monkeypatch, capsys, tmp_path):
     spec = importlib.util.spec_from_file_location("effects", SOURCE)
     effects = importlib.util.module_from_spec(spec)

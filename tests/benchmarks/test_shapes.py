@@ -8,6 +8,8 @@ import pytest
 
 import countveil as cv
 
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "shapes.py"
 
 

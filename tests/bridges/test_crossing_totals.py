@@ -60,6 +60,7 @@ def drawn(mechanism, reports, truth, p, rates, copies=250, sweeps=8):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_law_of_all_tables_with_these_totals(name):
     mechanism, reports, truth, p = CASES[name]

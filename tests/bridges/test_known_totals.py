@@ -16,6 +16,8 @@ from tests import reference
 from tests.kernels import test_overlapping as overlapping
 from tests.laws.noise.laws import log_mass, suppressed, triangle
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 NAN = np.nan
 RATES = np.array([0.7, 3.0, 5.0, 12.0])

@@ -33,6 +33,7 @@ CALLS = {"expected": cv.expected_true_counts, "scores": cv.log_likelihood, "draw
 each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("likelihood", [{}, BURSTY], ids=["poisson", "bursty"])
 @pytest.mark.parametrize("name", CASES)
 def test_calls_with_a_mechanism_are_sums_over_all_counts(name, likelihood):
@@ -197,6 +198,7 @@ def test_examples_run():
     assert results.failed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_scores_and_their_slopes_are_sums_over_all_counts(name):
     mechanism, kernel, reports = CASES[name]

@@ -54,6 +54,7 @@ def compiled(reports, alpha, mode=None, truncated=False, rates=None):
     return pytensor.function([rate], [score, pytensor.grad(score.sum(), rate)], mode=mode)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.01, 0.7, 0.999])
 def test_logp_and_gradient_are_the_sums_over_all_counts(alpha):
     r, m = (x.ravel() for x in np.meshgrid(REPORTS, RATES))
@@ -64,6 +65,7 @@ def test_logp_and_gradient_are_the_sums_over_all_counts(alpha):
     assert max(map(reference.relative_error, slope + 1, ratios)) < 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "NUMBA"])
 @pytest.mark.parametrize("truncated", [False, True])
 def test_every_mode_of_pytensor_gives_the_same(mode, truncated):
@@ -151,6 +153,7 @@ def test_without_pymc_the_error_names_the_extra(monkeypatch):
         importlib.import_module("countveil.bridges.pymc")
 
 
+@pytest.mark.long
 def test_regression_covers_the_slope_and_the_naive_one_does_not(capsys):
     found = run_page("The data", "PyMC")
     covers = {}
@@ -174,6 +177,7 @@ def test_predictive_draws_in_a_model():
     assert score == pytest.approx(expected + np.log(1.5 * np.exp(-1.5)) + jacobian, rel=1e-12)
 
 
+@pytest.mark.long
 def test_without_a_home_directory_the_remedy_is_named():
     with open_folder() as folder:
         code = "import countveil.bridges.pymc"
@@ -205,6 +209,7 @@ def exactly(reports, mean, concentration, alpha, truncated=False):
     return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "NUMBA"])
 @pytest.mark.parametrize("truncated", [False, True])
 def test_bursty_scores_and_gradients_are_exact_in_every_mode(mode, truncated):
@@ -269,6 +274,7 @@ def test_bursty_parameters_out_of_range_are_refused():
         pytensor.grad(score, alpha)
 
 
+@pytest.mark.long
 def test_a_regression_on_private_bursty_counts_covers_the_truth():
     rng = np.random.default_rng(5)
     x = rng.uniform(-1.0, 1.0, 200)
@@ -351,6 +357,7 @@ print("arviz" in sys.modules)
 """
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_processes_that_import_it_at_once_in_an_empty_home_do_not_fail(tmp_path):
     """Another process may take away the file that ArviZ has just written and is about to rename."""

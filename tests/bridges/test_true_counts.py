@@ -294,6 +294,7 @@ BURSTY = {"likelihood": "negative-binomial"}
 BURSTY_REPORTS = np.array([-20, -1, 0, 1, 3, 17, 400])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("p", "s"), [case for case in itertools.product(PS, SHAPES) if case[1] < 1e5])
 def test_bursty_counts_are_sums_over_all_counts(p, s):
     counts, logs, bursts = masses(s, p)

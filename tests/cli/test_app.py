@@ -49,6 +49,7 @@ def test_misuse_exits_with_2(here, arguments):
     run(*arguments, status=2)
 
 
+@pytest.mark.long
 def test_the_real_command_in_a_process_of_its_own(here):
     """As a shell runs it: errors without a traceback, and help without the heavy imports."""
     command = [sys.executable, "-W", "error", "-m", "countveil.cli"]
@@ -77,6 +78,7 @@ def test_every_command_has_a_file_and_a_test_file():
         assert (Path(__file__).parent / f"test_{name}.py").is_file()
 
 
+@pytest.mark.long
 def test_no_help_waits_for_what_takes_long_to_import():
     """Not even that of a command that needs it as soon as it runs."""
     code = f"""
@@ -97,6 +99,7 @@ print("loaded:", [name for name in {HEAVY} if name in sys.modules])
     assert said.endswith("loaded: []\n")
 
 
+@pytest.mark.long
 def test_nothing_else_imports_the_command_line():
     for path in SOURCE.rglob("*.py"):
         if path.parent.name == "cli" or path == SOURCE / "__main__.py":

@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 import countveil as cv
 from countveil.report.checklist import Files, checklist_of
 from tests.commands import SHORT, fails, privatized, run
 
 
+@pytest.mark.long
 def test_it_is_printed_written_and_given_as_json(here):
     privatized()
     run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)

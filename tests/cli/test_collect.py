@@ -103,6 +103,7 @@ def test_a_progress_bar_takes_nothing_away(total):
     assert list(counted(iter(range(total)), total)) == list(range(total))
 
 
+@pytest.mark.long
 def test_from_covariates_in_a_study_to_a_contrast(here):
     (here / "word.txt").write_text("tax\njobs\nschool\ntrain\n")
     asked = "--title", "T", "--purpose", "P", "--contact", "c@d", "--level", "1:10"

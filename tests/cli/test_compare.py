@@ -11,6 +11,8 @@ import pytest
 import countveil as cv
 from tests.commands import fails, privatized, run
 
+pytestmark = pytest.mark.long
+
 SHORT = ["--draws", "3", "--tune", "2", "--folds", "2", "--seed", "1", "--threads", "1"]
 
 

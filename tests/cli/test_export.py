@@ -2,9 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import countveil as cv
 from tests.commands import fails, run
+
+pytestmark = pytest.mark.long
 
 
 def test_every_table_is_written_and_nothing_is_replaced_unasked(tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
     assert not re.search(r"\d to \d", found.stdout)
 
 
+@pytest.mark.long
 def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
     privatized()
     monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
@@ -178,6 +179,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
     assert "dispersion" not in said
 
 
+@pytest.mark.long
 def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, (150, 8))
     cv.simulate_release(counts, cv.PrivacyLevel("0.3", 1), np.random.default_rng(2)).save(here / "b.npz")
@@ -225,6 +227,7 @@ def test_fit_refuses_in_one_line(here):
     assert sorted(path.name for path in here.iterdir()) == ["bad.npz", "counts.csv", "r.npz"]
 
 
+@pytest.mark.long
 def test_blocks_of_a_directed_network(network):
     said = run(
         "fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK
@@ -260,6 +263,7 @@ def test_blocks_by_covariates_of_the_actors(network):
     assert "must come with --covariates" in fails(*asked, "--force", "--prevalence", "~ size")
 
 
+@pytest.mark.long
 def test_components_of_a_tensor(network):
     events = pd.DataFrame({"who": ["a", "b", "c"] * 8, "what": ["x", "y"] * 12, "year": [1, 2, 3, 4] * 6})
     categories = {"who": ["a", "b", "c"], "what": ["x", "y"], "year": [1, 2, 3, 4]}
@@ -311,6 +315,7 @@ def test_components_that_only_some_chains_found_are_counted_and_left_out(capsys)
     assert said.count("100.0 (100.0 to 100.0)") == 1
 
 
+@pytest.mark.long
 def test_topics_by_covariates(here, monkeypatch):
     counts = pd.DataFrame(np.random.default_rng(2).poisson(2.0, (9, 6)), index=[f"d{i}" for i in range(9)])
     cv.privatize(counts, LEVEL).save("own.npz")
@@ -345,6 +350,7 @@ def test_a_checkpoint_that_is_not_there_yet_is_told(here):
     assert told not in run(*asked[:4], "g.nc", *asked[5:-1], "d.npz").stdout
 
 
+@pytest.mark.long
 def test_topics_over_time(here):
     counts = pd.DataFrame(np.random.default_rng(2).poisson(2.0, (9, 6)), index=[f"d{i}" for i in range(9)])
     cv.privatize(counts, LEVEL).save("own.npz")

@@ -63,6 +63,7 @@ def test_components_over_time(months):
     assert (list(fit.axes), fit.time_axis) == (["month", "thing"], "month")
 
 
+@pytest.mark.long
 def test_a_tensor_with_time_last(months):
     counts = pd.DataFrame(np.random.default_rng(2).poisson(4.0, (3, 8)))
     cv.privatize(counts, LEVEL).save("tensor.npz")
@@ -110,6 +111,7 @@ def test_steps_that_share_a_label_are_steps_of_their_own(months, years):
     assert [line.count("spring") for line in named] == ([] if years > 3 else [years])
 
 
+@pytest.mark.long
 def test_from_a_release_to_a_page_with_a_forecast(months):
     run("fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK)
     run("report", "fit.nc", "-o", "page.html", "--forecast", "2")

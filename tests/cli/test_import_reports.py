@@ -8,6 +8,8 @@ from countveil.data.reports import observations_of
 from tests.commands import SHORT, fails, run
 from tests.data.same import assert_same
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 SOURCE = ("--source", "Others, 2020")
 RNG = np.random.default_rng(5)

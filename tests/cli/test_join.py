@@ -101,6 +101,7 @@ def test_topics_of_the_file_are_those_of_python_to_the_bit(here):
         np.testing.assert_array_equal(found[name], other.posterior["posterior"][name])
 
 
+@pytest.mark.long
 def test_pages_and_checklists_state_all_releases_and_what_they_promise_together(here):
     joined()
     run("fit", "topics", "both.npz", "-o", "fit.nc", *SHORT)
@@ -161,6 +162,7 @@ def test_covariates_that_the_releases_carry_are_read(here):
     assert "party[T.R]" in said
 
 
+@pytest.mark.long
 def test_networks_tensors_and_time_steps_are_joined(here):
     rng = np.random.default_rng(1)
     level = cv.PrivacyLevel(1, 1)

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from countveil.planning import truths
 from tests.commands import ASKED, fails, run
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--topics", "2", "--replicates", "2", "--threads", "1", "-o", "out"]
 
 

@@ -110,6 +110,7 @@ def reported(paths):
     return [json.loads(line) for line in out.splitlines()], peak
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is in kilobytes on Linux")
 def test_hostile_fits_are_refused_in_one_line_and_little_memory(here, capsys):
     """And nothing of the reader's own file is shown. Faults of facts alone: tests/common/test_fit_files.py."""

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -39,6 +40,7 @@ def test_every_command_that_finds_something_has_both():
         assert ({"--quiet", "-q"} <= options) == (name not in NEITHER), name
 
 
+@pytest.mark.long
 def test_a_fit_is_printed_as_json_and_all_else_goes_to_stderr(here):
     privatized()
     done = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--members", "3", "--json")

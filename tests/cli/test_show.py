@@ -7,6 +7,8 @@ import pytest
 import countveil as cv
 from tests.commands import SHORT, fails, privatized, run
 
+pytestmark = pytest.mark.long
+
 
 def words(text):
     return " ".join(text.split())

@@ -3,6 +3,8 @@ import pytest
 from countveil.cli.tables import read_table
 from tests.commands import fails, run
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {
     "privatize": ["-o", "r.npz", "--epsilon", 1, "--precision", 1],
     "plan": ["-o", "out", "--method", "em", "--topics", 2, "--replicates", 2, "--rows", 4, "--level", "1:1"],

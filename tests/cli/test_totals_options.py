@@ -54,6 +54,7 @@ def rounded_ages():
     return tuple(map(int, cv.simulate_reports(COUNTS.sum(0), m.RandomRounding(5), np.random.default_rng(1))))
 
 
+@pytest.mark.long
 def test_three_families_of_a_wide_table_are_kept_fitted_shown_and_reported(here):
     given = ("--totals", "by_state.csv", "--totals-of", "states.csv", "--totals-mechanism", "exact",
              "--totals", "by_age.csv", "--totals-of", "columns", "--totals-mechanism", "random-rounding --base 5",

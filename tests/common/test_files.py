@@ -94,6 +94,7 @@ def test_a_table_holds_no_formulas_where_semicolons_separate_cells(tmp_path):
     assert lines == ["a;'=1,value", "x;'=HYPERLINK(A1),-1.5"]
 
 
+@pytest.mark.long
 def test_nobody_else_writes_tables():
     source = Path(countveil.__file__).parent
     writers = {

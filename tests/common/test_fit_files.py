@@ -17,6 +17,8 @@ from countveil.privacy import _seal
 from countveil.report import load_fit
 from tests import hostile
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory):

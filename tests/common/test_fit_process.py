@@ -104,6 +104,7 @@ def large_chunk(file):
     file.create_dataset("posterior/more", data=values, chunks=values.shape, compression="gzip")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit needs /proc")
 def test_its_memory_is_limited(valid, tmp_path, monkeypatch):
     bad = hostile.changed(valid, tmp_path / "bad.nc", large_chunk)

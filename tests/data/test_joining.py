@@ -14,6 +14,8 @@ from countveil.data import joining
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy.concentrated import ConcentratedLevel
 
+pytestmark = pytest.mark.long
+
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
 CASES = {
     "geometric": lambda r, y: np.abs(r - y) * np.log(0.6),

@@ -22,6 +22,7 @@ WIDE = CountTable(MARGINS, [*ROWS[:2], "all", *ROWS[2:]], [*COLUMNS, "sum"])
 WIDE = WIDE._replace(values=MARGINS[[0, 1, 4, 2, 3]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), -1])
 def test_a_fit_of_a_release_has_the_same_bits_as_one_of_reports(axis, tmp_path):
     totals = [(axis, COUNTS.sum(axis))]

@@ -23,6 +23,8 @@ from countveil.inference.diagnostics import FitWarning, State
 from countveil.laws.noise.protocol import Contradiction
 from tests.joint import two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 SIZE = (20, 30)
 DRAWN = {
     "Gaussian": (m.Gaussian(3.0), lambda rng: rng.normal(0.0, 3.0, SIZE)),

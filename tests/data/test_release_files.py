@@ -9,6 +9,8 @@ import countveil as cv
 from countveil.data.observations import PrivatizedCounts
 from tests.joint import planted
 
+pytestmark = pytest.mark.long
+
 LEVEL = cv.PrivacyLevel(1, 1)
 SHORT = {"draws": 4, "tune": 3, "chains": 2, "max_iter": 5, "seed": 1, "progress": False}
 

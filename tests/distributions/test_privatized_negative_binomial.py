@@ -13,6 +13,8 @@ from countveil.distributions import privatized_negative_binomial as module
 from tests import reference
 from tests.bursts import PS, SHAPES, masses, rate_of
 
+pytestmark = pytest.mark.long
+
 ALPHAS = (1e-6, 0.1, math.exp(-1), 0.9, 0.999)
 REPORTS = (-(10**7), -7, 0, 1, 3, 17, 200, 3000)
 ACCURACY = 1e-9

@@ -15,6 +15,7 @@ REPORTS = np.array([-(10**7), -5, 0, 1, 2, 7, 300, 10**7])
 ACCURACY = 1e-12
 
 
+@pytest.mark.long
 def test_logpmf_over_the_grid():
     values = PrivatizedPoisson(np.array(RATES)[:, None, None], np.array(ALPHAS)[:, None]).logpmf(REPORTS)
     assert values.shape == (7, 6, 8)
@@ -34,6 +35,7 @@ def exact_tails(k, rate, alpha):
     return lower, upper
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [1e-300, 1e-12, 0.3, 2.0, 40.0])
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 0.9, 0.999])
 def test_tails(rate, alpha):

@@ -10,6 +10,7 @@ RATES = (1e-300, 1e-3, 1.0, 50.0, 1e4, 1e7)
 ACCURACY = 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate1", RATES)
 @pytest.mark.parametrize("rate2", RATES)
 def test_logpmf_over_the_grid(rate1, rate2):

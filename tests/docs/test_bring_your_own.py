@@ -10,6 +10,8 @@ import pytest
 import countveil as cv
 from tests.joint import batch_error, bound, two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).parents[2] / "docs" / "bring-your-own.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 ALPHA = 0.6

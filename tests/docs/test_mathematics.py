@@ -8,6 +8,8 @@ import pytest
 from tests.formulas import CHECKS
 from tests.pages import DOCS, PAGES, ROOT
 
+pytestmark = pytest.mark.long
+
 PAGE = DOCS / "mathematics.md"
 NUMBERS = r"\d+(?:\.\d+)?(?:(?:,| and| to|, and) \d+(?:\.\d+)?)*"
 CITED = re.compile(

@@ -26,6 +26,8 @@ from tests.pages import (
 )
 from tests.served import served
 
+pytestmark = pytest.mark.long
+
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
 

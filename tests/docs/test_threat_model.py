@@ -67,6 +67,7 @@ def default_of_mutations(path):
     return int(found[0])
 
 
+@pytest.mark.long
 def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
     tried = " ".join(TEXT.partition("\n## What was tried\n")[2].split())
     number = default_of_mutations("privacy/test_report.py")

@@ -10,6 +10,8 @@ import pytest
 import countveil as cv
 from tests.strangers import installed, open_folder, own_folder, run
 
+pytestmark = pytest.mark.long
+
 JOURNEY = """
 import sys
 from pathlib import Path

@@ -44,6 +44,8 @@ from tests.engines.passes import (
 )
 from tests.joint import assert_same_bits
 
+pytestmark = pytest.mark.long
+
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
 quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 

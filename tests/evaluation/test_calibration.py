@@ -62,6 +62,7 @@ def agrees(share, expected, n):
     return abs(share - expected) < stats.norm.isf(FALSE_ALARM / 2) * np.sqrt(expected * (1 - expected) / n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("interval", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("given", [True, False])
 def test_the_right_model_covers_what_it_says(right, wrong, counts, data, given, interval):

@@ -41,6 +41,7 @@ def masses(fit, dispersion):
     return np.array(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", [None, "global", "column", "row", 0.6])
 def test_it_is_the_log_of_the_average_over_draws(dispersion):
     fit = fitted(dispersion)

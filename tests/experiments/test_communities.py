@@ -71,6 +71,7 @@ def test_the_figure_shows_what_is_known_and_every_way_but_the_true_counts(study)
     assert side_by_side[0, 1] == found.counts[found.order[0], found.order[1]]
 
 
+@pytest.mark.long
 def test_the_command_writes_its_files(tmp_path, monkeypatch):
     monkeypatch.setattr(communities, "Plan", lambda **given: PLAN._replace(level=given["level"]))
     ran = CliRunner().invoke(app, ["demo", "communities", "--epsilon-per-unit", "2", "-o", str(tmp_path)])

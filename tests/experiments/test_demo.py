@@ -10,6 +10,8 @@ from tests.experiments.conftest import TINY
 from tests.interruption import interrupted
 from tests.silent import Silent
 
+pytestmark = pytest.mark.long
+
 
 def test_every_contender_on_every_draw(watched):
     study, watcher = watched

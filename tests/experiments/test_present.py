@@ -1,6 +1,7 @@
 import re
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 import countveil as cv
@@ -9,6 +10,8 @@ from countveil.experiments import demo, reuters
 from countveil.experiments.demo import Plan
 from countveil.planning.contenders import CONTENDERS, TRUE_COUNTS
 from tests.experiments.conftest import TINY
+
+pytestmark = pytest.mark.long
 
 
 def test_the_command_writes_everything(corpus, tmp_path, monkeypatch):

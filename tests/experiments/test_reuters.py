@@ -5,6 +5,8 @@ import pytest
 
 from countveil.experiments.reuters import load_reuters
 
+pytestmark = pytest.mark.long
+
 
 def test_the_corpus_of_the_demo():
     corpus = load_reuters()

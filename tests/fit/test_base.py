@@ -27,6 +27,8 @@ from countveil.privacy import PrivacyLevel
 from tests import hostile
 from tests.joint import draw_reports, planted
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1, "progress": False}
 WORDS = ["Käse", "水", "naïve", "a b", "слово", "", "word", "λ"]
 DOCS = [f"Döküment {d}" for d in range(12)]

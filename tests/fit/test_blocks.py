@@ -8,6 +8,8 @@ from countveil.data.networks import above_diagonal, links_among
 from countveil.data.observations import PrivatizedCounts
 from tests.joint import draw_reports
 
+pytestmark = pytest.mark.long
+
 SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2}
 
 

@@ -12,6 +12,8 @@ from countveil.fit import choosing
 from countveil.fit.choosing import candidates
 from countveil.report.naive import naive_fit
 
+pytestmark = pytest.mark.long
+
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "threads": 1, "progress": False}
 
 

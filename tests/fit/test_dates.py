@@ -59,6 +59,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     assert found.diagnostics().verdict == fit.diagnostics().verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -134,6 +134,7 @@ def test_a_file_with_other_parameters_is_refused(by_column, tmp_path, change):
         check_tree(tree, by_column.model_, by_column._layout(by_column.model_.spec))
 
 
+@pytest.mark.long
 def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
     hidden = np.random.default_rng(5).random(SIZE) < 0.1
     reports = np.zeros(SIZE, dtype=np.int64)
@@ -150,6 +151,7 @@ def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
     assert bursty > poisson + 20.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.7])
 @pytest.mark.parametrize("kind", ["blocks", "tensor"])
 def test_other_models_fit(kind, dispersion):
@@ -176,6 +178,7 @@ def test_other_models_fit(kind, dispersion):
     assert len(found) == {"row": 20, "column": 20}.get(dispersion, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrapped", [cv.ExactCounts, cv.NaiveCounts])
 def test_counts_without_noise(wrapped):
     counts, p, _ = planted()
@@ -196,6 +199,7 @@ def test_signed_and_truncated_reports_give_the_same_draws(data):
     np.testing.assert_array_equal(one.posterior["posterior"]["p"], other.posterior["posterior"]["p"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["column", "row"])
 def test_draws_do_not_depend_on_threads_and_resume(data, dispersion, tmp_path, monkeypatch):
     rows = np.tile(np.arange(SIZE[0]), 4)  # enough for several blocks
@@ -228,6 +232,7 @@ def test_methods_that_do_not_fit_bursts_say_so(data, method):
         cv.TopicModel(2, method=method, **BURSTY).fit(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["em", "cavi"])
 @pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.6])
 def test_methods_that_maximise_find_dispersions_without_intervals(data, method, dispersion):

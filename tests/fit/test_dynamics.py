@@ -14,7 +14,7 @@ BRIEF = QUICK | {"draws": 4, "tune": 4}
 MONTHS = [str(month) for month in pd.period_range("2001-11", periods=30, freq="M")]
 ITEMS = list("abcdefgh")
 TRANSITION = np.array([[0.97, 0.05], [0.03, 0.95]])
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"), pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

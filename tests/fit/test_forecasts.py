@@ -27,7 +27,7 @@ BRIEF = {
     "progress": False,
 }
 STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 48
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"), pytest.mark.long]
 
 
 SPEC = parse_spec("tk,vk->tv", names=("activity", "items"))

@@ -17,6 +17,8 @@ from countveil.inference.methods import METHODS
 from countveil.report import render
 from tests.chronicle import Chronicle
 
+pytestmark = pytest.mark.long
+
 QUICK = {"draws": 10, "tune": 10, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 LEAST = 0.85  # of the truth in intervals of 90%: what may be called one
 MODELS = {

@@ -93,6 +93,7 @@ def test_topics_of_another_fit_go_by_words_and_keep_their_names(fit):
     assert second.transform(some).shape == (60, 3)
 
 
+@pytest.mark.long
 def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     found = cv.TopicModel.load(tmp_path / "fit.nc")

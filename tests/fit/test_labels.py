@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 import countveil as cv
 
+pytestmark = pytest.mark.long
+
 COUNTS = np.array([[3, 0, 1], [0, 5, 2], [4, 1, 0]])
 ROWS, COLUMNS = ["ann", "bob", "cy"], ["aid", "talk", "war"]
 BOTH = {"row_labels": ROWS, "column_labels": COLUMNS}

@@ -58,6 +58,7 @@ def test_the_posterior_has_a_shape_in_every_draw(fit):
     assert {"shape of theta", "shape of phi"} <= set(fit.diagnostics().table.index)
 
 
+@pytest.mark.long
 def test_networks_and_tensors_have_one_for_each_factor(release):
     square = cv.PrivatizedCounts(np.maximum(COUNTS[:9], 0), 0.4)
     for directed in (True, False):

@@ -67,6 +67,7 @@ def counts_of(fit, numbers):
     return np.concatenate(parts), np.concatenate(totals)
 
 
+@pytest.mark.long
 def test_pages_lists_and_commands_say_what_counts_as_one(fit, tmp_path):
     plain_page, said = render(fit), "Topics 0, 1 and 3 count as topic 0."
     assert "count as topic" not in plain_page + str(checklist_of(fit))

@@ -12,6 +12,8 @@ import countveil as cv
 from countveil.inference import predict
 from tests.joint import FALSE_ALARM, two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 9, "tune": 10, "chains": 3, "seed": 1, "threads": 1, "progress": False}
 BURSTY = {"likelihood": "negative-binomial", "dispersion": "column"}
 SIZE, ALPHA, MOST = (9, 6), 0.5, 12_000

@@ -71,6 +71,7 @@ def with_formula(tree, formula):
     tree.attrs["parameters"] = tree.attrs["parameters"].replace("~ party + age", formula)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

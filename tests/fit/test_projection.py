@@ -47,6 +47,7 @@ class LearnedShape(LogNormalPrior):
         return hypers[..., :1, None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["global", "column"])
 def test_new_rows_are_in_counts_where_those_come_in_bursts(dispersion):
     """Frequent words have small bursts and rare ones large ones, so that their mean size is no plain mean."""
@@ -77,6 +78,7 @@ def test_priors_that_vary_by_row_are_refused():
         topics(GammaPrior(1.0, each, False)).fit(data).transform(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["em", "gibbs"])
 @pytest.mark.parametrize("offset", [1e-3, 1.0, 1e3])
 def test_known_offsets_do_not_change_the_total_of_a_projection(method, offset):

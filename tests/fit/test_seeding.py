@@ -15,6 +15,8 @@ from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
 from tests.joint import planted
 
+pytestmark = pytest.mark.long
+
 QUICK = {"draws": 20, "tune": 40, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SHORT = QUICK | {"draws": 3, "tune": 3}
 _, TOPICS, _, REPORTS = planted(80, 40, 5, np.exp(-1.0), seed=3, tokens=80.0)

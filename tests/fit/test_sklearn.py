@@ -13,6 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import countveil as cv
 from countveil.inference.diagnostics import FitWarning
 
+pytestmark = pytest.mark.long
+
 BRIEF = {"draws": 2, "tune": 2, "chains": 1, "alpha": 0.5, "seed": 0, "threads": 1, "progress": False}
 BOTH = (
     "fit_transform is the posterior of the fit's own rows, in which rows and columns move together; transform is "

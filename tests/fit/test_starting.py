@@ -10,7 +10,8 @@ SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Not to be trusted"),
-    pytest.mark.filterwarnings("ignore:Not to be trusted yet"),  # they are short
+    pytest.mark.filterwarnings("ignore:Not to be trusted yet"),
+    pytest.mark.long,
 ]
 
 

@@ -36,6 +36,7 @@ def planted(seed=0, n_rows=60):
     return reports, group, share[group == 1].mean(axis=0) - share[group == 0].mean(axis=0)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_components_depend_on_covariates_of_the_first_mode(tmp_path):
     data, group, truth = planted()

@@ -12,6 +12,8 @@ from countveil.inference.diagnostics import FitWarning, Totals
 from tests.joint import two_sided_geometric
 from tests.recipes.thinning import ThinningNoise
 
+pytestmark = pytest.mark.long
+
 SIZE = (60, 40)
 SHORT = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 HIDDEN = np.random.default_rng(5).random(SIZE) < 0.1

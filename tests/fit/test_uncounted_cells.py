@@ -9,6 +9,8 @@ import countveil as cv
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import starts
 
+pytestmark = pytest.mark.long
+
 SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2, "max_iter": 3}
 NETWORK_TEXT = "ic,jd,cd->ij"
 

@@ -14,9 +14,10 @@ from tests.fuzz.run import MEMORY, attempt, mutated, run
 
 ROOT = Path(__file__).parents[2]
 FAILED = (Path(__file__).parent / "failed.txt").read_text(encoding="ascii").split()
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/statm").exists(), reason="memory is limited by way of /proc"
-)
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited by way of /proc"),
+    pytest.mark.long,
+]
 
 
 def test_ten_thousand_mutations_and_none_is_a_crash():

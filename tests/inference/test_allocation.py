@@ -50,6 +50,7 @@ def shares_of(model, found, cell):
     return terms / terms.sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_token_goes_to_one_term_with_its_chance(name):
     repeats = 2500

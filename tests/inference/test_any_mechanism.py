@@ -10,6 +10,8 @@ from tests.inference.test_calibration_of_bursts import DRAWS, RUNS, ranks
 from tests.joint import FALSE_ALARM, bound, rank_p_values
 from tests.laws.counts.test_negative_binomial import joint_scores
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 RESPONSE = m.Table([[0.7, 0.2, 0.1]] + [[0.1, 0.6, 0.3]] * 3 + [[0.2, 0.1, 0.7]] * 96)  # not log-concave
 SWEEPS, MORE_SWEEPS, BATCHES = 300, 500, 20  # the planted faults below are seen with the fewer ones

@@ -37,6 +37,7 @@ def largest_fall(objectives):
     return (-np.diff(objectives) / np.abs(objectives[1:])).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expectation", cavi.EXPECTATIONS)
 @pytest.mark.parametrize("case", FITTED.values(), ids=FITTED)
 def test_the_objective_never_decreases(case, expectation):

@@ -15,6 +15,8 @@ from tests.joint import SERIAL, assert_same_bits, bound, planted, small_model
 from tests.laws.counts import test_negative_binomial as joint
 from tests.laws.counts.test_negative_binomial import private
 
+pytestmark = pytest.mark.long
+
 LEVEL = np.array([0.3, 0.3, 0.5, 0.7])[:, None]
 
 

@@ -19,6 +19,8 @@ from tests.joint import (
     small_model,
 )  # fmt: skip
 
+pytestmark = pytest.mark.long
+
 SIZE = (7, 5)
 ALPHA = np.array([0.0, 0.3, 0.3, 0.6, 0.6, 0.8, 0.8])
 MASK = np.zeros(SIZE, dtype=bool)

@@ -10,6 +10,8 @@ from countveil.laws.counts.protocol import parameters_of_rows
 from tests.joint import FALSE_ALARM, SERIAL, rank_p_values
 from tests.laws.counts.test_negative_binomial import ROWS, SPECS, Faulty, prior_draw, private, small_model
 
+pytestmark = pytest.mark.long
+
 RUNS, TUNE, DRAWS, THIN = 24, 40, 15, 6
 
 

@@ -8,6 +8,8 @@ from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values
 
+pytestmark = pytest.mark.long
+
 RUNS, TUNE, DRAWS, THIN = 24, 30, 15, 5
 
 

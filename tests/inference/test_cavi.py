@@ -35,6 +35,7 @@ def largest_fall(objectives):
     return (-np.diff(objectives) / np.abs(objectives[1:])).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_the_objective_never_decreases(seed):
     observations, model = problem(seed)
@@ -96,6 +97,7 @@ def test_threads_do_not_change_the_answer():
     assert_same_bits(one.state, two.state)
 
 
+@pytest.mark.long
 def test_by_default_an_ascent_ends_near_its_least_error():
     rng = np.random.default_rng(20190602)
     mu = rng.gamma(0.1, 3.0, (200, 10)) @ rng.gamma(0.1, 3.0, (10, 300))

@@ -65,6 +65,7 @@ def very_many(monkeypatch):
     monkeypatch.setattr(moves, "MOST_VISITED", 99)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("likelihood", "n", "merged"),
     [
@@ -146,6 +147,7 @@ def test_the_start_of_em_is_a_few_iterations_on_from_the_automatic_one_in_expect
     )
 
 
+@pytest.mark.long
 def test_moves_without_a_log_likelihood_go_into_files_pages_and_resumed_chains(
     by_tokens, very_many, tmp_path
 ):

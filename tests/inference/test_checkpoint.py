@@ -21,6 +21,8 @@ from countveil.models.priors import GammaPrior
 from tests.joint import planted
 from tests.recipes.lognormal import LogNormalPrior
 
+pytestmark = pytest.mark.long
+
 SCRIPT = """
 import importlib
 import os

@@ -10,6 +10,8 @@ import countveil as cv
 from countveil.data.simulation import simulate_release
 from countveil.inference import compact
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 12, "tune": 4, "chains": 2, "seed": 1, "progress": False, "threads": 1}
 
 

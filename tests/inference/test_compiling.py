@@ -115,6 +115,7 @@ def test_a_fit_tells_whoever_sees_its_progress(algorithm, how, told, monkeypatch
     assert (MESSAGE in capsys.readouterr().err) == told
 
 
+@pytest.mark.long
 def test_a_fit_does_not_wait_for_what_only_its_diagnosis_needs():
     code = "import sys, countveil as cv; cv.TopicModel; print('arviz_stats' in sys.modules)"
     assert run_alone(code) == "False"

@@ -24,6 +24,8 @@ from tests.joint import (
     two_sided_geometric,
 )
 
+pytestmark = pytest.mark.long
+
 SIZE = (8, 5)
 ALPHA = np.array([0.0, 0.3, 0.6, 0.8, 0.8, 0.7, 0.3, 0.6])
 OFFSET = np.array([1.0, 2.0, 0.5, 1.0, 1.0, 1.5, 1.0, 0.7])

@@ -15,6 +15,8 @@ from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM, SERIAL, assert_same_bits, draw_reports, rank_p_values, run_chain
 
+pytestmark = pytest.mark.long
+
 SPEC = parse_spec("dk,vk->dv", names=("theta", "phi"))
 STEP, STEPS, K, V = np.array([0, 2, 0, 3, 2, 0]), 4, 2, 4  # nothing is of the second date
 PRIOR = DatedRowsPrior(1.5, 6.0, STEP, STEPS)

@@ -15,6 +15,8 @@ from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, moderate_shapes, two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 SHAPE, ALPHA = (3, 2), 0.6
 STATES, ROUNDS = 400, 8
 MIXED = 3.0, 2.0  # beta prior of every p; (1, 1) where there is only one

@@ -107,6 +107,7 @@ def joint_z(model, noise, restarts, seed=1, sweeps=2, algorithm=gibbs):
     return np.abs(z).max(), stats.t.isf(FALSE_ALARM / 2 / z.size, restarts - 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "noise", "steady"),
     [(MATRIX, True, True), (MATRIX, False, True), (TENSOR, True, False)],
@@ -134,6 +135,7 @@ def test_exposures_of_true_counts_turn_it_red(monkeypatch):
     assert z > most
 
 
+@pytest.mark.long
 def test_true_values_rank_uniformly_among_posterior_draws():
     model, rng, found = model_of(MATRIX), np.random.default_rng(7), []
     for run in range(RUNS):

@@ -156,6 +156,7 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
     assert "nan" not in nothing.diagnostics().verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [

@@ -12,6 +12,8 @@ from countveil.inference.draws import Schedule
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import assert_same_bits, draw_factors, draw_reports, run_chain
 
+pytestmark = pytest.mark.long
+
 LONG = {"topics": (50, 9), "CP 3": (40, 5, 6), "CP 4": (36, 3, 2, 2), "Tucker": (40, 6, 2, 3)}
 NETWORKS = {
     "directed": (40, 40),

@@ -9,6 +9,8 @@ import countveil as cv
 from countveil.common import fit_files
 from tests import hostile
 
+pytestmark = pytest.mark.long
+
 QUICK = {"draws": 3, "tune": 2, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 COUNTS = np.random.default_rng(1).poisson(1.0, (9, 9))
 HUGE = 10**400

@@ -36,6 +36,8 @@ from tests.joint import (
     with_priors,
 )
 
+pytestmark = pytest.mark.long
+
 SIZE = (6, 5)
 ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
 MASK = np.zeros(SIZE, dtype=bool)

@@ -14,6 +14,8 @@ from countveil.models.priors import LearnedShapePrior
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, bound, draw_factors, draw_noise_rates, draw_reports, moderate_shapes
 
+pytestmark = pytest.mark.long
+
 TURNS, SWEEPS = 4, 2
 
 

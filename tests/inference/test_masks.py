@@ -7,6 +7,8 @@ import scipy.sparse as sp
 import countveil as cv
 from tests.joint import draw_reports
 
+pytestmark = pytest.mark.long
+
 SHORT = {
     "seed": 3,
     "threads": 1,

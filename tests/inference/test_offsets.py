@@ -19,6 +19,8 @@ from tests.joint import (
     small_model,
 )
 
+pytestmark = pytest.mark.long
+
 ROW = np.array([0.5, 1.0, 8.0, 2.0, 0.2, 3.0])
 COLUMN = np.array([1.0, 0.3, 4.0, 2.0, 1.5])
 

@@ -143,6 +143,7 @@ def test_what_is_maximised_has_the_gradient_of_the_log_likelihood(kind, levels):
         assert slopes[i] == pytest.approx(slope, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("kind", [*KINDS, 0.7])
 def test_the_likelihood_and_the_bound_never_decrease(kind, levels):
@@ -156,6 +157,7 @@ def test_the_likelihood_and_the_bound_never_decrease(kind, levels):
         assert objectives[-1] > objectives[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name for name, case in CASES.items() if not (case.loops and "shared" in case.options)]
 )
@@ -242,6 +244,7 @@ def test_expected_counts_add_up_to_the_estimate_of_the_total(kind):
     assert seen == pytest.approx(facts_of(observations).total_count, rel=0.02)
 
 
+@pytest.mark.long
 def test_one_p_is_found():
     rng = np.random.default_rng(6)
     theta, phi, p = rng.gamma(1.0, 1.0, (150, 2)), rng.dirichlet(np.full(60, 0.5), 2), 0.75

@@ -16,6 +16,8 @@ from tests.joint import (
     truncated_logpmf,
 )
 
+pytestmark = pytest.mark.long
+
 CHAINS, TUNE, SWEEPS = 2, 200, 2400
 
 

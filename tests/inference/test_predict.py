@@ -41,6 +41,7 @@ def test_only_seen_cells_can_be_scored():
         fit.log_predictive(cv.PrivatizedCounts(reports[1:], 0.5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["row", "column"])
 def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
     _, _, observations, _ = planted(12, 10, 2, 0.5, seed=1, tokens=30.0)
@@ -55,6 +56,7 @@ def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
         log_predictive_of_cells([], hidden, fit.model_.likelihood, rows, columns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["gibbs", "em"])
 def test_held_out_cells_prefer_the_true_number_of_topics(method):
     _, _, observations, reports = planted(120, 60, 6, np.exp(-1), seed=3)
@@ -67,6 +69,7 @@ def test_held_out_cells_prefer_the_true_number_of_topics(method):
     assert max(scores, key=scores.get) == 6
 
 
+@pytest.mark.long
 def test_predicted_releases_look_like_the_release():
     _, _, observations, reports = planted(60, 40, 3, 0.6, seed=2)
     fit = cv.TopicModel(3, **QUICK).fit(observations)
@@ -126,6 +129,7 @@ def test_a_starved_fit_says_so_in_words():
     assert "starved" not in kept.diagnostics().verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["gibbs", "em"])
 def test_no_cells_have_no_densities(method):
     data = cv.PrivatizedCounts([[2]], 0.5)  # one actor, whose only cell is a self-loop

@@ -15,6 +15,8 @@ from tests.inference.test_any_mechanism import ROWS, by_row, reported
 from tests.joint import SERIAL, assert_same_bits, bound, small_model
 from tests.laws.counts.test_negative_binomial import joint_scores
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 SWEEPS = 500
 CUT = m.Thresholded(m.Gaussian("0.1"), 3)

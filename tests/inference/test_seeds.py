@@ -24,6 +24,8 @@ from tests.joint import (
     two_sided_geometric,
 )
 
+pytestmark = pytest.mark.long
+
 SIZE = (5, 6)
 ALPHA = np.array([0.1, 0.3, 0.6, 0.8, 0.5])[:, None]
 ADDED = np.zeros((6, 3))

@@ -23,6 +23,8 @@ from tests.joint import (
     small_model,
 )
 
+pytestmark = pytest.mark.long
+
 ALPHA = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 0.9])
 NOTHING = np.zeros(joint.SIZE, dtype=bool)
 WAYS = {"proposed": 0.0, "one by one": np.inf}

@@ -59,6 +59,7 @@ ROUNDED = with_noisy((1, m.RandomRounding(3)), (0, m.Rounding(5)), ((0, 1), m.Su
 MIXED = with_noisy((1, "exact"), (0, m.DiscreteGaussian(1)), ((0, 1), m.TwoSidedGeometric(0.3)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [(POISSON, ROUNDED), (NegativeBinomial("global"), MIXED)],
@@ -87,6 +88,7 @@ def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch)
     assert z.max() > bound(len(z), BATCHES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [
@@ -118,6 +120,7 @@ LAWS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LAWS)
 def test_moves_reach_the_law_of_all_tables_with_the_total(name):
     (mechanism, reports, kernel, total), (p, likelihood, turned) = CASES["suppression"], LAWS[name]
@@ -163,6 +166,7 @@ def fitted(data, **options):
     return cv.TopicModel(2, **options).fit(data)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_fits_are_the_same_for_any_threads(axis, monkeypatch):

@@ -130,6 +130,7 @@ MODELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_resumed_fit_and_one_from_a_file_tell_the_same(kind, tmp_path, monkeypatch):

@@ -91,6 +91,7 @@ def test_binomial(trials, chance):
         assert reference.chi_square_p_value(draws, 0, other) < FALSE_ALARM / 24
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_noise_rate(count):
     rng = np.random.default_rng(5)

@@ -13,6 +13,8 @@ from countveil.kernels import bessel
 from tests import reference
 from tests.plain import repeated, takes_many_draws
 
+pytestmark = pytest.mark.long
+
 ORDERS = (0, 1, 5, 50, 10**4, 10**7)
 ARGUMENTS = (1e-6, 0.1, 1.0, 10.0, 20.0, 100.0, 1e4, 1e7)
 P_VALUE_BOUND = 1e-3 / (len(ORDERS) * len(ARGUMENTS))

@@ -28,6 +28,7 @@ def shares(left, right):
     return products / products.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_terms", [1, 2, 9])
 def test_both_operands_get_every_count_once(n_terms):
     counts, left, right = scene(n_terms)

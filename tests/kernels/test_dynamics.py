@@ -1,6 +1,7 @@
 """The passes over a gamma chain, against the same drawn table by table."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from countveil.kernels import dynamics as kernels
@@ -47,6 +48,7 @@ def z_scores(fast, slow):
     return ((one - other).mean(axis=0) / np.maximum(error, 1e-300))[error > 0.0]
 
 
+@pytest.mark.long
 def test_tables_have_the_law_of_those_drawn_one_by_one():
     rng = np.random.default_rng(1)
     z = z_scores(*(np.array([draw(rng) for _ in range(RUNS)]) for draw in (backwards, slow_backwards)))

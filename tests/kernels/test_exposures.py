@@ -29,6 +29,7 @@ def scene(kind):
     return theta, phi, dense_exposures(reports, alpha, mask), PrivatizedCounts(reports, given, mask)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("size", [ROWS, 4])
 @pytest.mark.parametrize("kind", ["row", "cell", "exact"])

@@ -15,6 +15,7 @@ def draws_of(shape, rate):
     return np.array([kernels.sample_gamma(shape, rate, rng) for _ in range(DRAWS)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "rate"), [(0.3, 2.0), (1.0, 0.5), (40.0, 7.0)])
 def test_draws_are_gamma(shape, rate):
     draws = draws_of(shape, rate)

@@ -110,11 +110,13 @@ def drawn(law, cases, repeats, draw=draw_batch):
     return found, tally
 
 
+@pytest.mark.long
 def test_expectations_and_scores_are_those_of_the_closed_form():
     for found, expected in zip(expectations(GENERAL, GRID), expectations(CLOSED, GRID), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.long
 def test_a_batch_is_its_entries():
     ratios, scores = expectations(GENERAL, GRID)
     found, bound = batched(GENERAL, GRID)
@@ -131,6 +133,7 @@ def test_the_check_of_expectations_sees_another_level():
     assert not np.allclose(found, other, rtol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", DRAWN, ids=str)
 def test_counts_have_the_exact_law(case):
     found, _ = drawn(GENERAL, [case] * 20, DRAWS // 20)

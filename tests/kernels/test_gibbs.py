@@ -62,6 +62,7 @@ def allocated(observations, theta, phi, rng, law=LAW):
     return sums[:2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
@@ -103,6 +104,7 @@ def largest_z(found, mean, variance, repeats):
     return np.abs(z).max(), stats.norm.isf(FALSE_ALARM / 2 / z.size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("alpha_kind", ["scalar", "row", "cell"])
 def test_expected_counts_of_each_word_and_topic(alpha_kind, masked):
@@ -129,6 +131,7 @@ def test_expected_counts_where_rows_wait_for_their_factors(alpha_kind, masked):
         assert wrong > most or PLAIN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha_kind", ["row", "cell"])
 def test_any_law_draws_its_own_counts(alpha_kind):
     """The general law of the same noise and counts: another way to draw them, the same means."""
@@ -251,6 +254,7 @@ def test_alpha_per_row_written_out_per_cell_changes_nothing_but_rounding():
     np.testing.assert_allclose(one[0], two[0], rtol=1e-9)
 
 
+@pytest.mark.long
 def test_reports_beyond_32_bits_keep_their_size():
     counts = np.array([[2**40, 1]])
     theta, phi = np.array([[2.0**30]]), np.array([[2.0**10], [1e-9]])

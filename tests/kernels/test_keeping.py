@@ -17,6 +17,8 @@ from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from tests.plain import about_compiling
 from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
 
+pytestmark = pytest.mark.long
+
 CODE = """
 from countveil.distributions import bessel
 from countveil.kernels.series import balance_point

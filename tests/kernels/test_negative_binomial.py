@@ -190,6 +190,7 @@ def test_a_full_batch_of_bursts_draws_each_by_itself():
     assert np.abs(between).max() < 6.0 / math.sqrt(2000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("p", [0.3, 0.9, 0.999])
 def test_sizes_of_bursts_are_logarithmic(p):
     rng, n = np.random.default_rng(8), 20_000

@@ -17,6 +17,8 @@ from tests.joint import SERIAL
 from tests.laws.noise.laws import log_mass
 from tests.plain import PLAIN, repeated, takes_many_draws
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 NAN = np.nan
 COPIES = repeated(2_000)

@@ -10,6 +10,8 @@ import pytest
 
 from countveil.kernels.plain import Math, plain, plain_elementwise
 
+pytestmark = pytest.mark.long
+
 FITS = """
 import sys
 import numpy as np

@@ -35,6 +35,7 @@ PARAMETERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "rate", "square"), PARAMETERS)
 def test_the_tilted_gamma_has_its_density(shape, rate, square):
     drawn = draws_of(shape, rate, square)

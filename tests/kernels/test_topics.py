@@ -10,6 +10,8 @@ from countveil.kernels.uniforms import new_source
 from tests.joint import FALSE_ALARM
 from tests.kernels.test_allocation import multinomial_p_values
 
+pytestmark = pytest.mark.long
+
 
 def ordered(theta, phi_total):
     order = kernels.new_order(theta.size)

@@ -40,6 +40,7 @@ def scene(kind):
     return (theta_g, theta_m, phi_g, phi_m), reports, alpha, mask, observations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", ["row", "cell"])
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)

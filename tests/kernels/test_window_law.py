@@ -11,6 +11,8 @@ from countveil.kernels.uniforms import new_source
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.laws import law_of
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
 DATA = cv.Reports(np.array([[np.nan, 14.0, 0.0, np.nan]]), m.Suppression(10))
 

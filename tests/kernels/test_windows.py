@@ -15,6 +15,8 @@ from tests.laws.noise.codes import kernels_of_reports
 from tests.laws.noise.laws import CASES, log_mass
 from tests.plain import PLAIN, repeated
 
+pytestmark = pytest.mark.long
+
 RATES = [1e-12, 0.01, 1.0, 50.0, *([] if PLAIN else [1e4])]
 MOST = 20_000
 LIKELIHOODS = {"poisson": None, "bursty": 0.6, "very bursty": 0.97}

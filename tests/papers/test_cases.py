@@ -34,6 +34,8 @@ from papers.style import (
     ZERO,
 )
 
+pytestmark = pytest.mark.long
+
 SHORT = Sampling(1, 4, 4)
 PLANS = {
     "theorems": theorems.Plan(50, 12),

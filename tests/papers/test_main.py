@@ -23,6 +23,7 @@ def test_one_case_study(here):
     assert set(pd.read_csv("out/skellam-verdicts.csv")["outcome"]) == {"holds"}
 
 
+@pytest.mark.long
 def test_claims_that_fail_are_no_error(here):
     said = reproduce("theorems", "--quick", "-o", "out").stdout
     assert "does not hold" in said

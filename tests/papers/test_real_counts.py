@@ -136,6 +136,7 @@ def test_raw_mails(here, below):
     assert real_counts.texts(bench, real_counts.TEXT_LARGE, (999, 999)).shape[0] == 360
 
 
+@pytest.mark.long
 def test_raw_mails_from_the_command_line(here):
     """Each owner sends 60 of them and gets about 120; copies count once."""
     enron(here / "data" / "maildir")

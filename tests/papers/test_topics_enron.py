@@ -12,6 +12,8 @@ from papers.fits import Sampling, fitted, with_noise
 from papers.style import NAIVE, OURS, TRUE_COUNTS
 from tests.interruption import interrupted
 
+pytestmark = pytest.mark.long
+
 COUNTS = sp.csr_array(np.random.default_rng(1).poisson(0.4, (30, 25)))
 PLAN = topics_enron.QUICK._replace(n_topics=2, noise_draws=1, sampling=Sampling(1, 4, 6), methods=(OURS,))
 

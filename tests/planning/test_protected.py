@@ -50,6 +50,7 @@ def test_names():
     assert numbers(m.Rounding(5)) == numbers(PrivacyLevel.zcdp(1)) == numbers(None)
 
 
+@pytest.mark.long
 def test_who_knows_the_mechanism_is_nearer_to_the_rates():
     levels = [m.Suppression(10), m.DiscreteGaussian(4), PrivacyLevel.zcdp(2)]
     fits = simulate(Grid(levels, [40], 2), FromPrior(2, 12, 60.0), Silent(), tune=20, draws=20)

@@ -8,6 +8,8 @@ from countveil.privacy import PrivacyLevel
 from countveil.privacy.mechanisms import Table
 from tests.silent import Silent
 
+pytestmark = pytest.mark.long
+
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(3, 1)]
 SOURCE = FromPrior(3, 25, 30.0)
 GRID = Grid(LEVELS, [20, 60], replicates=2)

@@ -64,6 +64,7 @@ def releases(draw) -> Release:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(release=releases())
 def test_what_is_saved_is_loaded(tmp_path, release):

@@ -85,6 +85,7 @@ def draws_of(rng: np.random.Generator, variance: float) -> np.ndarray:
     return rng.choice(values, DRAWS, p=probabilities)
 
 
+@pytest.mark.long
 def test_planted_faults_of_the_samplers_show(monkeypatch):
     """Each breaks one line of what is really drawn from."""
     entropy = np.random.default_rng(2).bytes
@@ -173,6 +174,7 @@ def test_the_first_16_bits_say_what_the_whole_word_says():
                 assert sampler.draw(1, Script(word, 5)) == sampler.draw_array(1, Script(word, 5)).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entries", [1, 2, 7])
 def test_draws_beyond_a_small_table_follow_the_law(entries):
     sampler = GaussianSampler(Fraction(25), entries)

@@ -12,6 +12,8 @@ from scipy import stats
 from countveil.privacy import _survival, inversion
 from countveil.privacy.inversion import Table
 
+pytestmark = pytest.mark.long
+
 CRITICAL = 1e-7
 
 

@@ -340,6 +340,7 @@ def finished(process):
     return process.wait(120)
 
 
+@pytest.mark.long
 def test_processes_killed_at_any_moment_never_make_two_reports_of_one_record(tmp_path):
     """Two at a time begin one ledger and are killed; what they left is whole, and is what is given later."""
     moments, total = random.Random(5), 0

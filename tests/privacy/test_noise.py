@@ -95,6 +95,7 @@ def test_pure_python_draws_follow_the_law(rate):
     assert dependence(draws) > CRITICAL / 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 def test_the_statistics_reject_wrong_laws(rate):
     rate, size = float(rate), draws_at(rate)
@@ -259,6 +260,7 @@ def test_a_word_beside_a_threshold_needs_no_more_bits(rate, sign):
         assert faces(sampler, sign << 63 | threshold + 1)[0] == (1 - k if sign else k - 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sign", [0, 1])
 @pytest.mark.parametrize("rate", [*RATES, Fraction(1, 3)])
 def test_a_tie_is_settled_by_further_bits(rate, sign):
@@ -297,6 +299,7 @@ def test_what_lies_beyond_every_table_goes_on():
         assert faces(sampler, 1 << 63, 0, 0, 0, 0, 0, 2**63 - 1)[0] == -first - 2 * end
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("entries", "base"), [(2, 2), (3, 2), (5, 7)])
 @pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1), Fraction(5)])
 def test_draws_beyond_a_small_table_follow_the_law(rate, entries, base):
@@ -310,6 +313,7 @@ def test_draws_beyond_a_small_table_follow_the_law(rate, entries, base):
         assert len(sampler.tail[0]) >= 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [Fraction(1, 10**6), Fraction(1, 10**9), noise.MIN_RATE])
 def test_tiny_rates_follow_the_law(rate):
     """Divided by its scale the noise is a Laplace variable, up to rounding far below what can be seen."""
@@ -376,6 +380,7 @@ def worst_ratio(law, x: tuple[int, ...], y: tuple[int, ...], outputs: range):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["formula", "thresholds"])
 @pytest.mark.parametrize(("epsilon", "precision"), [(1, 2), (Fraction(3, 2), 3), (4, 1)])
 def test_the_bound_is_attained_and_not_exceeded(epsilon, precision, source):
@@ -404,6 +409,7 @@ def test_the_bound_is_attained_and_not_exceeded(epsilon, precision, source):
 # --- the referee ---
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(2)])
 def test_opendp_draws_the_same_law(rate):

@@ -7,6 +7,8 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, promise
 
+pytestmark = pytest.mark.long
+
 RIGHT_AT_MOST = {"strong": 0.75, "moderate": 0.9, "weak": 0.99, "nothing": 1.0}
 EPSILONS = [
     "0.1",

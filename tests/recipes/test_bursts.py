@@ -25,6 +25,8 @@ from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SIZE = (60, 30)
 P = [0.2, 0.9]

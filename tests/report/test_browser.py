@@ -14,6 +14,8 @@ from tests.effects import the_fit
 from tests.report.conftest import LONG, QUICK
 from tests.study.page import browser as b
 
+pytestmark = pytest.mark.long
+
 KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates", "dynamic"]
 FRAME = """<!DOCTYPE html><title>nothing</title>
 <iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{page}"></iframe>

@@ -31,6 +31,7 @@ def fitted(release, options=LONGER, **more):
         return cv.TopicModel(2, **options, **more).fit(release)
 
 
+@pytest.mark.long
 def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
     fit = fitted(bursty, likelihood="poisson")
     page, found = read(render(fit, bursty)), totals_of(fit, observed(fit, bursty))
@@ -42,6 +43,7 @@ def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
     assert "How bursty the counts are" not in page.text
 
 
+@pytest.mark.long
 def test_the_page_of_a_bursty_fit_shows_its_dispersion(bursty):
     fit = fitted(bursty, dispersion="global")
     text = read(render(fit, bursty)).text

@@ -49,6 +49,7 @@ def test_the_fit_s_share_of_positive_reports_is_that_of_the_law(topic_fit, relea
     assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
     rng = np.random.default_rng(1)
     rate = rng.gamma(2.0, 1.0, (40, 2)) @ rng.dirichlet(np.ones(25), 2) * 20.0

@@ -10,6 +10,8 @@ from countveil.report import checklist_of
 from countveil.report.checklist import Files, settled
 from tests.report.conftest import QUICK, WORDS, release_of
 
+pytestmark = pytest.mark.long
+
 COUNTS = np.random.default_rng(1).poisson(2.0, (6, 5))
 
 

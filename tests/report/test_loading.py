@@ -56,6 +56,7 @@ def test_a_network_and_a_tensor_are_compared_in_their_matrix_form(block_fit, net
         observed(block_fit, other)
 
 
+@pytest.mark.long
 def test_a_release_of_rho_is_that_of_its_fit():
     release = release_of(COUNTS, cv.PrivacyLevel.zcdp(1))
     fit = cv.TopicModel(2, **QUICK).fit(release)

@@ -11,6 +11,8 @@ from tests.interruption import interrupted
 from tests.report.conftest import QUICK, release_of
 from tests.report.test_page import read
 
+pytestmark = pytest.mark.long
+
 
 def test_the_naive_fit_is_the_same_model_of_the_reports_as_they_are(topic_fit, release):
     found = naive_fit(topic_fit, release)

@@ -16,6 +16,8 @@ from tests import dates
 from tests.effects import the_fit
 from tests.report.conftest import LONG, NASTY, QUICK, WORDS, release_of
 
+pytestmark = pytest.mark.long
+
 VOID = {"meta", "link", "img", "rect", "br"}
 
 

@@ -175,6 +175,7 @@ def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
     assert observed(tensor, release).mode_shape == (6, 5, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labelled", [True, False])
 def test_the_headline_of_joined_releases_is_of_what_they_promise_together(labelled):
     table = pd.DataFrame(COUNTS, [f"p{i}" for i in range(6)]) if labelled else COUNTS

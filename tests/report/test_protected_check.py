@@ -33,6 +33,7 @@ def test_reports_that_the_model_made_are_as_it_expects(hidden):
     assert not outside(*hidden)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("truncate", [True, False])
 def test_joined_releases_are_as_a_fit_expects_whether_they_were_cut_at_zero_or_not(truncate):
     rng, level = np.random.default_rng(1), cv.PrivacyLevel(epsilon=1, precision=2)

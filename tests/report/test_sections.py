@@ -94,6 +94,7 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     assert block_table(many, intervals=True) == []
 
 
+@pytest.mark.long
 def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
     """Of three chains two have the third topic of the first: the last one's own is listed without intervals."""
     fit = cv.TopicModel(3, **QUICK | {"chains": 3}).fit(

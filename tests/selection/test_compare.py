@@ -12,6 +12,8 @@ import countveil as cv
 from countveil.fit.base import FactorizationEstimator
 from countveil.selection import compare as comparing_function
 
+pytestmark = pytest.mark.long
+
 ALPHA = 0.4
 SHORT = {"draws": 6, "tune": 4, "threads": 1}
 

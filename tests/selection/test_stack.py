@@ -15,6 +15,8 @@ from countveil.fit.predicting import Predicts
 from countveil.inference.stacking import stacking_weights
 from countveil.selection import Stack
 
+pytestmark = pytest.mark.long
+
 QUICK = {"chains": 2, "draws": 20, "tune": 20, "seed": 1, "threads": 1, "progress": False}
 WORDS = [f"w{v}" for v in range(14)]
 

@@ -20,6 +20,8 @@ from countveil.distributions import PrivatizedNegativeBinomial as Law
 from countveil.distributions import PrivatizedPoisson, TwoSidedGeometric
 from tests import reference
 
+pytestmark = pytest.mark.long
+
 numpyro.enable_x64()
 
 REPORTS, ALPHAS = (-7, 0, 1, 3, 17, 300, 5000), (0.0, 0.01, 0.4, 0.95)

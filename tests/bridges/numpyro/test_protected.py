@@ -61,6 +61,7 @@ def test_a_second_derivative_is_refused():
         jax.grad(jax.grad(lambda rate: poisson_score(REPORTS, rate, HIDES).sum()))(1.0)
 
 
+@pytest.mark.long
 def test_a_regression_on_hidden_counts_finds_its_slope():
     rng = np.random.default_rng(1)
     x = rng.uniform(-1.0, 1.0, 300)

@@ -13,6 +13,8 @@ from tests.recipes.bursts import Bursts
 from tests.recipes.pairs import Pairs
 from tests.recipes.thinning import ThinningNoise
 
+pytestmark = pytest.mark.long
+
 MOST = 6000
 P = np.array([0.2, 0.6, 0.95])
 THINNING = ThinningNoise()

@@ -26,6 +26,8 @@ from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 DISPERSIONS = ["global", "column", "row", 0.7]
 SIZE = (4, 5)
 ROWS = np.array([0.8, 0.7, 0.8, 0.9])

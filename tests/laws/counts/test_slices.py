@@ -25,6 +25,7 @@ def chain(bounds, density=log_density):
     return np.array(found)
 
 
+@pytest.mark.long
 def test_each_number_has_its_own_density():
     found = chain((-100.0, 100.0))
     for i in range(3):

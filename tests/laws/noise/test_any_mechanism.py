@@ -50,6 +50,7 @@ DATA = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("p", [None, 0.7], ids=["poisson", "bursty"])
 @pytest.mark.parametrize("name", DATA)
 def test_laws_and_draws_of_counts_are_those_of_all_kernels(name, p):

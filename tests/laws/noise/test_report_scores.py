@@ -11,6 +11,8 @@ from tests.laws.noise.codes import kernels_of_reports
 from tests.laws.noise.laws import CASES
 from tests.laws.noise.test_report_tokens import REPORTS
 
+pytestmark = pytest.mark.long
+
 RATES = np.concatenate([[1e-300, 1e-9], np.geomspace(1e-7, 3e5, 300)])
 
 

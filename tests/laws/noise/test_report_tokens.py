@@ -17,6 +17,8 @@ from tests import reference
 from tests.laws.noise.codes import kernels_of_reports
 from tests.laws.noise.laws import CASES, log_mass
 
+pytestmark = pytest.mark.long
+
 NAN, REPEATS, ALL = math.nan, 1000, 1e9
 REPORTS = {
     "discrete": 0,

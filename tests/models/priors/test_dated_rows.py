@@ -97,6 +97,7 @@ def rates_out_of_the_exposure(right):
     return lambda self, d, *rest: right(self, d._replace(rate=np.ones(SHAPE[0])), *rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [counts_instead_of_tables, rates_out_of_the_exposure])
 def test_the_joint_law_shows_planted_faults_of_tables(fault, monkeypatch):
     moderate_rates(monkeypatch)

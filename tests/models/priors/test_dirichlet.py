@@ -54,6 +54,7 @@ def moderate(monkeypatch):
     monkeypatch.setattr(dirichlet, "SPREAD", 0.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prior", [(None,), (0.8,), (None, 3.0), (0.8, 3.0)])
 def test_a_sweep_leaves_the_joint_law_as_it_is(prior):
     z, most = z_scores(DirichletPrior(*prior))

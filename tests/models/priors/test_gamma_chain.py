@@ -63,6 +63,7 @@ def most(z):
     return stats.norm.isf(FALSE_ALARM / 2 / z.size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PRIORS)
 def test_a_sweep_leaves_the_joint_law_as_it_is(name, monkeypatch):
     moderate(monkeypatch)
@@ -128,6 +129,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", FAULTS)
 def test_the_joint_law_shows_a_planted_fault(plant, monkeypatch):
     moderate(monkeypatch)

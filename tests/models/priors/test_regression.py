@@ -11,6 +11,8 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.models.priors import RegressionPrior, learned_shape, prior_of, regression
 from tests.joint import FALSE_ALARM, matrix_model
 
+pytestmark = pytest.mark.long
+
 DESIGN = np.array([[-1.2, 0.5], [-0.4, -1.0], [0.0, 1.1], [0.3, -0.2], [0.6, 0.1], [0.2, -0.9], [0.5, 0.4]])
 OFFSETS = np.linspace(0.5, 2.0, 7)[:, None]
 KNOWN, LEARNED = RegressionPrior(0.8, 0.6, DESIGN), RegressionPrior(0.8, None, DESIGN, 0.7)

@@ -17,6 +17,8 @@ from tests.report.browse.conftest import FORMULA, PEOPLE, data_of
 from tests.report.conftest import LONG, NASTY, QUICK
 from tests.study.page import browser as b
 
+pytestmark = pytest.mark.long
+
 VIEWS = ["components", "members", "rows", "bursts", "compare", "about"]
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
 CUT = """[...document.querySelectorAll("body *")].filter((each) => each.checkVisibility()

@@ -59,6 +59,7 @@ def test_divergences_are_those_of_their_definition():
     assert ours._divergence(0.3, 0.1, 1.0 + 1e-7) == pytest.approx(wanted, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "claimed"), [(0.3, 0.1), (0.5, 5e-5), (0.01, 0.5)])
 def test_a_detectable_rho_is_detected_nearly_always(q, claimed):
     rng, size = np.random.default_rng(6), 100_000

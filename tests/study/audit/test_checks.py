@@ -13,6 +13,8 @@ from countveil.privacy import PrivacyLevel, report
 from countveil.study.audit import Route, audit_layout, audit_route, shipped_routes
 from countveil.study.audit import checks as module
 
+pytestmark = pytest.mark.long
+
 LEVEL, STRONG = PrivacyLevel(1, 1), PrivacyLevel(1, 10)
 
 

@@ -18,6 +18,7 @@ def seeded(rate, size, seed=1):
     return rng.geometric(-math.expm1(-rate), size) - rng.geometric(-math.expm1(-rate), size)
 
 
+@pytest.mark.long
 def test_p_values_are_not_too_small_under_the_law():
     """Kolmogorov-Smirnov on 300 seeded histograms, at 1 in 10^4; that of the magnitude is uniform."""
     from scipy import stats

@@ -13,6 +13,8 @@ from countveil.study.page.write import SCRIPTS
 from tests.study.page import fuzzing
 from tests.study.page.scripts import HERE, node_async
 
+pytestmark = pytest.mark.long
+
 HOW_MANY = int(os.environ.get("COUNTVEIL_MUTATIONS", "5000"))
 STUDIES = 24
 OPENED_AGAIN = 60

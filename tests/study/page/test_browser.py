@@ -16,6 +16,8 @@ from countveil.study.page import page
 from tests.study.page import browser as b
 from tests.study.page.offices import LEVELS, STUDY, TEXT, WORDS, planned
 
+pytestmark = pytest.mark.long
+
 
 def test_text_in_report_out_and_not_a_request(driver, folder):
     made = b.report_of(driver, TEXT, "first")

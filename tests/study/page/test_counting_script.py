@@ -14,6 +14,8 @@ from countveil.privacy.errors import RefusedError
 from countveil.study.page import tables
 from tests.study.page.scripts import node
 
+pytestmark = pytest.mark.long
+
 PIECES = [
     *"aAbBzZß0129 \t\n.,;-_'’‘\"",
     *"ΣσςΑΒ·İıIiŞǅǆﬀﬁªº²½Ⅷⅷ①々〆ー",

@@ -14,6 +14,8 @@ from tests.study.page.offices import TEXT, planned
 from tests.study.page.scripts import TWINS, node
 from tests.study.page.test_browser import looked_at
 
+pytestmark = pytest.mark.long
+
 ASKED = [
     Covariate("party", ("D", "R", 'no "party", so far')),
     Covariate("age", (), "18", "120"),

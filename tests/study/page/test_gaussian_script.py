@@ -20,6 +20,8 @@ from tests.study.page import browser as b
 from tests.study.page.offices import TEXT, planned
 from tests.study.page.scripts import TWINS, node
 
+pytestmark = pytest.mark.long
+
 VARIANCES = [
     *(Fraction(1, 400), Fraction(9, 100), Fraction(1), Fraction(4), Fraction(2500)),
     *(Fraction(10**39 + 7, 3 * 10**38 + 1), Fraction(2**80)),

@@ -17,6 +17,8 @@ from tests.study.page.offices import LEVELS, TEXT, planned
 from tests.study.page.scripts import HERE, TWINS, node
 from tests.study.receive.running import Running, free_port
 
+pytestmark = pytest.mark.long
+
 FILES = json.loads((Path(__file__).parent / "cases" / "files.json").read_text())
 
 

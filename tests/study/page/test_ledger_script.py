@@ -24,6 +24,7 @@ def test_names():
     assert dict(zip([name for name, _ in CASES], found, strict=True)) == dict(CASES)
 
 
+@pytest.mark.long
 def test_names_with_every_character():
     """Those that node may know and this Python does not, or the reverse, are left out."""
     code = r"""const skipped = /\p{Cn}/u; return given.map((name) => skipped.test(name) ? "" : normalised(name));"""
@@ -119,6 +120,7 @@ def by_the_page(seed, code=LEDGER):
     return node_async(USED, told, code + DOM)
 
 
+@pytest.mark.long
 def test_both_ledgers_allow_and_refuse_the_same(tmp_path):
     seen = set()
     for seed in range(8):
@@ -152,6 +154,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(tmp_path, fault):
     assert LEDGER.count(fault[0]) == 1

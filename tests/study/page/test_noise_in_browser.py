@@ -12,6 +12,8 @@ from countveil.study.audit import statistics
 from tests.study.page import browser as b
 from tests.study.page import chance
 
+pytestmark = pytest.mark.long
+
 LEVELS = [PrivacyLevel(1, 10), PrivacyLevel(5, 10), PrivacyLevel(3, 1)]
 MIDDLE = LEVELS[1].rate
 SEEDED = ("--js-flags=--random-seed=7",)

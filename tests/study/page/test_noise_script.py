@@ -85,6 +85,7 @@ def drawn(rate, size, content, entries=8192, base=4096):
     return own, [int(x) for x in got], place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_the_same_bytes_give_the_same_noise(rate):
     content = random.Random(7).randbytes(8 * 400_000)

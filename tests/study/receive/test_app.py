@@ -19,6 +19,8 @@ from countveil.study.receive.store import Store
 from tests.commands import run
 from tests.study.receive.running import PATIENCE, Running, Serving, everything, head, until
 
+pytestmark = pytest.mark.long
+
 LEVEL = PrivacyLevel(1, 10)
 
 

@@ -140,6 +140,7 @@ def test_one_connection_can_make_requests_one_after_the_other_or_at_once(path):
 CHUNKED = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sent",
     [

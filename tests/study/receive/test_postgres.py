@@ -40,6 +40,7 @@ def made(number):
     return report.encode(report.Report(f"{number:032x}", LEVEL, [number, 1]), STUDY)
 
 
+@pytest.mark.long
 def test_what_was_answered_survives_crashes_of_the_server(own, tmp_path):
     where, answered, ended = own.new(), [], threading.Event()
 

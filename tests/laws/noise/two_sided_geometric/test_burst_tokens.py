@@ -19,6 +19,8 @@ from countveil.laws.noise.two_sided_geometric import burst_tokens as kernels
 from tests import reference
 from tests.joint import FALSE_ALARM
 
+pytestmark = pytest.mark.long
+
 CELLS = 20_000
 PRIOR = np.array([0.5]), np.array([1.0])  # of p by column
 

@@ -67,6 +67,7 @@ def grid():
             yield r, s, p, alpha
 
 
+@pytest.mark.long
 def test_scores_and_expected_bursts_are_sums_over_all_counts():
     cases = 0
     for r, s, p, alpha in grid():

@@ -41,6 +41,7 @@ def examples(number):
     return settings(max_examples=number, deadline=None, derandomize=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_report_logpmf_over_the_grid(rate, alpha):
@@ -158,6 +159,7 @@ def p_value(sampler, r, rate, alpha, number=DRAWS):
     return reference.chi_square_p_value(draws, law.first, law.probabilities)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_draws_over_the_grid(rate, alpha):
@@ -196,12 +198,14 @@ def test_rejection_of_small_counts_draws_the_same_law(sampler, r, rate, alpha):
     assert p_value(sampler, r, rate, alpha, 4 * DRAWS) > P_VALUE_BOUND
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("r", "rate", "alpha"), [(300, 50.0, 0.9), (300, 90.0, 0.2), (60, 300.0, 0.8)])
 def test_rejection_in_two_million_draws(r, rate, alpha):
     assert p_value(laws.reject_log_concave, r, rate, alpha, 20 * DRAWS) > P_VALUE_BOUND
     assert p_value(slightly_stronger_noise, r, rate, alpha, 20 * DRAWS) < P_VALUE_BOUND
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "r", "rate", "alpha"),
     [
@@ -254,6 +258,7 @@ def test_reports_have_total_mass_one_and_counts_their_mean(rate, alpha):
     assert masses @ means == pytest.approx(rate, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rate", "alpha"), [(0.3, 0.2), (3.0, 0.5), (8.0, 0.7)])
 def test_counts_given_reports_mix_back_to_the_poisson_law(rate, alpha):
     mixed = np.zeros(60)

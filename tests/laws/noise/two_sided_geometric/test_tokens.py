@@ -11,6 +11,8 @@ from countveil.kernels.uniforms import fill_uniforms, new_source
 from countveil.laws.noise.two_sided_geometric import tokens as kernels
 from tests.joint import FALSE_ALARM, count_weights
 
+pytestmark = pytest.mark.long
+
 REPEATS = 4000
 UNTOUCHED = np.uint64(77)
 
