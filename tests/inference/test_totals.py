@@ -11,10 +11,10 @@ from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.given_reports import CountsGivenReports
 from countveil.laws.counts.laws import law_of
 from tests import reference
+from tests.bridges.test_known_totals import CASES, RATES, all_tables
 from tests.inference.test_any_mechanism import reported
 from tests.joint import SERIAL, bound
 from tests.laws.counts.test_negative_binomial import joint_scores
-from tests.test_known_totals import CASES, RATES, all_tables
 
 m = cv.mechanisms
 SWEEPS, MORE_SWEEPS, BATCHES = 300, 400, 20
