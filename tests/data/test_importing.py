@@ -1,5 +1,8 @@
 """Protected tables of others as releases: the same bits as ``Reports``, and nothing that cannot have been published."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -391,3 +394,9 @@ def test_what_is_no_mechanism_is_refused():
     for given in (3, "rounding", [A, 3], array([[A, 3]]), None):
         with pytest.raises(TypeError, match="mechanism must be one of"):
             stated_of(given, (2, 2))
+
+
+def test_reading_a_table_imports_no_distributions_of_scipy():
+    """They take a second, which commands that fit nothing have no use for."""
+    code = "import sys, countveil.data.importing; print('scipy.stats' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

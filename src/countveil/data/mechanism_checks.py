@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import gammaincc
 
 from countveil.data.observations import Observations, runs_of
 from countveil.data.provenance import made_of
@@ -175,7 +175,7 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
     spread, kurtosis = law.spread, 3.0 + excess(mechanism)
     mean, variance = 0.5 * n * spread**2, n * spread**4 * (0.5 * kurtosis - 0.25)
     least = float(law.log_cdf(np.array([below.min()]))[0]) + log(n)
-    many = stats.gamma.sf(float((below**2).sum()), mean**2 / variance, scale=variance / mean)
+    many = gammaincc(mean**2 / variance, float((below**2).sum()) * mean / variance)
     if least >= log(SURPRISE) and many >= SURPRISE:
         return []
     return [
@@ -303,8 +303,8 @@ def of_totals(data: Observations) -> list[str]:
     found = []
     for gap, variance, wide in sums_of_totals(data):
         squares, n = gap**2 / variance, gap.size
-        alone = stats.gamma.sf(squares, 1.0 / wide, scale=wide) * n
-        together = stats.gamma.sf(squares.sum(), n**2 / wide.sum(), scale=wide.sum() / n)
+        alone = gammaincc(1.0 / wide, squares / wide) * n
+        together = gammaincc(n**2 / wide.sum(), squares.sum() * n / wide.sum())
         if min(alone.min(), together) >= 0.5 * SURPRISE:
             continue
         worst = int(np.argmin(alone))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from countveil.data.numbering import by_mechanism, filled
 from countveil.laws.noise.agreement import log_agreement
@@ -150,7 +150,7 @@ def refuse_same_noise(made: Made) -> None:
                     n, found = same.size, int(same.sum())
                     if (np.floor(old.values[cells]) != old.values[cells]).any():
                         log_chance -= LOG_TEN  # with a digit after the point
-                    if binom.sf(found - 1, n, np.exp(log_chance)) < SAME_NOISE:
+                    if bdtrc(found - 1, n, np.exp(log_chance)) < SAME_NOISE:
                         raise ValueError(
                             f"reports of a count must have noise of their own, got the same in number {i + 1} and "
                             f"{j + 1} in {found:,} of {n:,} positive cells: it counts once, so leave one out"

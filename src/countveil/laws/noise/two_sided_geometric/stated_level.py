@@ -7,7 +7,7 @@ each report of one, alpha.
 """
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from countveil.laws.noise.protocol import Contradiction, Tally
 
@@ -28,10 +28,10 @@ def of_signed(alpha: np.ndarray, n: np.ndarray, found: float) -> Contradiction |
     mean, odd = float((n * alpha / (1.0 - alpha)).sum()), float((n * (alpha / (1.0 - alpha)) ** 2).sum())
     if mean <= 0.0:
         return None
-    law = stats.nbinom(
-        mean**2 / odd, mean / (mean + odd)
-    )  # exact for one level, else with the same two moments
-    if min(law.cdf(found), law.sf(found - 1.0)) >= SURPRISE:
+    # negative binomial: exact for one level, else with the same two moments
+    size, p = mean**2 / odd, mean / (mean + odd)
+    above = special.betaincc(size, found, p) if found > 0.0 else 1.0  # P(as much, or more)
+    if min(special.betainc(size, found + 1.0, p), above) >= SURPRISE:
         return None
     total = float(n.sum())
     return Contradiction(mean / (total + mean), found / (total + found), at_most=False)
@@ -41,7 +41,7 @@ def of_zeros(alpha: np.ndarray, cells: np.ndarray, found: float) -> Contradictio
     """By more reports of zero than noise leaves."""
     n = float(cells.sum())
     share = float((cells / (1.0 + alpha)).sum()) / max(n, 1.0)
-    if n == 0.0 or stats.binom.sf(found - 1.0, n, share) >= SURPRISE:
+    if n == 0.0 or special.bdtrc(found - 1.0, int(n), share) >= SURPRISE:
         return None
     return Contradiction(1.0 / share - 1.0, n / found - 1.0, at_most=True)
 
@@ -50,6 +50,6 @@ def of_twos(alpha: np.ndarray, ones: np.ndarray, twos: np.ndarray) -> Contradict
     """By fewer reports of two, for the reports of one, than noise makes by itself."""
     n, found = float((ones + twos).sum()), float(twos.sum())
     share = float(((ones + twos) * alpha / (1.0 + alpha)).sum()) / max(n, 1.0)
-    if n == 0.0 or stats.binom.cdf(found, n, share) >= SURPRISE:
+    if n == 0.0 or special.bdtr(found, int(n), share) >= SURPRISE:
         return None
     return Contradiction(share / (1.0 - share), found / (n - found), at_most=True)
