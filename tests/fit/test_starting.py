@@ -5,6 +5,7 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
+from countveil.fit.starting import start_of
 
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
@@ -223,3 +224,20 @@ def test_a_model_cannot_start_at_itself():
 def test_what_can_be_no_start_is_refused(start, message):
     with pytest.raises(ValueError, match=message):
         cv.TopicModel(3, start=start, **SHORT).fit(scene()[0])
+
+
+def test_the_dispersions_of_a_start_go_by_label():
+    rng, words = np.random.default_rng(8), ["a", "b", "c", "d", "e"]
+    counts = pd.DataFrame(rng.negative_binomial(0.5, [0.9, 0.5, 0.3, 0.2, 0.05], (30, 5)), columns=words)
+    model = cv.TopicModel(2, alpha=0.0, draws=2, tune=40, chains=1, seed=1, threads=1, progress=False)
+    earlier = model.fit(counts)
+
+    def start(table):
+        given = cv.TopicModel(2, alpha=0.0)._given(table)
+        layout = earlier._layout(given.model.spec)
+        theta, phi = start_of(earlier, given.model, layout, given.labels).sets[0]
+        return theta @ phi.T
+
+    expected = start(counts)
+    np.testing.assert_allclose(start(counts[words[::-1]]), expected[:, ::-1])
+    np.testing.assert_allclose(start(counts[words]), expected)

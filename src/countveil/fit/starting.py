@@ -62,27 +62,41 @@ def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -
     if isinstance(value, Mapping):
         return Given((arranged(value, model, layout, labels),))
     sets = tuple(arranged(values, model, layout, labels) for values in sets_of(value))
-    return Given(tuple(map(of_counts, sets, p_of_sets(value, len(sets)), [model] * len(sets))))
+    dims = [layout.dims[axis] for axis in model.spec.output]
+    p_of_sets = dispersion_of(value)
+    if p_of_sets is None:
+        return Given(sets)
+    pairs = zip(sets, p_of_sets, strict=True)
+    return Given(tuple(of_counts(each, p_along(p, dims, labels), model) for each, p in pairs))
 
 
-def p_of_sets(fit: Any, n_sets: int) -> list[np.ndarray | None]:
+def dispersion_of(fit: Any) -> list[xr.DataArray] | None:
     """The dispersion p of each set of factors that a fit gives; None where counts are Poisson or p is known."""
     if not dispersion.learns_p(fit.model_):
-        return [None] * n_sets
+        return None
     draws = fit.posterior["posterior"].dataset["p"]
-    means = "optimisation" in fit.posterior.children
-    return list(draws.mean(("chain", "draw")).to_numpy()[None] if means else draws.isel(draw=-1).to_numpy())
+    if "optimisation" in fit.posterior.children:
+        return [draws.mean(("chain", "draw"))]
+    return [draws.isel(chain=chain, draw=-1) for chain in range(draws.sizes["chain"])]
+
+
+def p_along(p: xr.DataArray, dims: Sequence[str], labels: Labels) -> np.ndarray:
+    """p in the order of the data's labels; a row or column that the fit did not have gets the median p."""
+    for dim, names in zip(dims, labels, strict=True):
+        if names is not None and dim in p.dims:
+            p = p.reindex({dim: list(names)}, fill_value=float(p.median()))
+    return np.asarray(p.to_numpy())
 
 
 def of_counts(
-    factors: tuple[np.ndarray | None, ...], p: np.ndarray | None, model: Factorization
+    factors: tuple[np.ndarray | None, ...], p: np.ndarray, model: Factorization
 ) -> tuple[np.ndarray | None, ...]:
     """The factors, so that rates are expected counts where they were of bursts, as a start has to give.
 
-    They stay as they are where some are missing, or where p is of other rows or columns.
+    They stay as they are where some are missing, or where p is of another number of rows or columns.
     """
     whole = [value for value in factors if value is not None]
-    if p is None or len(whole) < len(factors) or not dispersion.learns_p(model):
+    if len(whole) < len(factors) or not dispersion.learns_p(model):
         return factors
     if p.size not in (1, model.initial_parameters()[0].size):
         return factors
