@@ -87,9 +87,10 @@ def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
     less = fit.totals()._replace(reported=1.0, error=1.0)
     assert doubt_of(less, fit).startswith("The sum of the true counts is too high")
     assert doubt_of(less._replace(reported=fit.totals().fitted), fit) == ""
-    bursts = fitted(cv.TopicModel(2, **SHORT), data)
-    short = bursts.totals()._replace(upper=1.0, reported=1e6)
-    assert doubt_of(short, bursts).endswith("or a dispersion by column or row, may help.")
+    for dispersion, other in (("global", "column or row"), ("column", "row")):
+        bursts = fitted(cv.TopicModel(2, dispersion=dispersion, **SHORT), data)
+        short = bursts.totals()._replace(upper=1.0, reported=1e6)
+        assert doubt_of(short, bursts).endswith(f"or a dispersion by {other}, may help.")
     naive = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), cv.NaiveCounts(counts + noise))
     assert doubt_of(less, naive) == ""
 

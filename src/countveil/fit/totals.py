@@ -91,8 +91,10 @@ def doubt_of(totals: Totals, fit: Readable) -> str:
         return ""
     if totals.exceeds:
         return f"The sum of the true counts is too high: {totals}. Check the noise level and the priors."
+    by_column = "column" in fit.model_.likelihood.parameter_axes.values()
+    other = "by row" if by_column else "by column or row"
     advice = advice_on(totals, fit) or (
-        "Check the noise level; more components, or a dispersion by column or row, may help."
+        f"Check the noise level; more components, or a dispersion {other}, may help."
     )
     return f"The sum of the true counts falls short: {totals}. {advice}"
 
