@@ -54,6 +54,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("git clone <this repository> && cd countveil\n", "", "the tests are in the clone already"),
         Instead("make docs ", ": ", INSTALLS),
         Instead("make test ", ": ", "is what runs this test"),
+        Instead("make test-all ", ": ", "is what runs this test"),
     ],
     "README.md": [
         Instead("make demo ", ": ", INSTALLS),

@@ -30,7 +30,7 @@ from tests import reference
 from tests.strangers import ROOT, open_folder, run
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
-PAGE = Path(__file__).parent.parent / "docs" / "regression.md"
+PAGE = Path(__file__).parents[2] / "docs" / "regression.md"
 
 
 LONG, SHORT = "draws=1000, tune=500", "draws=300, tune=300"

@@ -1,4 +1,4 @@
-"""Noise levels, offsets and masks with labels: those of the data in their order, or refused."""
+"""Labels: as text, of what comes beside the data, and of DataFrames, whose numbers are read with them."""
 
 import re
 from decimal import Decimal

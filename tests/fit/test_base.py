@@ -27,8 +27,6 @@ from countveil.privacy import PrivacyLevel
 from tests import hostile
 from tests.joint import draw_reports, planted
 
-pytestmark = pytest.mark.long
-
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1, "progress": False}
 WORDS = ["Käse", "水", "naïve", "a b", "слово", "", "word", "λ"]
 DOCS = [f"Döküment {d}" for d in range(12)]
@@ -205,6 +203,7 @@ def test_the_usual_number_of_draws_goes_by_the_method(method, draws):
     assert fit.posterior["posterior"].sizes["draw"] == draws
 
 
+@pytest.mark.long
 def test_parameters_may_be_numpy_numbers(tmp_path):
     model = TopicModel(np.int64(2), **{**SHORT, "draws": np.int32(5)}, prior_shape=np.float32(0.25))
     model.fit(small_data()).save(tmp_path / "fit.nc")
@@ -252,6 +251,7 @@ def test_signed_and_truncated_reports_give_the_same_fit():
     np.testing.assert_array_equal(signed.rate(), truncated.rate())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reports", [np.zeros((5, 4), dtype=int), np.full((3, 1), -2), np.array([[1]])])
 def test_data_without_anything_in_it_can_be_fitted(reports):
     found = TopicModel(3, **SHORT).fit(PrivatizedCounts(reports, 0.5))
@@ -260,6 +260,7 @@ def test_data_without_anything_in_it_can_be_fitted(reports):
     assert found.diagnostics().verdict
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
@@ -270,6 +271,7 @@ def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
     assert np.isfinite(found.top_words()["prevalence"]).all()
 
 
+@pytest.mark.long
 def test_planted_topics_are_found_where_the_naive_way_fails(study):
     mu, topics, reports, ours = study
     naive = TopicModel(4, draws=50, tune=100, chains=1, seed=1, progress=False).fit(NaiveCounts(reports))
@@ -280,6 +282,7 @@ def test_planted_topics_are_found_where_the_naive_way_fails(study):
     assert error["ours"] < 0.1
 
 
+@pytest.mark.long
 def test_new_documents_get_the_topics_they_were_made_of(study):
     _, topics, _, ours = study
     rng = np.random.default_rng(5)
@@ -295,6 +298,7 @@ def test_new_documents_get_the_topics_they_were_made_of(study):
     np.testing.assert_array_equal(ours.transform(PrivatizedCounts(reports, level))[:, order], found)
 
 
+@pytest.mark.long
 def test_documents_of_the_fit_transformed_again_are_close_to_their_fit(study):
     _, _, reports, ours = study
     theta = ours.posterior["posterior"]["theta"].mean(("chain", "draw"))
@@ -323,6 +327,7 @@ def test_transform_refuses_other_words(fit):
     assert fit.transform(PrivatizedCounts(np.ones((2, 8), dtype=int), 0.5)).shape == (2, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{}, {"dispersion": "column"}, {"dispersion": "row"}, {"likelihood": "poisson"}]
 )
@@ -338,6 +343,7 @@ def test_fit_transform_is_the_mean_of_expected_counts(options):
     assert model.get_feature_names_out().tolist() == ["topic0", "topic1", "topic2"]
 
 
+@pytest.mark.long
 def test_it_works_at_either_end_of_a_pipeline():
     first = make_pipeline(TopicModel(3, **SHORT), StandardScaler()).fit(small_data())
     np.testing.assert_allclose(first.fit_transform(small_data()).mean(axis=0), 0.0, atol=1e-12)

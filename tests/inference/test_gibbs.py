@@ -36,8 +36,6 @@ from tests.joint import (
     with_priors,
 )
 
-pytestmark = pytest.mark.long
-
 SIZE = (6, 5)
 ALPHA = np.array([0.0, 0.2, 0.5, 0.5, 0.7, 0.9])
 MASK = np.zeros(SIZE, dtype=bool)
@@ -110,6 +108,7 @@ def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
     assert np.abs(z).max() < most
 
 
+@pytest.mark.long
 def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
     moderate_shapes(monkeypatch)
     z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
@@ -128,6 +127,7 @@ def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
     assert np.abs(z).max() > most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
 def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
     model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
@@ -197,6 +197,7 @@ def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
     return gibbs.step(state, observations, wrong, *rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("learned", "step"),
     [
@@ -231,6 +232,7 @@ def test_fixed_rates_stay_fixed():
         assert [rate.tolist() for rate in state.hypers] == [0.7, 0.7]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)

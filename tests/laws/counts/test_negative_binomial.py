@@ -26,8 +26,6 @@ from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 
-pytestmark = pytest.mark.long
-
 DISPERSIONS = ["global", "column", "row", 0.7]
 SIZE = (4, 5)
 ROWS = np.array([0.8, 0.7, 0.8, 0.9])
@@ -139,6 +137,7 @@ def test_counts_are_drawn_from_their_law():
         np.testing.assert_allclose(theta @ phi.T, expected, rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("levels", list(LEVELS))
 @pytest.mark.parametrize("dispersion", DISPERSIONS)
 def test_scores_and_exposures_are_those_of_each_cell(levels, dispersion):
@@ -219,6 +218,7 @@ def test_p_has_its_conditional():
         assert stats.kstest(thinned, lambda x, cdf=cdf: np.interp(x - 0.3, grid, cdf)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.long
 def test_the_shared_prior_has_its_conditional():
     """Means of its mean and concentration against sums over a grid."""
     logits, rng = np.array([-1.0, 0.5, 2.0, 0.3, 1.0]), np.random.default_rng(6)
@@ -317,12 +317,14 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "dispersion", "level"), CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(kind, dispersion, level):
     z = joint_scores(NegativeBinomial(dispersion), kind, private(level))
     assert z.max() < bound(len(z))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "dispersion"),
     [
