@@ -28,7 +28,7 @@ Dispersion = Annotated[
     str | None,
     typer.Option(
         help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
-        "such as 0.6 [default: column for topics and directed networks, else global]."
+        "such as 0.6 [default: column for topics and directed networks with gibbs, else global]."
     ),
 ]
 PriorShape = Annotated[
@@ -60,7 +60,11 @@ Shape = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use [default: all]; the result does not depend on it.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Threads to use [default: all, or one if data are small]; any number gives the same result.",
+    ),
 ]
 Members = Annotated[
     int,

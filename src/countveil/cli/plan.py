@@ -87,7 +87,7 @@ def plan_study(
     dispersion: Annotated[
         str | None,
         typer.Option(
-            help='In "negative-binomial" with a pilot: what has a burstiness of its own, "global", "column" [default] '
+            help='In "negative-binomial" with a pilot: which cells share a p, "global", "column" [default with gibbs] '
             'or "row", or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits learn.'
         ),
     ] = None,

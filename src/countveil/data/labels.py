@@ -1,7 +1,7 @@
-"""Labels of rows, columns and axes: as text, and of what comes beside the data, which must have those of the data.
+"""Labels as text. Levels, offsets and masks that have labels must have those of the data, in their order.
 
-Noise levels, offsets and masks go by position. A Series, DataFrame or DataArray with its entries in another order would
-put every level on another count, and nothing would show it.
+A Series, DataFrame or DataArray with its entries in another order would put every level on another count, and nothing
+would show it.
 """
 
 import warnings

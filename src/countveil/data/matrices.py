@@ -1,4 +1,4 @@
-"""Matrices as people hand them over: their labels and masks taken off, their numbers checked."""
+"""Matrices and tables as people pass them in: labels and masks taken off, values checked."""
 
 from decimal import Decimal
 from numbers import Real

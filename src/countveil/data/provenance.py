@@ -1,4 +1,4 @@
-"""Which mechanism made each report of each count, as they were published, and what the reports promise together.
+"""Which mechanism made each published report, and the privacy level that a record's reports keep together.
 
 Inference sees reports by number, and a count that a report says to be zero has no number at all. What simulates
 reports, or asks how probable one is, has to know what made it: mechanisms may differ by cell, and counts may have

@@ -9,7 +9,7 @@ from typing import Any, Self
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
 
-FEW_REPORTS = 8_192  # stored ones, below which two threads take longer than one
+FEW_REPORTS = 8_192  # stored reports; below this, one thread is faster
 
 
 def available_threads() -> int:

@@ -92,7 +92,7 @@ class BlockModel(HasEffects, FactorizationEstimator):
         return Layout(dims, {"theta": "ic", "pi": "cd"}, {"sender": "actor"}, parts={"c": COMMUNITIES})
 
     def _bursty_by_column(self) -> bool:
-        return bool(self.directed)  # each pair is one cell otherwise, in the column of either of its actors
+        return bool(self.directed)  # an undirected pair belongs to both actors' columns
 
     def _given(self, X: Any) -> Given:
         return super()._given(self._aligned(X))

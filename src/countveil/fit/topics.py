@@ -100,7 +100,7 @@ class TopicModel(
         )
 
     def _bursty_by_column(self) -> bool:
-        return self.known_topics is None  # which are shares of words, whatever the words' bursts
+        return self.known_topics is None  # they are shares of words; a p for each word would change them
 
     def _given(self, X: Any) -> Given:
         return super()._given(self._with_topics(self._with_places(self._dated(self._aligned(X)))))

@@ -1,4 +1,4 @@
-"""Log-densities of hyperparameters and of dispersions, compiled: slice sampling asks for them many times a sweep."""
+"""Compiled log-densities of hyperparameters and dispersions, which slice sampling evaluates many times a sweep."""
 
 import math
 
@@ -9,7 +9,7 @@ from countveil.kernels.compiled import kernel
 
 @kernel
 def shape_given_entries(log_a, size_k, total_k, added_k, logs, rates, cut, mean):
-    """log P(log a | entries) of every log a, less its prior and a constant (mathematics, 18.2 to 18.4).
+    """log P(log a | entries) of every log a, up to a constant and without its prior (mathematics, 18.2 to 18.4).
 
     The entries' logarithms add up to ``logs``; ``cut`` of them stand for all below the smallest number. The rates
     are known if the mean is not a number, and their logarithms add up to ``rates``. Otherwise they are summed out:

@@ -1,1 +1,1 @@
-"""What a report says about its count, and a count about its rate."""
+"""Distributions of reports given counts, and of counts given rates."""

@@ -84,7 +84,8 @@ def compare(
         covariates: a DataFrame for the models that have a ``prevalence``, as their ``fit`` takes it.
         draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
             models' own. Whatever ``chains`` is, scores are about the models' own number of them.
-        threads: how many fits to make at once; None takes all cores. Does not change the result.
+        threads: how many fits to make at once; None takes all cores, or one where data are small. Does not change
+            the result.
         progress: as for the models.
         checkpoint, resume: a file that keeps the scores of finished fits, and whether to go on from it. One that cannot
             be written is a warning.
