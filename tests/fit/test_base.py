@@ -21,7 +21,7 @@ from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
 from countveil.evaluation.alignment import match_topics, topic_error
-from countveil.inference import gibbs, scoring
+from countveil.inference import gibbs, run, scoring
 from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel
 from tests import hostile
@@ -529,3 +529,15 @@ def test_a_true_count_is_never_shown_in_an_error():
         with pytest.raises(ValueError, match="counts") as caught:
             cv.ExactCounts(counts)
         assert "17" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("threads", "taken"), [(None, 1), (3, 3)])
+def test_a_fit_of_few_reports_takes_one_thread_unless_told_otherwise(monkeypatch, threads, taken):
+    monkeypatch.setattr("countveil.engines.threads.available_threads", lambda: 8)
+    asked = []
+    sample = run.sample
+    monkeypatch.setattr(
+        run, "sample", lambda *given, **options: asked.append(options["threads"]) or sample(*given, **options)
+    )
+    TopicModel(2, **{**SHORT, "threads": threads}).fit(small_data())
+    assert asked == [taken]
