@@ -5,7 +5,7 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
-from countveil.fit.starting import start_of
+from countveil.fit.starting import p_along, start_of
 
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
@@ -241,3 +241,10 @@ def test_the_dispersions_of_a_start_go_by_label():
     expected = start(counts)
     np.testing.assert_allclose(start(counts[words[::-1]]), expected[:, ::-1])
     np.testing.assert_allclose(start(counts[words]), expected)
+
+
+def test_a_word_that_a_start_did_not_have_gets_the_median_dispersion():
+    p = xr.DataArray([0.1, 0.5, 0.7], dims="word", coords={"word": ["a", "b", "c"]})
+    found = p_along(p, ["doc", "word"], [None, ["c", "new", "a"]])
+    np.testing.assert_array_equal(found, [0.7, 0.5, 0.1])
+    np.testing.assert_array_equal(p_along(p, ["doc", "word"], [["x"], None]), p)

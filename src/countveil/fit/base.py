@@ -20,7 +20,7 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
-from countveil.engines.threads import ThreadEngine, available_threads, threads_worth
+from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit.checks import check_choice, check_plain, check_positive
 from countveil.fit.choosing import CHOSEN
 from countveil.fit.exporting import Exports
@@ -221,11 +221,11 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
     def _mean_rate(self, data: Observations) -> float:
         """The mean rate before offsets, found in threads: the engine of the fit opens later."""
-        with ThreadEngine(self._n_threads()) as engine:
+        with ThreadEngine(self._n_threads(data)) as engine:
             return mean_rate_without_offsets(data, engine)
 
-    def _n_threads(self) -> int:
-        return available_threads() if self.threads is None else self.threads
+    def _n_threads(self, data: Any) -> int:
+        return threads_worth(data) if self.threads is None else self.threads
 
     def _adopt_fit(self, found: Fitted, given: Given, rows_seen: int, total_rows: int) -> None:
         """Take over what a method found. Only public methods call it, so that warnings point at the user's code."""
@@ -267,7 +267,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             Schedule(self._n_draws(), self.tune, self.chains, self.thin),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
-            threads=threads_worth(given.data) if self.threads is None else self.threads,
+            threads=self._n_threads(given.data),
             progress=self.progress,
             saving=saving,
             start=start_of(

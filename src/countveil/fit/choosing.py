@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import clone
 
 from countveil.data.release_files import ReleaseFiles
-from countveil.engines.threads import threads_worth
 from countveil.fit.checks import check_integer
 from countveil.models.factorization import Factorization
 from countveil.selection import Comparison
@@ -122,7 +121,7 @@ class ChoosesSize:
                     models,
                     (FOLDS, FOLDS_SCORED),
                     int(seed[0] >> 1),
-                    threads_worth(observed) if self.threads is None else self.threads,
+                    self._n_threads(observed),
                     self.progress,
                 )
             chosen = numbers[self.selection_.names.index(self.selection_.best)]

@@ -9,7 +9,6 @@ from sklearn.base import TransformerMixin
 from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import opened
-from countveil.engines.threads import available_threads
 from countveil.fit.checks import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.mixture import places, unweighted
@@ -59,7 +58,7 @@ class RowProjection(TransformerMixin):
             for each, own in zip(phi, parameters, strict=True)
         ]
         own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, order] for s, order in chosen])
-        threads = available_threads() if self.threads is None else self.threads
+        threads = self._n_threads(observations)
         with (
             one_blas_thread(),
             opened(self.engine, None, threads) as given,
