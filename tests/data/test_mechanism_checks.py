@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 
 import countveil as cv
 from countveil import mechanisms as m
+from countveil.data import mechanism_checks as module
 from countveil.data import observations
 from countveil.data.mechanism_checks import (
     MechanismCheck,
@@ -234,3 +236,16 @@ def test_pairs_below_the_diagonal_of_an_undirected_network_prove_nothing():
     for reports in (above, above + above.T):
         fit = model.fit(cv.PrivatizedCounts(reports, 0.5))
         assert "contradict" not in fit.diagnostics().verdict
+
+
+def test_many_totals_that_are_each_a_little_off_contradict_together(monkeypatch):
+    """By the gamma law with the mean and variance of the sum of squares, whatever the squares' own variances are."""
+    wide, found, expected = np.full(40, 2.6), [], []
+    for size in np.linspace(1.0, 2.2, 25):
+        gaps = np.full(40, size)
+        monkeypatch.setattr(module, "sums_of_totals", lambda _, gaps=gaps: [(gaps, np.ones(40), wide)])
+        found.append(bool(module.of_totals(None)))
+        law = stats.gamma(40**2 / wide.sum(), scale=wide.sum() / 40)
+        expected.append(bool(law.sf((gaps**2).sum()) < 0.5 * module.SURPRISE))
+    assert found == expected
+    assert 0 < sum(found) < len(found)

@@ -5,7 +5,7 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
-from countveil.fit.starting import p_along, start_of
+from countveil.fit.starting import dispersion_of, p_along, start_of
 
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
@@ -248,3 +248,18 @@ def test_a_word_that_a_start_did_not_have_gets_the_median_dispersion():
     found = p_along(p, ["doc", "word"], [None, ["c", "new", "a"]])
     np.testing.assert_array_equal(found, [0.7, 0.5, 0.1])
     np.testing.assert_array_equal(p_along(p, ["doc", "word"], [["x"], None]), p)
+
+
+def test_each_set_of_a_start_has_the_dispersion_of_its_own_chain():
+    data = cv.PrivatizedCounts(np.random.default_rng(3).negative_binomial(0.5, 0.2, (12, 5)), 0.3)
+    options = {"draws": 3, "tune": 5, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+    earlier = cv.TopicModel(2, **options).fit(data)
+    p = earlier.posterior["posterior"]["p"]
+    found = dispersion_of(earlier)
+    assert not np.array_equal(p[0, -1], p[1, -1])
+    for chain in range(2):
+        np.testing.assert_array_equal(found[chain], p[chain, -1])
+    point = cv.TopicModel(2, method="em", dispersion="column", max_iter=3, seed=1, progress=False).fit(data)
+    (found,) = dispersion_of(point)
+    np.testing.assert_array_equal(found, point.posterior["posterior"]["p"][0, 0])
+    assert dispersion_of(cv.TopicModel(2, likelihood="poisson", **options).fit(data)) is None
