@@ -37,7 +37,7 @@ def test_topics_are_compared_and_the_table_and_the_picture_written(here):
 def test_help_states_the_defaults_of_compare(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     said = " ".join(run("compare", "--help").stdout.split())
-    for name, sort in (("draws", "Draws kept"), ("tune", "First sweeps"), ("chains", "Chains")):
+    for name, sort in (("draws", "Draws kept"), ("tune", "Tuning sweeps"), ("chains", "Chains")):
         default = inspect.signature(cv.compare).parameters[name].default
         assert re.search(rf"{sort} [^\[]*\[default: {default}\]", said), name
 

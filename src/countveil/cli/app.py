@@ -31,31 +31,34 @@ from countveil.cli.show import show
 from countveil.cli.study import study_app
 
 app = typer.Typer(
-    help="Counts under local privacy: exact noise for their owner, posteriors from the noisy reports for an analyst.",
+    help="Bayesian models of counts that were released with noise, rounding or hidden cells.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-app.command("collect")(collect_reports)
-app.command("audit")(audit_noise)
-app.command("receive")(receive_reports)
-app.command("plan")(plan_study)
-app.command("plan-trend")(plan_trend)
-app.command("compare")(compare_models)
-app.command("report")(report)
-app.command("show")(show)
-app.command("export")(export)
-app.command("checklist")(checklist)
-app.command("browse")(browse)
-app.command("privatize")(privatize_counts)
-app.command("import")(import_table)
-app.command("join")(join_releases)
-fit_app.command("dynamic")(fit_dynamic)
-app.command("forecast")(forecast)
-app.add_typer(fit_app, name="fit")
-app.add_typer(study_app, name="study")
+DATA, MODELS, RESULTS, STUDIES = "From counts to a release", "Models", "Results", "Studies with participants"
+"""Panels of ``countveil --help``, in the order of an analysis."""
+
 app.add_typer(demo_app, name="demo")
+app.command("privatize", rich_help_panel=DATA)(privatize_counts)
+app.command("import", rich_help_panel=DATA)(import_table)
+app.command("join", rich_help_panel=DATA)(join_releases)
+app.command("audit", rich_help_panel=DATA)(audit_noise)
+fit_app.command("dynamic")(fit_dynamic)
+app.add_typer(fit_app, name="fit", rich_help_panel=MODELS)
+app.command("compare", rich_help_panel=MODELS)(compare_models)
+app.command("forecast", rich_help_panel=MODELS)(forecast)
+app.command("show", rich_help_panel=RESULTS)(show)
+app.command("report", rich_help_panel=RESULTS)(report)
+app.command("browse", rich_help_panel=RESULTS)(browse)
+app.command("export", rich_help_panel=RESULTS)(export)
+app.command("checklist", rich_help_panel=RESULTS)(checklist)
+app.command("plan", rich_help_panel=STUDIES)(plan_study)
+app.command("plan-trend", rich_help_panel=STUDIES)(plan_trend)
+app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
+app.command("receive", rich_help_panel=STUDIES)(receive_reports)
+app.command("collect", rich_help_panel=STUDIES)(collect_reports)
 
 
 def show_version(wanted: bool) -> None:

@@ -24,15 +24,15 @@ def audit_noise(
             help="A level to audit, also as rho:RHO [default: 10:1, 1:1, 1:4 and rho:0.125]. Repeatable.",
         ),
     ] = None,
-    study: Annotated[Path | None, typer.Option(help="Audit the levels of this study file.")] = None,
+    study: Annotated[Path | None, typer.Option(help="A study file: audit its levels.")] = None,
 ) -> Result:
-    """Check the promise: the shipped noise against its exact law, and what a report file gives away.
+    """Check that the installed noise generator delivers the promised privacy.
 
-    On every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha or sigma,
-    both signs, the whole law, counts of 2^53, 2^60 and 2^62, zeros, reuse, lower confidence bounds on epsilon or rho
-    between neighbouring counts, and that a file's bytes are determined by its noisy counts. Says what each check would
-    have detected, with 99% probability. Exit status 1 if one fails; a false alarm has a probability below 1 in
-    100,000. About half a minute.
+    Tests every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha or sigma,
+    both signs, the whole distribution, counts of 2^53, 2^60 and 2^62, zeros, reuse of random numbers, lower
+    confidence bounds on epsilon or rho between neighbouring counts, and whether a file's bytes depend only on its
+    noisy counts. Prints the deviation that each check detects with 99% probability. Exit status 1 if a check fails;
+    false alarms have a probability below 1 in 100,000. Takes about half a minute.
 
     Example: `countveil audit --level 10:1`
     """

@@ -34,24 +34,24 @@ def browse(
         Path | None, typer.Argument(help="A second fit of the same kind, to compare with the first.")
     ] = None,
     members: Annotated[
-        int, typer.Option("--members", min=1, help="Words (actors, entries) to list of each topic.")
+        int,
+        typer.Option("--members", min=1, help="Number of words (actors, entries) to list for each topic."),
     ] = 20,
     rows: Annotated[
         str,
         typer.Option(
-            help='What to say of single documents (rows): "hidden" for nothing, "numbers" for what each is made of '
-            'under its number, "labels" under its name. Rows are often people.'
+            help='Estimates for single documents (rows): "hidden" for none, "numbers" to list rows by number, "labels" '
+            "by name. Rows are often people."
         ),
     ] = "hidden",
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     force: Force = False,
 ) -> None:
-    """Write a page on which a fit is looked through: topics, words, bursts, documents if asked for, and a second fit.
+    """Write an interactive page for exploring a fit, or for comparing two.
 
-    One HTML file for a browser or a phone, with its script inside, that loads nothing. Topics are ordered by support
-    and size, words can be searched for, everything has its interval and can be saved as CSV. It holds labels and what
-    the fit says about everybody together, so share it as you would share the fit; with --rows it also says what it
-    expects of every single row.
+    One self-contained HTML file for a browser or a phone. Topics are ordered by support and size; words can be
+    searched; everything has its interval and can be saved as CSV. The page contains labels and aggregate results:
+    share it as you would share the fit. With --rows it also shows estimates for single rows.
 
     Example: `countveil browse survey.nc -o topics.html`
     """

@@ -21,16 +21,17 @@ def checklist(
     fit: FitFile,
     release: Annotated[
         Path | None,
-        typer.Option(help="The release that was fitted, for its level and for posterior predictive checks."),
+        typer.Option(help="The release that was fitted: adds its level and posterior predictive checks."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The list to write (.md) instead of printing it.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the checklist to this file (.md) instead of printing it."),
     ] = None,
     force: Force = False,
 ) -> Result:
     """Print a checklist for a paper, in Markdown: data, privacy, model, priors, diagnostics, checks, software.
 
-    Filled in from the fit. What the fit cannot answer is an open box, with the command that answers it.
+    Filled in from the fit. Questions that the fit cannot answer are left open, with the command that answers them.
 
     Example: `countveil checklist survey.nc --release survey.npz -o checklist.md`
     """

@@ -24,21 +24,23 @@ def collect_reports(
     reports: Annotated[
         list[str],
         typer.Argument(
-            help="Report files, directories full of them, or what `receive` stored: a file or a URL."
+            help="Report files, folders of report files, or the database that `receive` writes: a file or a URL."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write (.npz).")],
     table: Annotated[
         Path | None,
-        typer.Option(help="What became of every file, and why [default: the output with the ending .csv]."),
+        typer.Option(
+            help="A table of accepted and refused files, with reasons [default: the output with the ending .csv]."
+        ),
     ] = None,
     force: Force = False,
 ) -> Result:
     """Merge the reports of a study into one release.
 
-    Files that are not reports of this study, were changed, hold impossible values or come from a participant whose
-    report was accepted before are refused one by one; the table says why. Rows keep their own noise level and are
-    labelled with the participants' random tokens. A study file among the reports is skipped, and named.
+    A file is refused if it is not a report of this study, was altered, has impossible values, or comes from a
+    participant whose report was already accepted; the table gives the reason. Each row keeps its noise level and is
+    labelled with its participant's random token.
 
     Example: `countveil collect study.json reports/ -o release.npz`
     """

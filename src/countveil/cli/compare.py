@@ -82,20 +82,20 @@ class Length(NamedTuple):
     """Options of how much work to spend."""
 
     folds: Annotated[
-        int, typer.Option(min=2, help="Folds of the cells; each takes a fit of every model.")
+        int, typer.Option(min=2, help="Number of folds of the cells; every model is fitted once per fold.")
     ] = 5
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each fit [default: 25].")] = None
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each chain [default: 25].")] = None
     tune: Annotated[
         int | None,
-        typer.Option(min=0, help="First sweeps of each fit, which are thrown away [default: 100]."),
+        typer.Option(min=0, help="Tuning sweeps of each chain, which are discarded [default: 100]."),
     ] = None
     chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 2].")] = None
     seed: Seed = None
     threads: Threads = None
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File to keep the scores of finished fits in; needs --seed.")
+        Path | None, typer.Option(help="File in which the scores of finished fits are saved; needs --seed.")
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint.")] = False
 
     def arguments(self) -> dict[str, Any]:
         """What ``compare`` takes."""
@@ -117,11 +117,10 @@ def compare_models(
     plot: Annotated[Path | None, typer.Option(help="The picture to write (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> Result:
-    """Compare numbers of topics, communities or components by how well they predict reports that they did not see.
+    """Compare numbers of topics, communities or components by how well they predict held-out reports.
 
-    Every model is fitted without a fifth of the cells, five times, and scored on the reports in these. Prints the mean
-    log predictive probability of 1,000 reports, differences from the best model with standard errors, and which models
-    are level with it.
+    Cross-validation over the cells, by default with five folds. Prints the mean log predictive probability of 1,000
+    held-out reports, differences from the best model with standard errors, and the models that are level with it.
 
     Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
     """

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from countveil.cli.options import MODEL
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
@@ -19,15 +20,17 @@ class Rows(NamedTuple):
     prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Formula of covariates that topics, communities or components depend on, such as '~ party + year': "
-            "those of --covariates, or those that the release carries."
+            rich_help_panel=MODEL,
+            help="Formula of the row covariates that topics, communities or components depend on, such as "
+            "'~ party + year'; their coefficients are printed.",
         ),
     ] = None
     covariates: Annotated[
         Path | None,
         typer.Option(
-            help="Table of covariates (CSV), whose first column has the labels of the release's rows [default: what "
-            "the release carries]."
+            rich_help_panel=MODEL,
+            help="Table of covariates (CSV) whose first column has the row labels of the release [default: the "
+            "covariates in the release].",
         ),
     ] = None
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from countveil.cli.covariates import table_by_label
+from countveil.cli.options import MODEL
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ class Times(NamedTuple):
     time: Annotated[
         Path | None,
         typer.Option(
-            help="Table of dates (CSV) along which topics change: labels of the release's rows, and a date for each, "
-            "such as 1998, 1998Q1, 1998-03 or 1998-03-05."
+            rich_help_panel=MODEL,
+            help="Let topics change over time: a table (CSV) with the row labels of the release and a date for each, "
+            "such as 1998, 1998Q1, 1998-03 or 1998-03-05.",
         ),
     ] = None
 

@@ -9,7 +9,7 @@ from countveil.cli.errors import plain_errors
 from countveil.cli.options import Threads
 
 Folder = Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")]
-Seed = Annotated[int, typer.Option(min=0, help="For the samplers; the noise is never seeded.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the samplers; privacy noise is never seeded.")]
 
 FOLDER = Path("countveil-demo")
 
@@ -22,10 +22,12 @@ def demo(
     context: typer.Context,
     levels: Annotated[
         str,
-        typer.Option("--epsilon-per-unit", help="Levels epsilon/N in nats per count, separated by commas."),
+        typer.Option(
+            "--epsilon-per-unit", help="Noise levels epsilon/N, in nats per count, separated by commas."
+        ),
     ] = "1,2,3",
     noise_draws: Annotated[
-        int | None, typer.Option(min=1, help="Noise draws per level [default: 5].")
+        int | None, typer.Option(min=1, help="Number of noise draws per level [default: 5].")
     ] = None,
     topics: Annotated[int, typer.Option(min=1, help="Number of topics K.")] = 20,
     output: Folder = FOLDER,
@@ -35,10 +37,10 @@ def demo(
         bool, typer.Option("--quick", help="Two noise draws per level, for a quick look.")
     ] = False,
 ) -> None:
-    """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with rivals.
+    """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with other methods.
 
-    Prints one table of scores and the top words side by side, and writes release.npz, scores.csv, fits.csv and
-    scores.png, replacing those of an earlier demo. Under two minutes on two cores.
+    Prints a table of scores and the top words side by side, and writes release.npz, scores.csv, fits.csv and
+    scores.png; those of an earlier demo are replaced.
 
     Example: `countveil demo --epsilon-per-unit 0.5,1 --noise-draws 3`. For a network: `countveil demo communities`.
     """
@@ -71,9 +73,9 @@ def communities(
     threads: Threads = None,
     seed: Seed = 1,
 ) -> None:
-    """Privatize who meets whom in Les Misérables, find the communities in the noise, and show them as heat maps.
+    """Privatize the meetings of characters in Les Misérables, and find the communities behind the noise.
 
-    Writes network.npz, communities.csv and communities.png, replacing those of an earlier demo. Under half a minute.
+    Writes network.npz, communities.csv and communities.png; those of an earlier demo are replaced.
     """
     from countveil.engines.threads import available_threads
     from countveil.experiments.communities import Plan, present

@@ -16,13 +16,13 @@ from countveil.cli.show import FitFile, loaded
 @with_quiet
 def export(
     fit: FitFile,
-    folder: Annotated[Path, typer.Argument(help="The folder to write to; made if need be.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to write to; created if it does not exist.")],
     force: Force = False,
 ) -> None:
-    """Write every table of a fit as a .csv: topics, their words, documents, totals, diagnostics.
+    """Write all tables of a fit as CSV files: topics, words, documents, totals, diagnostics.
 
-    Each file has the name of its table, such as topics_by_word.csv. They hold the labels of the data: share them as you
-    would share the fit.
+    Each file is named after its table, such as topics_by_word.csv. The tables contain the labels of the data: share
+    them as you would share the fit.
 
     Example: `countveil export survey.nc tables`
     """

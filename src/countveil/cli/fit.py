@@ -11,6 +11,8 @@ from countveil.cli.dates import Times, print_over_time
 from countveil.cli.errors import plain_errors
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import (
+    FILES,
+    SAMPLER,
     Dispersion,
     Force,
     LikelihoodName,
@@ -47,8 +49,8 @@ fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
-AUTO = '"auto", which chooses one by short fits and held-out reports'
-CHECKPOINT = "File to save the chains to as they run, with method 'gibbs' or method 'augmented-gibbs'."
+AUTO = '"auto" to choose it by held-out reports'
+CHECKPOINT = "File in which running chains are saved, with method 'gibbs' or method 'augmented-gibbs'."
 
 
 class Sampling(NamedTuple):
@@ -60,18 +62,30 @@ class Sampling(NamedTuple):
     prior_shape: PriorShape = None
     draws: Annotated[
         int | None,
-        typer.Option(min=1, help="Draws kept from each chain [default: 50; 500 from an approximation]."),
+        typer.Option(
+            min=1,
+            rich_help_panel=SAMPLER,
+            help="Posterior draws from each chain [default: 50; 500 from an approximation].",
+        ),
     ] = None
-    tune: Annotated[int, typer.Option(min=0, help="First sweeps of each chain, which are thrown away.")] = 200
-    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 12
+    tune: Annotated[
+        int,
+        typer.Option(
+            min=0, rich_help_panel=SAMPLER, help="Tuning sweeps of each chain, which are discarded."
+        ),
+    ] = 200
+    chains: Annotated[
+        int, typer.Option(min=1, rich_help_panel=SAMPLER, help="Number of independent chains.")
+    ] = 12
     weights: Weights = "equal"
     seed: Seed = None
     threads: Threads = None
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Address of a Dask scheduler whose workers compute, such as tcp://10.0.0.1:8786; the result does not "
-            "depend on it. Needs countveil[dask]."
+            rich_help_panel=SAMPLER,
+            help="Compute on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786; the result does not "
+            "depend on it. Needs countveil[dask].",
         ),
     ] = None
 
@@ -93,9 +107,13 @@ class Sampling(NamedTuple):
 class Saving(NamedTuple):
     """Options of every fit: where chains are saved as they run, and what may be replaced."""
 
-    checkpoint: Annotated[Path | None, typer.Option(help=CHECKPOINT)] = None
-    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between two saves.")] = 5.0
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False
+    checkpoint: Annotated[Path | None, typer.Option(help=CHECKPOINT, rich_help_panel=FILES)] = None
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="Minutes between two saves.", rich_help_panel=FILES)
+    ] = 5.0
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the checkpoint.", rich_help_panel=FILES)
+    ] = False
     force: Force = False
 
 
@@ -115,14 +133,11 @@ def fit_topics(
     members: Members = 8,
     saving: Saving,
 ) -> Result:
-    """Sample the topics behind a release and write the fit.
+    """Fit a topic model to a release and write the fit.
 
-    Prints every topic's share of all expected words and its most probable words, with 90% intervals if the method's are
-    calibrated, and says whether the chains agree. With `--prevalence` topics depend on covariates of the rows, those of
-    `--covariates` or those that participants stated, and their coefficients are printed, too; with `--time` topics
-    change over time. With `--seeds` the first topics are about words that are given. Ctrl-C stops early: draws so far
-    are kept and written, and tuning is lost without a checkpoint. With `--checkpoint` a sampler's chains go on from
-    there under `--resume`, to the same draws as without the break.
+    Prints each topic's share of all expected words and its most probable words, with 90% intervals, and whether the
+    results are safe to report. Ctrl-C stops early: draws so far are kept and written, but tuning is lost without a
+    checkpoint. With `--checkpoint`, a later run with `--resume` continues to the same draws.
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
@@ -158,12 +173,10 @@ def fit_blocks(
     members: Members = 8,
     saving: Saving,
 ) -> Result:
-    """Sample the communities behind a release of a network (a square matrix, senders by receivers) and write the fit.
+    """Fit communities to a release of a network (a square matrix, senders by receivers) and write the fit.
 
-    Prints every community's share of all expected messages and its strongest actors, with 90% intervals if the method's
-    are calibrated, and says whether the chains agree. With `--prevalence` and `--covariates` communities depend on
-    covariates of the actors, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
-    `countveil fit topics`.
+    Prints each community's share of all expected messages and its strongest actors, with 90% intervals, and whether the
+    results are safe to report. Ctrl-C, `--checkpoint` and `--resume` work as in `countveil fit topics`.
 
     Example: `countveil fit blocks network.npz -o network.nc --communities 5 --seed 1`
     """
@@ -191,7 +204,8 @@ def fit_tensor(
     *,
     components: Annotated[str, typer.Option(help=f"Number of components K, or {AUTO}.")] = "10",
     modes: Annotated[
-        str | None, typer.Option(help="Names of the axes, separated by commas [default: mode0,mode1,...].")
+        str | None,
+        typer.Option(help="Names of the axes (modes), separated by commas [default: mode0,mode1,...]."),
     ] = None,
     shape: Shape = None,
     rows: Rows,
@@ -199,13 +213,11 @@ def fit_tensor(
     members: Members = 5,
     saving: Saving,
 ) -> Result:
-    """Sample the components (CP) behind a release of a tensor, and write the fit.
+    """Fit a CP tensor factorization to a release and write the fit.
 
-    A release is a matrix: its columns are the cells along all axes but the first. Prints every component's share of all
-    expected counts and its largest entries along each mode, with 90% intervals if the method's are calibrated, and says
-    whether the chains agree. With `--prevalence` components depend on covariates of the release's rows, the first
-    mode, and their coefficients are printed, too. Ctrl-C, `--checkpoint` and `--resume`: as for
-    `countveil fit topics`.
+    The columns of the release are the cells along all axes but the first. Prints each component's share of all expected
+    counts and its largest entries along each axis, with 90% intervals, and whether the results are safe to report.
+    Ctrl-C, `--checkpoint` and `--resume` work as in `countveil fit topics`.
 
     Example: `countveil fit tensor events.npz -o events.nc --components 25 --modes source,target,year`
     """

@@ -43,24 +43,27 @@ def fit_dynamic(
     time: Annotated[
         str | None,
         typer.Option(
-            help="The axis of time: a name among --modes, or its number from 0 [default: the one called time, "
-            "else the first, the rows]."
+            help="The time axis: a name in --modes, or its number from 0 [default: the axis called time, otherwise "
+            "the rows]."
         ),
     ] = None,
     modes: Annotated[
         str | None,
         typer.Option(
-            help="Names of the axes, separated by commas [default: time,item or time,mode1,mode2,...]."
+            help="Names of the axes (modes), separated by commas [default: time,item or time,mode1,mode2,...]."
         ),
     ] = None,
     volumes: Annotated[
         bool,
-        typer.Option("--volumes", help="Every time step has a volume of its own, unlike its neighbours'."),
+        typer.Option(
+            "--volumes", help="Let the total of each time step vary independently of its neighbours."
+        ),
     ] = False,
     background: Annotated[
         bool,
         typer.Option(
-            "--background", help="One component is spread over all things, for what was never seen before."
+            "--background",
+            help="Add a component spread evenly over all items, for items that were never seen before.",
         ),
     ] = False,
     shape: Shape = None,
@@ -68,15 +71,14 @@ def fit_dynamic(
     members: Members = 5,
     saving: Saving,
 ) -> Result:
-    """Sample components over time behind a release whose rows are time steps, in their order, and write the fit.
+    """Fit components that change over time to a release whose rows are time steps, and write the fit.
 
-    Prints every component's share of all expected counts, its largest entries and how much of it stays from one step to
-    the next, and what is counted by step where there are few, all with 90% intervals. Says whether the chains agree.
-    `countveil forecast` goes on from the fit. Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and
-    `--resume`: as for `countveil fit topics`.
+    Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
+    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` continues the fit.
+    Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and `--resume` work as in `countveil fit topics`.
 
-    A release that `countveil collect` made of a study in waves has people, waves and what is counted as axes (person,
-    wave, ..); where a person has no report of a wave, it is masked.
+    A release of a study in waves, from `countveil collect`, has the axes person, wave and item. A person's missing
+    waves are masked.
 
     Example: `countveil fit dynamic months.npz -o months.nc --components 10 --seed 1`
     """

@@ -17,16 +17,16 @@ from countveil.cli.say import say
 def forecast(
     fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit dynamic` (.nc).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.csv).")],
-    steps: Annotated[int, typer.Option(min=1, help="How many time steps.")] = 1,
+    steps: Annotated[int, typer.Option(min=1, help="Number of time steps to forecast.")] = 1,
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of the posterior to go on from.")] = 500,
+    draws: Annotated[int, typer.Option(min=1, help="Number of posterior draws to continue.")] = 500,
     seed: Seed = None,
     force: Force = False,
 ) -> Result:
-    """Write what a fit over time expects of the steps to come: mean, median and interval of each cell's true count.
+    """Forecast the true counts of the next time steps: mean, median and interval of each cell.
 
-    Time steps that are numbers or dates at equal distances go on; others are called t+1, t+2 and so on. Without a seed
-    the forecast is that of the fit's own.
+    Steps are labelled by continuing numbers or dates at equal distances, otherwise t+1, t+2 and so on. Without --seed,
+    the seed of the fit is used.
 
     Example: `countveil forecast months.nc -o next.csv --steps 3`
     """

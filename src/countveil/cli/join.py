@@ -16,19 +16,16 @@ from countveil.cli.say import say
 @plain_errors
 @with_result
 def join_releases(
-    releases: Annotated[
-        list[Path], typer.Argument(help="Two or more releases of the same counts, or files of joined ones.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file of all of them to write (.npz).")],
+    releases: Annotated[list[Path], typer.Argument(help="Two or more releases of the same counts.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The joined release to write (.npz).")],
     force: Force = False,
 ) -> Result:
-    """Put releases of the same counts into one file, so that fit, compare, report and checklist read all reports.
+    """Combine several releases of the same counts, so that one fit uses all their reports.
 
-    Every release must have noise of its own. Rows and columns find each other by label; a row that a release lacks is
-    known by the others. Participants have other tokens in every study, so releases of two studies have no row in
-    common, and are refused. Prints what all reports of one record promise together, which is less than what each
-    promises: epsilon/N adds up, and so does rho. Counts of two times are not the same counts: those of a study in waves
-    go to `countveil fit dynamic`.
+    The noise of each release must be independent. Rows and columns are matched by label; a row may be absent from
+    some releases. Participants get new tokens in every study, so releases of two studies have no rows in common and
+    are refused. Prints the protection that remains when all reports of a record are combined: epsilon/N adds up, and
+    so does rho. Counts of different times are not the same counts: use `countveil fit dynamic` for a study in waves.
 
     Example: `countveil join spring.npz autumn.npz -o both.npz`
     """

@@ -7,73 +7,85 @@ import typer
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.any_level import Level
 
-# What the records of methods say, in their words: the records take long to import, and help must not wait for them.
+MODEL, SAMPLER, FILES = "The model", "The sampler", "Files and output"
+"""Panels of help for options that most fits leave alone."""
+
+# The words of the methods' records, which take too long to import for help to wait for them.
 METHODS = (
-    'How to fit: "gibbs" samples the posterior, exactly as the draws grow. "augmented-gibbs" samples it as '
-    'published, with auxiliary variables for the noise: slower. "cavi" approximates it by independent gammas: '
-    'fast, and good where counts are dense. "bessel-cavi" approximates it as published, with a point mass for the '
-    'Bessel variable. "svi" learns an approximation from batches of rows, for very large data (topics and '
-    'tensors). "em" finds one point estimate, fast and steady, and says nothing about uncertainty.'
+    'How to fit: "gibbs" samples from the exact posterior. "augmented-gibbs" does the same with the auxiliary noise '
+    'variables of Schein et al. (2019), more slowly. "cavi" approximates the posterior by independent gammas: fast, '
+    'and accurate for dense counts. "bessel-cavi" is the variational method of Schofield et al. (2019). "svi" fits the '
+    'approximation to batches of rows, for very large data (topics and tensors). "em" finds one point estimate: fast, '
+    "and without uncertainty."
 )
 
-MethodName = Annotated[str, typer.Option(help=METHODS)]
+MethodName = Annotated[str, typer.Option(help=METHODS, rich_help_panel=SAMPLER)]
 LikelihoodName = Annotated[
     str | None,
     typer.Option(
-        help='"poisson", or "negative-binomial" for counts that come in bursts '
-        "[default: the latter with method gibbs, the former with others]."
+        rich_help_panel=MODEL,
+        help='"poisson", or "negative-binomial" for overdispersed counts [default: negative-binomial with method '
+        "gibbs, poisson with the others].",
     ),
 ]
 Dispersion = Annotated[
     str | None,
     typer.Option(
-        help='What has a burstiness of its own in "negative-binomial": "global", "column" or "row"; or a known p, '
-        "such as 0.6 [default: column for topics and directed networks with gibbs, else global]."
+        rich_help_panel=MODEL,
+        help='Share one dispersion p ("global"), or fit one per "column" or "row"; or a known p, such as 0.6 '
+        "[default: column for topics and directed networks with gibbs, otherwise global].",
     ),
 ]
 PriorShape = Annotated[
     str | None,
     typer.Option(
+        rich_help_panel=MODEL,
         help='Gamma shape of the factors, a number such as 0.1, or "learned" [default: learned by methods that sample, '
-        "else 0.1]."
+        "otherwise 0.1].",
     ),
 ]
 Weights = Annotated[
     str,
     typer.Option(
-        help='How much each chain counts: "equal", or "stacked" by how well the chains together predict reports that '
-        "they leave out."
+        rich_help_panel=SAMPLER,
+        help='Weights of the chains: "equal", or "stacked" for the weights that best predict held-out reports.',
     ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="For the same draws again [default: a new one].")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Seed of the random numbers: the same seed gives the same result [default: random]."
+    ),
+]
 Undirected = Annotated[
-    bool, typer.Option("--undirected", help="Each pair was reported once, above the diagonal.")
+    bool, typer.Option("--undirected", help="Each pair has one count, above the diagonal.")
 ]
 SelfLoops = Annotated[
-    bool, typer.Option("--self-loops", help="Counts of actors with themselves are data too.")
+    bool, typer.Option("--self-loops", help="Use the diagonal: counts of actors with themselves.")
 ]
 Shape = Annotated[
     str | None,
     typer.Option(
-        help="Lengths of the axes, rows first, separated by commas [default: read from the columns' names, as "
-        "count_table writes them]."
+        help="Lengths of the axes, rows first, separated by commas [default: from the column names, as count_table "
+        "writes them]."
     ),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Threads to use [default: all, or one if data are small]; any number gives the same result.",
+        rich_help_panel=SAMPLER,
+        help="Number of threads; the result does not depend on it [default: all cores, or one for small data].",
     ),
 ]
 Members = Annotated[
     int,
     typer.Option(
         "--members", "--words", "--actors", "--entries", min=1,
-        help="Words (actors, entries) to list of each topic (community, component).",
+        help="Number of words (actors, entries) to list for each topic (community, component).",
     ),
 ]  # fmt: skip
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")]
 
 
 def read_level(text: str) -> PrivacyLevel:

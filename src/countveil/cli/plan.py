@@ -32,7 +32,7 @@ def plan_study(
     ] = None,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
     study: Annotated[
-        Path | None, typer.Option(help="A study file: its levels and the number of its words.")
+        Path | None, typer.Option(help="A study file: gives the levels and the number of words.")
     ] = None,
     words: Annotated[
         int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")
@@ -63,51 +63,52 @@ def plan_study(
     rows: Annotated[
         list[int] | None,
         typer.Option(
-            help="A number of participants to try [default: half the pilot, all of it, twice as many]. Repeatable."
+            help="A number of participants to try [default: half the pilot, all of it, twice the pilot]. Repeatable."
         ),
     ] = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MEASURE:VALUE", help="Say how many participants it takes: topic_error:0.3. Repeatable."
+            metavar="MEASURE:VALUE",
+            help="Find the number of participants needed, such as topic_error:0.3. Repeatable.",
         ),
     ] = None,
     truth: Annotated[
         str,
-        typer.Option(help="True counts from a model of the pilot, or the pilot's own rows: model or pilot."),
+        typer.Option(help='Draw true counts from a model of the pilot ("model") or from its rows ("pilot").'),
     ] = "model",
-    method: Annotated[str, typer.Option(help="gibbs, or em: faster, without intervals.")] = "gibbs",
+    method: Annotated[str, typer.Option(help='"gibbs", or "em": faster, without intervals.')] = "gibbs",
     likelihood: Annotated[
         str,
         typer.Option(
-            help='"poisson", or "negative-binomial" for counts that come in bursts, as those of real text do: of the '
-            "fits, and of the true counts where these are drawn from a model."
+            help='"poisson", or "negative-binomial" for overdispersed counts such as those of real text: for the fits, '
+            "and for true counts drawn from a model."
         ),
     ] = "poisson",
     dispersion: Annotated[
         str | None,
         typer.Option(
-            help='In "negative-binomial" with a pilot: which cells share a p, "global", "column" [default with gibbs] '
-            'or "row", or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits learn.'
+            help='With a pilot: share one dispersion p ("global"), or fit one per "column" [default with gibbs] or '
+            '"row"; or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits learn.'
         ),
     ] = None,
-    replicates: Annotated[int, typer.Option(min=2, help="Simulated studies of each size.")] = 3,
+    replicates: Annotated[int, typer.Option(min=2, help="Number of simulated studies of each size.")] = 3,
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
         "countveil-plan"
     ),
     threads: Threads = None,
-    seed: Annotated[int, typer.Option(min=0, help="For the whole simulation, noise included.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole simulation, including its noise.")] = 1,
 ) -> Result:
     """How much noise can a study bear, and how many participants does it need? By simulation.
 
-    Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of
-    the rates, recovery of the topics, width of the draws, where the naive way would mislead. Without a pilot
-    the truth is drawn from the model's prior, whose words are more even than those of real text: a pilot is
-    better. Nothing is released: the pilot is fitted without noise, so it must be public or your own.
+    Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of the
+    rates, recovery of the topics, width of the intervals, and where the naive analysis would mislead. Without a pilot
+    the truth comes from the prior of the model, under which words are more even than in real text: use a pilot if you
+    can. Nothing is released, but the pilot is fitted without noise, so it must be public or your own.
 
-    With --mechanism, as for `countveil import`, reports are made by any mechanism, by itself or beside levels.
+    With --mechanism, as in `countveil import`, reports are simulated from any mechanism, alone or alongside levels.
 
-    Writes plan.csv (means and standard errors), fits.csv, plan.png and plan.svg, replacing those of an earlier plan.
+    Writes plan.csv (means and standard errors), fits.csv, plan.png and plan.svg, and replaces those of an earlier plan.
 
     Example: `countveil plan pilot.npz --topics 20 --level 1:1 --level 1:3 --target topic_error:0.4`
     """

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 @plain_errors
 @with_result
 def plan_trend(
-    people: Annotated[int, typer.Option(help="Number of participants, who report in every wave.")],
+    people: Annotated[int, typer.Option(help="Number of participants; each reports in every wave.")],
     total: Annotated[
-        float, typer.Option(help="What is expected of one person in the first wave, in sum over --counts.")
+        float, typer.Option(help="Expected total per person in the first wave, summed over --counts.")
     ],
     change: Annotated[
         float,
-        typer.Option(help="What is to be seen, relative to the first wave: 0.1 is 10% more, -0.1 10% less."),
+        typer.Option(
+            help="The change to detect, relative to the first wave: 0.1 is 10% more, -0.1 is 10% less."
+        ),
     ],
     per_wave: Annotated[
         bool,
-        typer.Option("--per-wave", help="The change is of every wave, and not from the first to the last."),
+        typer.Option("--per-wave", help="The change is per wave, not from the first to the last."),
     ] = False,
     waves: Annotated[int | None, typer.Option(help="Number of waves [default: the study's].")] = None,
-    counts: Annotated[
-        int, typer.Option(help="Number of noisy counts of a person that are added up in the total.")
-    ] = 1,
-    study: Annotated[Path | None, typer.Option(help="A study file: its levels and waves.")] = None,
+    counts: Annotated[int, typer.Option(help="Number of noisy counts per person that are summed.")] = 1,
+    study: Annotated[Path | None, typer.Option(help="A study file: gives the levels and waves.")] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,25 +49,26 @@ def plan_trend(
     variance_over_mean: Annotated[
         float,
         typer.Option(
-            help="Variance over expectation of one person's sum, anew in every wave; more than 1 in bursts."
+            help="Variance over mean of one person's sum within a wave; above 1 for overdispersed counts."
         ),
     ] = 1.0,
     spread: Annotated[
         float,
         typer.Option(
-            help="How much people differ in every wave alike: standard deviation over mean of what is expected of each."
+            help="Lasting differences between people: standard deviation over mean of their expected sums."
         ),
     ] = 0.0,
     interval: Annotated[float, typer.Option(help="Probability of the interval that excludes zero.")] = 0.9,
-    power: Annotated[float, typer.Option(help="The probability with which the change is to be seen.")] = 0.8,
+    power: Annotated[float, typer.Option(help="The probability of detecting the change.")] = 0.8,
 ) -> Result:
-    """Is a change in the total of a study in waves seen through the noise, and how many people and waves does it take?
+    """Is a change over waves detected through the noise, and how many people and waves does it take?
 
-    By a formula, for the sum over all people of unbiased reports: the change is seen if the interval of the least
-    squares line through the totals excludes zero. A model that shares strength between things may need fewer people.
+    Uses a formula for the sum of unbiased reports over all people: the change is detected if the interval for the
+    slope of the least-squares line through the totals excludes zero. A model that shares strength between items may
+    need fewer people.
 
-    What is enough is so at the same level of every count: what one person's reports add up to grows with
-    the waves.
+    These answers assume that the level per count stays fixed; a person's total privacy loss grows with the number of
+    waves.
 
     Example: `countveil plan-trend --people 400 --waves 3 --total 2 --change 0.2 --level 1:1`
     """

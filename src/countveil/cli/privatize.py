@@ -35,27 +35,28 @@ def privatize_counts(
         str | None, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="N: how many counts may change in all, a positive decimal.")
+        str | None,
+        typer.Option(help="N: the total change in counts that the level covers, a positive decimal."),
     ] = None,
     rho: Annotated[
         str | None,
         typer.Option(
-            help="In place of both: zero-concentrated privacy loss for one unit in one cell, a positive decimal. The "
-            "noise is discrete Gaussian, with sigma^2 = 1/(2 rho), and reports keep their sign."
+            help="Instead of both: zero-concentrated privacy loss for one unit in one cell, a positive decimal. The "
+            "noise is discrete Gaussian with sigma^2 = 1/(2 rho), and reports keep their sign."
         ),
     ] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(
             metavar="random-rounding",
-            help="In place of a level: round counts up or down to multiples of --base at random, right on average. "
-            "This is no differential privacy: a report shows in which range its count lies, and nothing bounds what "
-            "can be concluded in addition, from totals for instance. Take it where a rule asks for it; for a promise, "
-            "state a level.",
+            help="Instead of a level: round counts at random to a multiple of --base, without bias. This is no "
+            "differential privacy: a report shows the range of its count, and nothing bounds what an attacker can "
+            "infer in addition, for instance from totals. Use it only if a rule requires it.",
         ),
     ] = None,
     base: Annotated[
-        str | None, typer.Option(help="Of --mechanism random-rounding: a whole number from 2 on, such as 3.")
+        str | None,
+        typer.Option(help="Base of --mechanism random-rounding: a whole number of at least 2, such as 3."),
     ] = None,
     vocabulary: Annotated[
         Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
@@ -64,7 +65,7 @@ def privatize_counts(
         bool | None,
         typer.Option(
             "--truncated/--signed",
-            help="Cut reports at zero, or keep their sign, as with --rho always [default: cut if sparse].",
+            help="Truncate reports at zero, or keep their sign, as with --rho always [default: truncate if sparse].",
         ),
     ] = None,
     no_header: Annotated[
@@ -73,24 +74,22 @@ def privatize_counts(
     ] = False,
     row_labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the .csv, by its name, that holds row labels, not counts."
-        ),
+        typer.Option(metavar="COLUMN", help="Name of the .csv column that has row labels, not counts."),
     ] = None,
     no_row_labels: Annotated[
         bool, typer.Option("--no-row-labels", help="Leave the row labels out of the release.")
     ] = False,
     rows_per_file: Annotated[
         int | None,
-        typer.Option(min=1, help="Make the output a new folder of release files with this many rows each."),
+        typer.Option(min=1, help="Write a new folder of release files with this many rows each."),
     ] = None,
     directed: Annotated[
         bool | None,
         typer.Option(
             "--directed/--undirected",
-            help="The matrix is a network, square, with the same actors as rows and columns: both directions of a "
-            "pair are counts of their own, or each pair has one count, above the diagonal or on both sides of it. The "
-            "release says so, and models of the other kind refuse it.",
+            help="The matrix is a network: square, with the same actors as rows and columns. In a directed network the "
+            "two directions of a pair have separate counts; in an undirected network a pair has one count, above the "
+            "diagonal or on both sides of it. The release records this, and models of the other kind refuse it.",
         ),
     ] = None,
     force: Force = False,
@@ -98,14 +97,12 @@ def privatize_counts(
     """Add exact noise to counts and write the release.
 
     The noise comes from the operating system's entropy and cannot be seeded or repeated. It is two-sided geometric with
-    alpha = exp(-epsilon/N), or discrete Gaussian at --rho. Prints what is promised, and never a count.
+    alpha = exp(-epsilon/N), or discrete Gaussian with --rho. Prints the privacy promise, and never a count.
 
-    Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of
-    them a number, unless --no-header is given. The first column holds row labels if its header cell is empty
-    or none of its cells is a number; --row-labels names another one, such as a column of numeric ids. All other
-    cells are non-negative whole numbers. Row labels and column names are published as they are.
-
-    With `--mechanism random-rounding --base 3` counts are rounded instead, which is no differential privacy.
+    Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of them
+    a number, unless --no-header is given. The first column has row labels if its header cell is empty or none of its
+    cells is a number; --row-labels names a different column, such as numeric ids. All other cells are non-negative
+    whole numbers. Row labels and column names are published as they are.
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """

@@ -21,48 +21,51 @@ def receive_reports(
         str,
         typer.Option(
             "--db",
-            help="The SQLite file to store reports in, made if there is none; or a URL, postgresql://...",
+            help="The SQLite file in which reports are stored, created if it does not exist; or postgresql://...",
         ),
     ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8765,
     per_minute: Annotated[
-        int, typer.Option(min=0, help="Requests per minute that one address may make; 0: any number.")
+        int, typer.Option(min=0, help="Requests per minute allowed from one address; 0 for no limit.")
     ] = 60,
     at_once: Annotated[
-        int, typer.Option(min=0, help="Requests in flight that one address may have; 0: any number.")
+        int, typer.Option(min=0, help="Simultaneous requests allowed from one address; 0 for no limit.")
     ] = 8,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A web server, or a network of them, whose X-Forwarded-For is believed "
+            help="A web server, or a network of servers, whose X-Forwarded-For header is trusted "
             "[default: 127.0.0.1 and ::1]. Repeatable.",
         ),
     ] = None,
-    target: Annotated[int | None, typer.Option(min=1, help="How many reports are wanted, to show.")] = None,
+    target: Annotated[
+        int | None, typer.Option(min=1, help="Number of reports wanted, shown with the progress.")
+    ] = None,
 ) -> None:
-    """Receive reports of a study by POST, and store each participant's once.
+    """Receive the reports of a study by HTTP POST, and store one per participant.
 
-    Each is checked as `countveil collect` checks it, and is on disk before it is answered. The same bytes again
-    get the same answer; another report of the same participant is refused. Nothing that was stored can be asked
-    for, and neither addresses nor times are kept. The path is that of the study's address, or /reports. Needs
-    the extra `receive` (Starlette and uvicorn).
+    Each report is checked as `countveil collect` checks it, and is on disk before the request is answered. The same
+    bytes again get the same answer; a different report from the same participant is refused. Stored reports cannot be
+    requested, and neither addresses nor times are kept. The path is that of the study's address, or /reports. Needs the
+    extra `receive` (Starlette and uvicorn).
 
     Afterwards, or meanwhile: `countveil collect study.json reports.sqlite -o release.npz`
 
-    PostgreSQL (the extra `postgres`): a database, or a schema of one, for each study, as in `--db
-    postgresql://countveil@db.example.org/study`, which `collect` takes too. Other users of the machine can read a
-    password in a command: leave it to ~/.pgpass, PGPASSWORD or a service file. The user may create tables the
-    first time; later INSERT and SELECT are enough. A server that does not wait for its disk (fsync off) is refused.
+    PostgreSQL (the extra `postgres`): use one database or schema per study, as in `--db
+    postgresql://countveil@db.example.org/study`, which `collect` reads too. Other users of the machine can see a
+    password in a command: keep it in ~/.pgpass, PGPASSWORD or a service file. The user must be allowed to create
+    tables the first time; afterwards INSERT and SELECT suffice. A server that does not wait for its disk (fsync off)
+    is refused.
 
-    While it runs it shows how many reports there are and how many requests it refused for which reason: in one line
-    on a terminal, otherwise in a new line where that changed, at most every 30 seconds. No refusal gets a line of
-    its own. `countveil study status` counts the reports without a receiver.
+    While it runs it shows the number of reports and the number of refused requests by reason: in one line on a
+    terminal, otherwise in a new line when they change, at most every 30 seconds. `countveil study status` counts the
+    reports without a receiver.
 
-    TLS: this command speaks plain HTTP to its own machine alone. Put a web server with a certificate in
-    front of it that passes on X-Forwarded-For, so that the limits are per participant. With Caddy, which gets the
-    certificate itself:
+    TLS: this command speaks plain HTTP, only to its own machine. Put a web server with a certificate in front of it
+    that passes on X-Forwarded-For, so that the limits are per participant. With Caddy, which obtains the certificate
+    itself:
 
     caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
 

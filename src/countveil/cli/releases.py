@@ -20,10 +20,7 @@ TABLES = ".csv", ".tsv", ".parquet", ".xlsx"
 
 ReleaseFile = Annotated[
     Path,
-    typer.Argument(
-        help="A release, or a folder of them, written by `countveil privatize` or `countveil import`; or joined ones, "
-        "written by `countveil join`."
-    ),
+    typer.Argument(help="A release from `countveil privatize`, `import` or `join`, or a folder of releases."),
 ]
 
 

@@ -20,7 +20,9 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
     release: Annotated[
         Path | None,
-        typer.Option(help="The release that was fitted, to say what noise explains and to check the fit."),
+        typer.Option(
+            help="The release that was fitted: adds predictive checks and the share of variance due to noise."
+        ),
     ] = None,
     members: Members = 8,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
@@ -28,19 +30,18 @@ def report(
         bool,
         typer.Option(
             "--naive",
-            help="Say how the fit differs from one that takes the reports for true counts: makes that fit too, which "
-            "takes as long; needs --release.",
+            help="Compare with a fit that treats the reports as true counts. Takes as long again; needs --release.",
         ),
     ] = False,
     forecast: Annotated[
-        int, typer.Option(min=0, help="Of a fit over time: show a forecast of this many time steps.")
+        int, typer.Option(min=0, help="For a fit over time: show a forecast of this many time steps.")
     ] = 0,
     force: Force = False,
 ) -> None:
-    """Write a page about a fit: what was promised, the data, topics or communities, checks, and whether to trust it.
+    """Write a page about a fit: privacy, data, results, checks, and whether they are safe to report.
 
-    One HTML file that loads nothing and runs no script, for a browser, a phone or a printer. It holds labels and
-    what the fit says about everybody together, so share it as you would share the fit.
+    One self-contained HTML file without scripts, for a browser, a phone or a printer. It contains labels and aggregate
+    results: share it as you would share the fit.
 
     Example: `countveil report survey.nc -o survey.html --release survey.npz`
     """

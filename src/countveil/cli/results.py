@@ -20,12 +20,10 @@ Result = dict[str, Any]
 
 Json = Annotated[
     bool,
-    typer.Option(
-        "--json", help="Print what was found as JSON, tables as lists of rows; all else goes to stderr."
-    ),
+    typer.Option("--json", help="Print results as JSON; messages go to stderr."),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print errors and warnings alone, and show no progress.")
+    bool, typer.Option("--quiet", "-q", help="Print only errors and warnings, without a progress bar.")
 ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from countveil.cli.options import MODEL
 from countveil.cli.say import say
 from countveil.privacy._text import plain
 
@@ -23,13 +24,17 @@ class Seeding(NamedTuple):
     seeds: Annotated[
         Path | None,
         typer.Option(
-            help="Words that are known to be about a topic: a table (CSV) with the columns topic and word, or JSON "
-            'such as {"economy": ["tax", "jobs"]}. The first topics are these.'
+            rich_help_panel=MODEL,
+            help="Seed words of the first topics: a table (CSV) with the columns topic and word, or JSON such as "
+            '{"economy": ["tax", "jobs"]}.',
         ),
     ] = None
-    seed_weight: Annotated[float, typer.Option(help="What is added to the gamma shape of a seeded word.")] = (
-        USUAL_WEIGHT
-    )
+    seed_weight: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=MODEL, help="Amount added to the gamma shape of a seed word in its topic."
+        ),
+    ] = USUAL_WEIGHT
 
     def read(self) -> dict[str, list[str]] | None:
         """The words by topic, if there is a file; raises ValueError, which names it."""

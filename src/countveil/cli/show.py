@@ -24,15 +24,18 @@ def show(
     fit: FitFile,
     members: Members = 8,
     word: Annotated[
-        str | None, typer.Option("--word", help="Say where this word is, topic by topic, instead.")
+        str | None, typer.Option("--word", help="Print the probability of this word in every topic instead.")
     ] = None,
     documents: Annotated[
-        int, typer.Option("--documents", min=0, help="Documents to list of each topic; of topics alone.")
+        int,
+        typer.Option(
+            "--documents", min=0, help="Number of documents to list for each topic (topic models only)."
+        ),
     ] = 0,
 ) -> Result:
-    """Print what a fit found: its topics, communities or components, totals, and whether to trust it.
+    """Print the results of a fit: topics, communities or components, totals, and whether they are safe to report.
 
-    The same as `countveil fit` printed when it was made, with the names that the fit was given.
+    The same output as `countveil fit`, with any names given since.
 
     Example: `countveil show survey.nc --words 5 --documents 3`
     """

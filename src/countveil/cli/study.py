@@ -17,7 +17,9 @@ from countveil.study import page
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
 
-study_app = typer.Typer(help="Write and read the file that a study publishes.", no_args_is_help=True)
+study_app = typer.Typer(
+    help="Write the study file and the participant's page, and check them.", no_args_is_help=True
+)
 
 
 @study_app.command("new")
@@ -26,23 +28,28 @@ study_app = typer.Typer(help="Write and read the file that a study publishes.", 
 def new_study(
     labels: Annotated[
         list[Path],
-        typer.Argument(help="What is counted: a text file, one word per line; one file for each axis."),
+        typer.Argument(
+            help="The words or categories to count: a text file, one per line; one file for each axis."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write (.json).")],
-    title: Annotated[str, typer.Option(help="What the study is called, in one line.")],
-    purpose: Annotated[str, typer.Option(help="What the reports are for, as participants read it.")],
-    contact: Annotated[str, typer.Option(help="Whom to send reports to and whom to ask.")],
+    title: Annotated[str, typer.Option(help="Title of the study, in one line.")],
+    purpose: Annotated[str, typer.Option(help="Purpose of the study, as participants will read it.")],
+    contact: Annotated[str, typer.Option(help="Where participants send reports and questions.")],
     level: Annotated[
         list[str],
         typer.Option(
             metavar="N:EPSILON",
-            help="A level on offer: hide up to N at epsilon; or rho:RHO, all levels of one kind and reports --signed. "
-            "Repeatable.",
+            help="A level that participants may choose: hide up to N at epsilon; or rho:RHO, which needs --signed. "
+            "All levels must be of one kind. Repeatable.",
         ),
     ],
     categories: Annotated[
         bool,
-        typer.Option("--categories", help="Lines are categories that participants count, not words of text."),
+        typer.Option(
+            "--categories",
+            help="Lines are categories that participants count themselves, not words in a text.",
+        ),
     ] = False,
     signed: Annotated[
         bool,
@@ -53,29 +60,31 @@ def new_study(
     ] = False,
     address: Annotated[
         str | None,
-        typer.Option(help="Where the participant's page may send a report (https://...) [default: nowhere]."),
+        typer.Option(
+            help="Address to which the participant's page may send a report (https://...) [default: none]."
+        ),
     ] = None,
     wave: Annotated[
         list[str] | None,
-        typer.Option(help="A period in which the same people are asked again; repeat it, in their order."),
+        typer.Option(help="A period in which the same people report again. Repeatable, in order."),
     ] = None,
     covariate: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="What participants state in the clear, without noise: party=D,R,other for one of these values, "
+            help="A fact that participants state in the clear, without noise: party=D,R,other for one of these values, "
             "age=number or age=number:18:120 for a number. Repeatable.",
         ),
     ] = None,
     force: Force = False,
 ) -> Result:
-    """Write a study file: what is asked, over which words, at which levels; fixed before any data is seen.
+    """Write a study file: the words, the levels and the purpose, fixed before any data are seen.
 
-    An axis is named after its file: `receiver.txt` is the axis `receiver`. Prints the study's id and what its
-    levels mean.
+    An axis is named after its file: `receiver.txt` is the axis `receiver`. Prints the study's id and the meaning of its
+    levels.
 
-    With `--wave 2026-01 --wave 2026-02` people report once in each wave, about their counts of that time. With
-    `--covariate party=D,R` they state their party besides, which no noise protects.
+    With `--wave 2026-01 --wave 2026-02` people report once in each wave. With `--covariate party=D,R` they also state
+    their party, which no noise protects.
 
     Example: `countveil study new word.txt -o study.json --title "Mail" --purpose "To find topics."
     --contact me@example.org --level 10:1 --level 10:5`
@@ -143,14 +152,14 @@ def show_study(file: StudyFile) -> Result:
 def study_status(
     file: StudyFile,
     database: Annotated[
-        str, typer.Option("--db", help="What `receive` stores reports in: the SQLite file, or a URL.")
+        str, typer.Option("--db", help="The database that `receive` writes: the SQLite file, or a URL.")
     ],
-    target: Annotated[int | None, typer.Option(min=1, help="How many reports are wanted.")] = None,
+    target: Annotated[int | None, typer.Option(min=1, help="Number of reports wanted.")] = None,
 ) -> Result:
-    """Count the reports that `countveil receive` has accepted so far; it may be running or not.
+    """Count the reports that `countveil receive` has accepted so far, whether or not it is running.
 
-    There is no count per day, since times are not stored. Refusals are not stored either: the receiver shows them
-    while it runs, and in its last line.
+    Times are not stored, so there are no daily counts. Refusals are not stored either: the receiver shows them while it
+    runs and when it ends.
 
     Example: `countveil study status study.json --db reports.sqlite --target 1000`
     """
@@ -176,14 +185,14 @@ def study_page(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
     strings: Annotated[
         Path | None,
-        typer.Option(help="What the page says, in another language: a .json as `study strings` prints it."),
+        typer.Option(help="Translated texts of the page: a .json in the form that `study strings` prints."),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write the participant's page: one HTML file that does in a browser what the participant's command does.
+    """Write the participant's page: one HTML file that counts, adds exact noise and saves the report.
 
-    It counts, adds exact noise, shows the report and saves it; it loads nothing, and sends nothing unless the
-    study names an address and the person presses the button. Publish it where the study file is, or hand it out.
+    The page loads nothing, and sends nothing unless the study names an address and the participant presses the button.
+    Publish it alongside the study file, or hand it out.
 
     Example: `countveil study page study.json -o study.html`
     """
@@ -196,5 +205,5 @@ def study_page(
 @study_app.command("strings")
 @plain_errors
 def page_strings() -> None:
-    """Print everything that the participant's page says, as JSON to translate for `study page --strings`."""
+    """Print all texts of the participant's page as JSON, to be translated for `study page --strings`."""
     say(json.dumps(page.strings(), indent=1, ensure_ascii=False))

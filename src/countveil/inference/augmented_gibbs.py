@@ -92,7 +92,7 @@ def allocate_block(
 
 METHOD = Method(
     "augmented-gibbs",
-    "samples it as published, with auxiliary variables for the noise: slower.",
+    "does the same with the auxiliary noise variables of Schein et al. (2019), more slowly.",
     chains.fit,
     sys.modules[__name__],
     samples=True,

@@ -175,7 +175,7 @@ def side_moments(
 
 METHOD = Method(
     "bessel-cavi",
-    "approximates it as published, with a point mass for the Bessel variable.",
+    "is the variational method of Schofield et al. (2019).",
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "center": CENTERS},

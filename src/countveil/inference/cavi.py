@@ -162,7 +162,7 @@ def priors_of(model: Factorization) -> list[VariationalPrior]:
 
 METHOD = Method(
     "cavi",
-    "approximates it by independent gammas: fast, and good where counts are dense.",
+    "approximates the posterior by independent gammas: fast, and accurate for dense counts.",
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},

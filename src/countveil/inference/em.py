@@ -254,7 +254,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
 
 METHOD = Method(
     "em",
-    "finds one point estimate, fast and steady, and says nothing about uncertainty.",
+    "finds one point estimate: fast, and without uncertainty.",
     fit,
     sys.modules[__name__],
     options={"max_iter": None},

@@ -256,7 +256,7 @@ def allocate_block(
 
 METHOD = Method(
     "gibbs",
-    "samples the posterior, exactly as the draws grow.",
+    "samples from the exact posterior.",
     chains.fit,
     sys.modules[__name__],
     samples=True,

@@ -349,7 +349,7 @@ def batches(data: Data, size: int, rng: np.random.Generator) -> Iterator[Observa
 
 METHOD = Method(
     "svi",
-    "learns an approximation from batches of rows, for very large data (topics and tensors).",
+    "fits the approximation to batches of rows, for very large data (topics and tensors).",
     fit,
     sys.modules[__name__],
     options={
