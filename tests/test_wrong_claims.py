@@ -38,7 +38,7 @@ def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
     claim, path = CLAIMS[name], tmp_path / "fit.nc"
     wrong = fitted(claim.wrong, 1, claim.fitted)
     found = wrong.diagnostics()
-    assert (found.mechanism.state, found.state) == (claim.verdict, State.UNTRUSTED)
+    assert (found.mechanism.state, found.state) == (claim.verdict, State.UNSAFE)
     assert found.verdict.startswith("The reports contradict")
     assert "rintable" not in found.verdict
     wrong.save(path)
@@ -46,7 +46,7 @@ def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
     assert (again.mechanism, again.verdict) == (found.mechanism, found.verdict)
     twin = fitted(claim.right, 1, claim.fitted).diagnostics()
     assert not twin.mechanism.wrong
-    assert (twin.mechanism.state, twin.state) == (MechanismState.CONSISTENT, State.PRINTABLE)
+    assert (twin.mechanism.state, twin.state) == (MechanismState.CONSISTENT, State.SAFE)
     assert "consistent with the reports" in twin.verdict
 
 

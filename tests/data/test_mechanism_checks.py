@@ -224,7 +224,7 @@ def test_a_fit_says_both_levels_and_so_does_its_file(tmp_path):
     assert again.totals() == fit.totals()
     with pytest.warns(FitWarning):
         longer = model.set_params(draws=60, tune=60, chains=2).fit(data).diagnostics()
-    assert longer.state == State.UNTRUSTED
+    assert longer.state == State.UNSAFE
     assert "rintable" not in longer.verdict
 
 

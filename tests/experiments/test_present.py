@@ -25,7 +25,7 @@ def test_the_command_writes_everything(corpus, tmp_path, monkeypatch):
     assert "3 topics" in found.stdout
     assert "Topics at epsilon/N = 2 to be printed: shares of words in %, 90% intervals" in found.stdout
     assert re.search(r"\w+ \d+\.\d \(\d+\.\d to \d+\.\d\)", found.stdout)
-    assert re.search("Printable|Not to be trusted|Unchecked", found.stdout)
+    assert re.search("Safe to report|Not safe yet|not checked", found.stdout)
     assert "[26/26]" not in found.stdout  # progress goes to stderr
     assert "countveil, epsilon/N = 3, noise draw 1" in found.stderr
     assert sorted(path.name for path in output.iterdir()) == [

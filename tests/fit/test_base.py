@@ -481,7 +481,7 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="the chains differ"):
         fit = TopicModel(2, **{**SHORT, "draws": 100}, threads=1).fit(small_data())
     assert fit.totals().far_off  # which chains that differ explain, and are told first
-    assert fit.diagnostics().verdict.startswith("Not to be trusted yet: the chains differ")
+    assert fit.diagnostics().verdict.startswith("Not safe yet: the chains differ")
 
 
 def test_fits_too_short_to_be_judged_are_not_diagnosed_until_somebody_asks(monkeypatch):

@@ -10,8 +10,8 @@ from countveil.fit.starting import dispersion_of, p_along, start_of
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Not to be trusted"),
-    pytest.mark.filterwarnings("ignore:Not to be trusted yet"),
+    pytest.mark.filterwarnings("ignore:Not safe yet"),
+    pytest.mark.filterwarnings("ignore:Not safe yet"),
     pytest.mark.long,
 ]
 

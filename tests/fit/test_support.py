@@ -50,7 +50,7 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
     )
     assert said.verdict.count(lost) == 1
     assert "components" not in said.verdict
-    assert said.state != "printable"
+    assert said.state != "safe to report"
     monkeypatch.setattr(type(found), "undetermined", lambda fit: {fit.parts[0]: (3, 3)})
     assert found.diagnostics().verdict.count("cannot be found") == 1
     monkeypatch.undo()

@@ -69,7 +69,7 @@ def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
     noise = two_sided_geometric(np.full(counts.shape, 0.5), np.random.default_rng(2))
     model = cv.TopicModel(2, method="em", seed=1, threads=1, progress=False)
     with pytest.warns(
-        FitWarning, match=r"Not to be trusted: the fit expects only \d+% \(standard error 1%\) of the sum"
+        FitWarning, match=r"Not safe yet: the fit expects only \d+% \(standard error 1%\) of the sum"
     ):
         fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5))
     assert fit.totals().share.too_small
@@ -167,7 +167,7 @@ def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
     with pytest.warns(FitWarning, match="The sum of the true counts is too high"):
         fit = model.fit(cv.PrivatizedCounts(noise, 0.5))
     found = fit.diagnostics()
-    assert found.state == "not to be trusted"
+    assert found.state == "not safe yet"
     assert found.verdict.startswith("The sum of the true counts is too high")
 
 
@@ -176,7 +176,7 @@ def test_an_optimiser_with_far_too_large_a_total_is_not_to_be_trusted_and_warns(
     counts = rng.poisson(0.05, (300, 100))
     reports = counts + two_sided_geometric(np.full(counts.shape, np.exp(-1.0)), rng)
     model = cv.TopicModel(5, method="svi", likelihood="poisson", seed=1, threads=1, progress=False)
-    with pytest.warns(FitWarning, match=r"Not to be trusted: the fit expects \d{3}% .* of the sum"):
+    with pytest.warns(FitWarning, match=r"Not safe yet: the fit expects \d{3}% .* of the sum"):
         fit = model.fit(cv.PrivatizedCounts(reports, np.exp(-1.0)))
     assert fit.totals().share.too_large
-    assert fit.diagnostics().state == "not to be trusted"
+    assert fit.diagnostics().state == "not safe yet"

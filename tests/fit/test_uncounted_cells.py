@@ -41,7 +41,7 @@ def arrays(fit):
     }
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:countveil.inference.diagnostics.FitWarning")
 @pytest.mark.parametrize(
     ("method", "each"),
     [("gibbs", False), ("gibbs", True), ("cavi", True), ("em", False), ("bessel-cavi", False)],

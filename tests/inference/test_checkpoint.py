@@ -64,7 +64,7 @@ def draws_of(fit):
     ]
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted yet:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
 def test_killed_and_resumed_is_the_same_as_never_killed(tmp_path, method):
     reports = planted(100, 60, 3, 0.5, seed=1)[3]
@@ -240,7 +240,7 @@ def removed(folder):
     return trouble
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted yet:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("trouble", "reason"), [("full", "File too large"), ("removed", "No such file or directory")]
 )

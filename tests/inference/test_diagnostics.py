@@ -27,16 +27,16 @@ def traces(chains=4, draws=1000, shift=0.0, correlation=0.0, seed=1):
 
 def test_independent_draws_of_agreeing_chains_suffice():
     found = diagnose({"a": traces()})
-    assert found.verdict.startswith("Printable: the chains agree (R-hat up to 1.00)")
-    assert found.state == State.PRINTABLE
+    assert found.verdict.startswith("Safe to report: the chains agree (R-hat up to 1.00)")
+    assert found.state == State.SAFE
     assert found.table.columns.tolist() == ["r_hat", "ess_bulk", "ess_tail", "r_hat_nested"]
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000, rel=0.15)
 
 
 def test_slow_chains_agree_only_roughly():
     found = diagnose({"a": traces(correlation=0.97)})
-    assert found.verdict.startswith("Printable: the chains agree roughly")
-    assert found.state == State.PRINTABLE
+    assert found.verdict.startswith("Safe to report: the chains agree roughly")
+    assert found.state == State.SAFE
     # of n draws with correlation c between neighbours, n (1 - c) / (1 + c) count
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000 * 0.03 / 1.97, rel=0.6)
 
@@ -44,15 +44,15 @@ def test_slow_chains_agree_only_roughly():
 @pytest.mark.parametrize("shift", [1.0, 30.0])
 def test_chains_in_other_places_disagree(shift):
     found = diagnose({"fine": traces(), "apart": traces(shift=shift)})
-    assert found.verdict.startswith("Not to be trusted yet: the chains differ (R-hat up to")
-    assert found.state == State.UNTRUSTED
+    assert found.verdict.startswith("Not safe yet: the chains differ (R-hat up to")
+    assert found.state == State.UNSAFE
     assert found.table.loc["apart", "r_hat"] > 1.1 > found.table.loc["fine", "r_hat"]
 
 
 def test_averages_over_many_chains_that_differ_are_steady():
     """Chains with nothing in common have a nested R-hat of sqrt(1 + 1 / C): ten are enough."""
     apart = np.random.default_rng(1).permutation(20) * 30.0
-    for chains, state in ((4, State.UNTRUSTED), (8, State.UNTRUSTED), (11, State.WITH_SUPPORT)):
+    for chains, state in ((4, State.UNSAFE), (8, State.UNSAFE), (11, State.WITH_SUPPORT)):
         values = traces(chains=chains, draws=50) + apart[:chains, None]
         found = diagnose({"apart": values, "log-likelihood": traces(chains=chains, draws=50)})
         assert found.table.loc["apart", "r_hat_nested"] == pytest.approx(
@@ -91,16 +91,16 @@ def test_a_log_likelihood_that_differs_does_not_speak_against_averages():
         ({"a": traces()}, State.WITH_SUPPORT),
         ({"a": traces(correlation=0.97)}, State.WITH_SUPPORT),
         ({"rates": traces(shift=0.3), "log-likelihood": traces(shift=30.0)}, State.WITH_SUPPORT),
-        ({"a": traces(shift=30.0)}, State.UNTRUSTED),
+        ({"a": traces(shift=30.0)}, State.UNSAFE),
     ],
     ids=["agree", "roughly", "steady", "apart"],
 )
 def test_chains_that_share_no_component_are_promised_none(quantities, state):
     shared, none = (diagnose(quantities, None, each) for each in (True, False))
     assert none.state == state
-    assert none.verdict.startswith(("Printable with support:", "Not to be trusted yet:"))
+    assert none.verdict.startswith(("Safe to report with support:", "Not safe yet:"))
     assert "components" not in none.verdict
-    assert ("components" in shared.verdict) is (shared.state != State.PRINTABLE)
+    assert ("components" in shared.verdict) is (shared.state != State.SAFE)
     assert none.verdict.endswith(".")
     assert ".." not in none.verdict
 
@@ -113,7 +113,7 @@ def test_chains_that_share_no_component_are_promised_none(quantities, state):
         ({"a": traces(shift=2.0)}, None),
     ],
 )
-def test_a_fit_that_is_wrong_for_another_reason_is_not_called_printable(quantities, said):
+def test_a_fit_that_is_wrong_for_another_reason_is_not_called_safe(quantities, said):
     verdict = diagnose(quantities).verdict
     left = withdrawn(f"{verdict} 1 of 4 topics is largely undetermined.")
     assert "rintable" not in left
@@ -167,13 +167,13 @@ def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterati
         (
             Share(0.7, 0.01),
             None,
-            "Not to be trusted: the fit expects only 70% (standard error 1%) of the positive",
+            "Not safe yet: the fit expects only 70% (standard error 1%) of the positive",
         ),
         (Share(0.7, 0.06), None, "Converged after 3 iterations; the fit explains the positive reports"),
         (
             Share(1.0, 0.01),
             Share(0.61, 0.02),
-            "Not to be trusted: the fit expects only 61% (standard error 2%) of the sum",
+            "Not safe yet: the fit expects only 61% (standard error 2%) of the sum",
         ),
         (
             Share(1.0, 0.01),
@@ -200,4 +200,4 @@ def test_components_that_cannot_be_found_are_said_in_words():
 def test_what_never_moves_is_no_disagreement():
     found = diagnose({"b": np.full((2, 200), 3.0)})
     assert "nan" not in found.verdict
-    assert found.state is State.PRINTABLE
+    assert found.state is State.SAFE

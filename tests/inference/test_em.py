@@ -142,7 +142,7 @@ def test_under_strong_noise_the_size_of_its_rates_is_right():
     assert error[0] < error[1]
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:countveil.inference.diagnostics.FitWarning")
 @pytest.mark.parametrize("method", methods.METHODS)
 def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
     options = {"draws": 5, "tune": 5, "chains": 1, "passes": 2, "seed": 1}

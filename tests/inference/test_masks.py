@@ -50,7 +50,7 @@ def arrays(fit):
 
 
 @pytest.mark.filterwarnings("ignore:The reports contradict:countveil.inference.diagnostics.FitWarning")
-@pytest.mark.filterwarnings("ignore:Not to be trusted:countveil.inference.diagnostics.FitWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:countveil.inference.diagnostics.FitWarning")
 @pytest.mark.parametrize("alpha", ALPHAS.values(), ids=ALPHAS)
 @pytest.mark.parametrize("options", FITS.values(), ids=FITS)
 def test_what_is_under_the_mask_changes_nothing(options, alpha):

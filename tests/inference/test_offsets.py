@@ -142,7 +142,7 @@ def test_the_bound_with_offsets_never_decreases(learned):
         assert largest_fall(climb(observations, model, 100, expectation)[1]) < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted yet:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "svi"])
 def test_documents_of_very_different_lengths_are_fitted_better_with_their_lengths(method):
     rng = np.random.default_rng(5)
@@ -167,7 +167,7 @@ def test_offsets_are_checked():
         cv.ExactCounts([[1], [2]], column_offset=[0.0])
 
 
-@pytest.mark.filterwarnings("ignore:Not to be trusted yet:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("dispersion", ["global", "row", 0.8])
 def test_offsets_multiply_the_bursts_of_bursty_counts(dispersion):
     """Rows that differ by their offsets alone: with these, theta / offset is even, and p is that of the counts."""

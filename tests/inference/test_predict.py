@@ -123,7 +123,7 @@ def test_a_starved_fit_says_so_in_words():
     model = cv.TopicModel(5, method="cavi", draws=5, seed=1, tolerance=1e-8)
     with pytest.warns(FitWarning, match="has starved its components"):
         fit = model.fit(observations)
-    assert "Not to be trusted" in fit.diagnostics().verdict
+    assert "Not safe yet" in fit.diagnostics().verdict
     with pytest.warns(FitWarning, match=r"the fit expects \d{3}% .* of the sum of the true counts"):
         kept = cv.TopicModel(5, method="cavi", expectation="arithmetic", draws=5, seed=1).fit(observations)
     assert "starved" not in kept.diagnostics().verdict

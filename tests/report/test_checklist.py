@@ -155,4 +155,4 @@ def test_a_check_that_fails_is_in_the_verdict_of_the_list(topic_fit, release, mo
     monkeypatch.setattr("countveil.report.checklist.checks.failed", lambda found: ["The check fails."])
     judged = checklist_of(topic_fit, release).judged
     assert judged.verdict.startswith("The check fails. ")
-    assert (judged.state, "rintable" in judged.verdict) == (State.UNTRUSTED, False)
+    assert (judged.state, "rintable" in judged.verdict) == (State.UNSAFE, False)

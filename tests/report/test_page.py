@@ -283,11 +283,11 @@ def test_words_for_numbers():
 def test_the_verdict_in_a_word(topic_fit, release):
     found = topic_fit.diagnostics()
     for state, r_hat, ess, word in (
-        (State.PRINTABLE, 1.0, 900, "good"),
-        (State.PRINTABLE, 1.05, 900, "fair"),
-        (State.PRINTABLE, 1.0, 90, "fair"),
+        (State.SAFE, 1.0, 900, "good"),
+        (State.SAFE, 1.05, 900, "fair"),
+        (State.SAFE, 1.0, 90, "fair"),
         (State.WITH_SUPPORT, 1.2, 900, "fair"),
-        (State.UNTRUSTED, 1.0, 900, "bad"),
+        (State.UNSAFE, 1.0, 900, "bad"),
         (State.UNCHECKED, 1.0, 900, "unknown"),
     ):
         found.table["r_hat"], found.table["ess_bulk"], found.table["ess_tail"] = r_hat, ess, ess
@@ -329,11 +329,11 @@ def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
 def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
     fit = cv.TopicModel(2, **QUICK).fit(release_of(np.random.default_rng(1).poisson(2.0, (6, 5))))
     (part,) = fit.parts
-    agreed = fit.diagnostics()._replace(state=State.PRINTABLE)
+    agreed = fit.diagnostics()._replace(state=State.SAFE)
     monkeypatch.setattr("countveil.fit.results.diagnose", lambda *_: agreed)
     for n, wanted in ((1, False), (2, True)):
         monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
-        assert (fit.diagnostics().state == State.UNTRUSTED) is wanted
+        assert (fit.diagnostics().state == State.UNSAFE) is wanted
         assert ("should not be trusted" in render(fit)) is wanted
 
 

@@ -369,7 +369,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         found = self._with_doubts(diagnosed())
         if missed:
             warnings.warn(found.verdict, FitWarning, stacklevel=4)
-        elif found.state == State.UNTRUSTED:
+        elif found.state == State.UNSAFE:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 

@@ -128,7 +128,7 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
         unshared = self.unshared()
         sampled = diagnose(posteriors.label_free(*self._fitted()), self.weights_, not unshared)
         lost = {part: found for part, found in self.undetermined().items() if found[0]}
-        state = State.UNTRUSTED if any(n == total for n, total in lost.values()) else sampled.state
+        state = State.UNSAFE if any(n == total for n, total in lost.values()) else sampled.state
         doubts = [unshared_in_words(part.one, part.many) for part in unshared]
         doubts += [
             undetermined_in_words(part.one, part.many, *found)

@@ -20,7 +20,7 @@ from countveil.laws.counts.protocol import in_counts
 
 DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
-SETTLED = State.PRINTABLE, State.WITH_SUPPORT
+SETTLED = State.SAFE, State.WITH_SUPPORT
 """States of chains by which a total far from the reports' is the model's fault; else they may be the reason."""
 TRY = f'likelihood="{NegativeBinomial.name}"'
 

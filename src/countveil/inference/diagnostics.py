@@ -29,9 +29,11 @@ SPARE = 1.1  # times the chains that would do by few of them, whose ranks unders
 LOG_LIKELIHOOD = "log-likelihood"
 MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
-SIGNAL_LEAST = 0.8  # a fit with a smaller share is not to be trusted, nor one whose total's is above 1 / 0.8
+SIGNAL_LEAST = 0.8  # a fit with a smaller share is not safe to report, nor one whose total's is above 1 / 0.8
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
-ERRORS_SURE = 4.0  # by which a sampler's interval must miss the reports' total for the fit not to be trusted
+ERRORS_SURE = (
+    4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
+)
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 REPORTED = " Report rates, sums and counts over all chains"
@@ -122,18 +124,19 @@ def number(value: float) -> str:
 class State(StrEnum):
     """How far a fit can be trusted."""
 
-    PRINTABLE = "printable"
-    WITH_SUPPORT = "printable with support"
-    UNTRUSTED = "not to be trusted"
-    UNCHECKED = "unchecked"
+    SAFE = "safe to report"
+    WITH_SUPPORT = "safe to report with support"
+    UNSAFE = "not safe yet"
+    UNCHECKED = "not checked"
 
 
 class Diagnostics(NamedTuple):
     """A table of R-hat and effective sample sizes, a verdict in words, and its state.
 
     A sampler's table has a row per quantity, with r_hat, ess_bulk, ess_tail and r_hat_nested, each the worst over its
-    members. In state "printable" chains agree. In state "printable with support" they found different components, but
-    averages over all chains are steady: rates, totals and counts can be reported, and components with their support.
+    members. In state "safe to report" the chains agree. In state "safe to report with support" they found different
+    components, but averages over all chains are steady: rates, totals and counts can be reported, and components with
+    their support.
 
     ``chains`` has a row per chain: its log-likelihood at the start, at the end of tuning, in the mean of its draws and
     at the last one, its weight, and which of how many starts it took, if it chose. ``starts`` has all that it chose
@@ -154,9 +157,9 @@ class Diagnostics(NamedTuple):
     mechanism: MechanismCheck | None = None
 
     def doubted(self, wrong: Sequence[str], also: Sequence[str] = ()) -> "Diagnostics":
-        """The same with what is wrong, which comes first and leaves nothing printable, and more sentences."""
-        said, state = self.verdict, State.UNTRUSTED if wrong else self.state
-        said = withdrawn(said) if state is State.UNTRUSTED else said
+        """The same with what is wrong, which comes first and leaves nothing safe to report, and more sentences."""
+        said, state = self.verdict, State.UNSAFE if wrong else self.state
+        said = withdrawn(said) if state is State.UNSAFE else said
         return self._replace(verdict=" ".join(filter(None, [*wrong, said, *also])), state=state)
 
     def of_chains(self) -> dict[str, pd.DataFrame]:
@@ -253,31 +256,29 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
     found = f"the chains differ ({most})"
     if steady <= R_HAT_NESTED:
         said = (
-            f"Printable with support: {found}, but averages over all of them are steady (nested R-hat up to "
+            f"Safe to report with support: {found}, but averages over all of them are steady (nested R-hat up to "
             f"{upwards(steady)}).{REPORTED}"
         )
         return said + (", and components with their support." if shared else "."), State.WITH_SUPPORT
     more = int(np.ceil(SPARE * n_chains * (steady**2 - 1.0) / (R_HAT_NESTED**2 - 1.0)))
     said = (
-        f"Not to be trusted yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
+        f"Not safe yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
         f"{upwards(steady)}). Run about {more} chains, or tune longer"
     )
-    return said + (
-        "; components can be reported with their support then." if shared else "."
-    ), State.UNTRUSTED
+    return said + ("; components can be reported with their support then." if shared else "."), State.UNSAFE
 
 
 def agreed(said: str, shared: bool) -> tuple[str, State]:
     """The verdict on chains that agree, which says nothing of components that they do not share."""
     if shared:
-        return f"Printable: {said}", State.PRINTABLE
-    return f"Printable with support: {said}", State.WITH_SUPPORT
+        return f"Safe to report: {said}", State.SAFE
+    return f"Safe to report with support: {said}", State.WITH_SUPPORT
 
 
 def withdrawn(verdict: str) -> str:
-    """A verdict on chains without its leave to print, for a fit that is wrong for another reason."""
+    """A verdict on chains without its leave to report, for a fit that is wrong for another reason."""
     said = re.sub(rf"{REPORTED}[^.]*\.", "", verdict)
-    return re.sub("^Printable( with support)?: (.)", lambda found: found[2].upper(), said)
+    return re.sub("^Safe to report( with support)?: (.)", lambda found: found[2].upper(), said)
 
 
 def upwards(value: float) -> str:
@@ -373,25 +374,25 @@ def verdict_of_optimiser(
     ending = f"{'Converged' if converged else 'Stopped'} after {steps}"
     if reports is not None and not np.isfinite(reports.value):
         said = f"{ending}; the data hold no more positive reports than noise alone makes, so there is nothing to find."
-        return said, State.UNTRUSTED
+        return said, State.UNSAFE
     if reports is not None and reports.too_small:
         said = (
-            f"Not to be trusted: the fit expects only {reports.value:.0%} (standard error {reports.error:.0%}) of the "
+            f"Not safe yet: the fit expects only {reports.value:.0%} (standard error {reports.error:.0%}) of the "
             f"positive reports that noise does not explain. {starved}"
         )
-        return said, State.UNTRUSTED
+        return said, State.UNSAFE
     if total.too_small:
         said = (
-            f"Not to be trusted: the fit expects only {total.value:.0%} (standard error {total.error:.0%}) of the sum "
+            f"Not safe yet: the fit expects only {total.value:.0%} (standard error {total.error:.0%}) of the sum "
             "of the true counts that the reports add up to."
         )
-        return said, State.UNTRUSTED
+        return said, State.UNSAFE
     if total.too_large:
         said = (
-            f"Not to be trusted: the fit expects {total.value:.0%} (standard error {total.error:.0%}) of the sum of "
+            f"Not safe yet: the fit expects {total.value:.0%} (standard error {total.error:.0%}) of the sum of "
             "the true counts that the reports add up to. Check the noise level and the priors, or try method gibbs."
         )
-        return said, State.UNTRUSTED
+        return said, State.UNSAFE
     summed = np.isfinite(total.value)
     if reports is None:
         share = f"; the fit explains the sum of the reports, expected over observed {total}" if summed else ""
@@ -399,4 +400,4 @@ def verdict_of_optimiser(
     else:
         both = f"the fit explains the positive reports, expected over observed {reports}"
         said = f"{ending}; {both}{f', and their sum, {total}' if summed else ''}."
-    return said, State.PRINTABLE if converged else State.UNCHECKED
+    return said, State.SAFE if converged else State.UNCHECKED

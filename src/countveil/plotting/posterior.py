@@ -1,4 +1,4 @@
-"""Chains and true counts: whether a fit is to be trusted, and what it says about single cells."""
+"""Chains and true counts: whether a fit is safe to report, and what it says about single cells."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial

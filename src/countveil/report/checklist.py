@@ -280,7 +280,7 @@ def diagnostic_items(
     fit: FactorizationEstimator, found: Diagnostics, data: Observations | None, files: Files
 ) -> Rows:
     """The verdict, the mechanism, every quantity's numbers, the support of components, and the total."""
-    trusted = found.state in (State.PRINTABLE, State.WITH_SUPPORT)
+    trusted = found.state in (State.SAFE, State.WITH_SUPPORT)
     rows: Rows = [(f"Verdict: {found.state.value}", trusted, found.verdict, ""), *mechanism_items(found)]
     names = ("R-hat", "nested R-hat", "effective draws (bulk)", "effective draws (tail)")
     for name, numbers, said in diagnostic_rows(found.table):

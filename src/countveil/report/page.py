@@ -263,10 +263,10 @@ def spread(values: np.ndarray, form: str) -> str:
 
 def trust(found: Diagnostics) -> str:
     """good, fair, bad or unknown: a word for the state, never a colour alone."""
-    if found.state == State.PRINTABLE and "r_hat" in found.table:
+    if found.state == State.SAFE and "r_hat" in found.table:
         ess = found.table[["ess_bulk", "ess_tail"]].min().min()
         return "good" if found.table["r_hat"].max() <= R_HAT_GOOD and ess >= ESS_GOOD else "fair"
-    words = {State.PRINTABLE: "good", State.WITH_SUPPORT: "fair", State.UNTRUSTED: "bad"}
+    words = {State.SAFE: "good", State.WITH_SUPPORT: "fair", State.UNSAFE: "bad"}
     return words.get(found.state, "unknown")
 
 
