@@ -323,6 +323,21 @@ def negative_part(values: Any) -> Any:
     return found
 
 
+def last_there(places: np.ndarray) -> np.ndarray:
+    """The places, and at each -1 the one before it; the first is no -1."""
+    return places[np.maximum.accumulate(np.where(places < 0, 0, np.arange(places.size)))]
+
+
+def moved_along(values: sp.coo_array, axis: int, places: np.ndarray) -> sp.coo_array:
+    """A sparse array whose entry i along an axis is that at ``places[i]``, or empty at -1; each place comes once."""
+    there = np.flatnonzero(places >= 0)
+    moved = np.empty(values.shape[axis], dtype=np.int64)
+    moved[places[there]] = there
+    coords = [moved[along] if a == axis else along for a, along in enumerate(values.coords)]
+    shape = (*values.shape[:axis], places.size, *values.shape[axis + 1 :])
+    return sp.coo_array((values.data, tuple(coords)), shape=shape)
+
+
 def report_type(largest: int) -> type:
     """The narrowest type for reports up to ``largest``, one of only a few, since kernels are compiled for each."""
     return next(t for t in (np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)

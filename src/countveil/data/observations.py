@@ -26,6 +26,8 @@ from countveil.data.matrices import (
     check_mode_labels,
     check_offset,
     kept,
+    last_there,
+    moved_along,
     negative_part,
     positive_part,
     report_type,
@@ -178,6 +180,62 @@ class Observations:
         tensor.row_labels = self.row_labels if names[0] is None else names[0]
         tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
         return tensor
+
+    def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Self:
+        """The same cells with the entries of one axis at other places, and masked ones among them.
+
+        Args:
+            axis: by its number.
+            places: (n,) of each new entry among those of the axis, each once; -1 for one that is masked. It has the
+                noise level of the entry before.
+            labels: n of the new entries.
+        """
+        near, missing = last_there(places), places < 0
+        sizes = (*self.mode_shape[:axis], places.size, *self.mode_shape[axis + 1 :])
+        found = self._copy()
+        found.mode_shape, found.shape = sizes, (sizes[0], math.prod(sizes[1:]))
+        hidden = np.broadcast_to(missing.reshape([-1 if a == axis else 1 for a in range(len(sizes))]), sizes)
+        if self.stores_all:
+            reports = self.reports.reshape(self.mode_shape).take(near, axis)
+            found.reports = np.where(hidden, MASKED, reports).ravel().astype(self.reports.dtype)
+            found.level_e = self.level_e.reshape(self.mode_shape).take(near, axis).ravel()
+            found.columns = np.tile(np.arange(found.shape[1], dtype=self.columns.dtype), sizes[0])
+            found.indptr = found.shape[1] * np.arange(sizes[0] + 1)
+        else:
+            where = [self.row_numbers, *np.unravel_index(self.columns, self.mode_shape[1:])]
+            moved = np.empty(self.mode_shape[axis], dtype=np.int64)
+            moved[places[~missing]] = np.flatnonzero(~missing)
+            where[axis] = moved[where[axis]]
+            cells = [np.ravel_multi_index(where, sizes), np.flatnonzero(hidden)]
+            reports = np.concatenate([self.reports, np.full(cells[1].size, MASKED, self.reports.dtype)])
+            cell = np.concatenate(cells)
+            order = np.argsort(cell)
+            found.reports, cell = reports[order], cell[order]
+            found.columns = (cell % found.shape[1]).astype(self.columns.dtype)
+            counts = np.bincount(cell // found.shape[1], minlength=sizes[0])
+            found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        if axis == 0:
+            found.level_d, found.exposure_d = self.level_d[near], self.exposure_d[near]
+            found.prior_scale_d = self.prior_scale_d[near]
+        else:
+            scales = self.prior_scale_v.reshape(self.mode_shape[1:])
+            found.prior_scale_v = scales.take(near, axis - 1).ravel()
+        if sp.issparse(self.below_zero):
+            below = sp.coo_array(self.below_zero).reshape(self.mode_shape)
+            found.below_zero = sp.csr_array(moved_along(below, axis, places).reshape(found.shape))
+        elif self.below_zero is not None:
+            below = self.below_zero.reshape(self.mode_shape).take(near, axis)
+            found.below_zero = np.where(hidden, 0, below).reshape(found.shape).astype(below.dtype)
+        if self.totals is not None:
+            found.totals = self.totals.with_steps(self.mode_shape, axis, near, hidden)
+        names = list(self.labels)
+        names[axis] = list(labels)
+        found.row_labels = names[0]
+        if len(sizes) == 2:
+            found.column_labels = names[1]
+        else:
+            found.mode_labels = names
+        return found
 
     def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Self:
         """The same cells with these axes for rows and those for columns; axis 0 is among the rows.

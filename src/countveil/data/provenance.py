@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import bdtrc
 
+from countveil.data.matrices import last_there, moved_along
 from countveil.data.numbering import by_mechanism, filled
 from countveil.laws.noise.agreement import log_agreement
 from countveil.privacy import PrivacyLevel, Release
@@ -80,6 +81,32 @@ class Made(NamedTuple):
     def arranged(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Made":
         """The same with these axes for rows and those for columns."""
         return self._replace(axes=(rows, columns))
+
+    def with_steps(self, axis: int, places: np.ndarray) -> "Made":
+        """The same with the entries of an axis at other places, and nothing reported at a place of -1."""
+        near, missing = last_there(places), places < 0
+        unseen = missing.reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
+
+        def moved(each: Any) -> np.ndarray:
+            whole = np.broadcast_to(each, self.shape)
+            return np.take(whole if self.rows is None else whole[self.rows], near, axis)
+
+        layers = []
+        for layer in self.layers:
+            values = layer.values
+            if not sp.issparse(values):
+                values = moved(values)
+            elif self.rows is None:
+                values = moved_along(sp.coo_array(values), axis, places)
+            else:
+                values = moved(filled(values, layer.background))
+            number, different = self._numbers(layer)
+            mechanism = np.array(different, dtype=object)[moved(number)] if len(different) > 1 else different[0]
+            hidden = None if layer.hidden is None else moved(layer.hidden)
+            if missing.any():
+                hidden = np.broadcast_to(unseen, values.shape) if hidden is None else hidden | unseen
+            layers.append(Published(values, hidden, mechanism, layer.background))
+        return Made.of(layers, tuple(layers[0].values.shape))
 
     def of_rows(self, rows: np.ndarray) -> "Made":
         """Those of some rows."""

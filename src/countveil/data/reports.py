@@ -248,6 +248,12 @@ class Reports(Observations):
         found.made = None if self.made is None else self.made.folded(found.mode_shape)
         return found
 
+    def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Any:
+        """As that of all observations."""
+        found = super().with_steps(axis, places, labels)
+        found.made = None if self.made is None else self.made.with_steps(axis, places)
+        return found
+
     def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
         """As that of all observations."""
         found = super().matricized(rows, columns)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data.date_labels import in_usual_order
 from countveil.data.labels import SEPARATOR
 from countveil.data.matrices import whole_values
 
@@ -154,7 +155,8 @@ def cells_of_frame(
 ) -> Cells:
     """Cells from a long table: one column for each axis, and one of values, or none where a row is an event.
 
-    Categories become labels: as given, else in the order of a categorical column, else sorted.
+    Categories become labels: as given, else in the order of a categorical column, else sorted: dates by time, text
+    that differs in one whole number by this number.
 
     Raises:
         ValueError: a column that is missing, a category that is missing or not among those given, and as
@@ -217,6 +219,8 @@ def axis_codes(
     else:
         try:
             known = pd.Index(sorted(column.unique()))
+            if all(isinstance(name, str) for name in known):
+                known = pd.Index(in_usual_order(list(known)))
         except TypeError:
             raise ValueError(
                 f"column {axis!r} must hold values that can be sorted, got mixed types; give its categories"

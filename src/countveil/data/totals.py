@@ -39,6 +39,17 @@ class Totals(NamedTuple):
 
         return self._of_each(self.value, turned)
 
+    def with_steps(
+        self, shape: Sequence[int], axis: int, places: NDArray[Any], left_out: NDArray[np.bool_]
+    ) -> "Totals":
+        """The same for cells of this shape with other places along an axis; some of the cells are in no total."""
+
+        def moved(group: NDArray[np.int32]) -> NDArray[np.int32]:
+            there = np.where(left_out, NONE, group.reshape(shape).take(places, axis))
+            return there.reshape(len(there), -1).astype(np.int32)
+
+        return self._of_each(self.value, moved)
+
     def of_rows(self, rows: NDArray[Any]) -> "Totals":
         """Those of some rows. A total that loses a cell is unknown."""
         lost = lost_totals(self.group, rows, self.value.size)

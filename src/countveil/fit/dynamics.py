@@ -1,14 +1,16 @@
 """DynamicModel: components of counts over time, only ever seen through noise."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 
-from countveil.data.dates import out_of_order
+from countveil.data.date_labels import TimeSteps, UnclearOrderError, dates_of, steps_in_time
+from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.checks import check_integer, check_interval
+from countveil.fit.checks import check_flag, check_integer, check_interval
 from countveil.fit.choosing import WholeOrAuto
 from countveil.fit.component_counts import component_counts
 from countveil.fit.component_tables import Chain, mixture, shares_of, tails
@@ -36,13 +38,15 @@ class DynamicModel(FactorizationEstimator):
     Counts of time step t have the rates sum_k x_tk f_vk .., where every f_k is a distribution over things, and the
     activity x_t of the components depends on that of the step before, x_t ~ Gamma(Pi x_(t-1)), up to a scale that is
     learned (Schein, Zhou and Wallach 2016). Components that the data do not need die out. Time is the first axis of the
-    data, unless ``time`` says another one.
+    data, unless ``time`` says another one. Steps whose labels are dates are put in order, and those that a regular
+    series lacks are added as masked ones; a warning names them.
 
     Args:
         n_components: number of components K at most, or "auto", as for ``TopicModel``.
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
+        day_first: whether dates such as 1/2/2020 begin with the day; None if the labels show it.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
@@ -64,6 +68,7 @@ class DynamicModel(FactorizationEstimator):
         modes: Sequence[str] | None = None,
         time: str | int | None = None,
         steady: Annotated[bool, Flag()] = True,
+        day_first: bool | None = None,
         background: Annotated[bool, Flag()] = False,
         **options: Unpack[Options],
     ) -> None:
@@ -74,6 +79,8 @@ class DynamicModel(FactorizationEstimator):
         samplers = tuple(name for name, method in METHODS.items() if method.samples)
         if self.method not in samplers:
             raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if self.day_first is not None:
+            check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:
             raise ValueError(
                 "background must be False for one component, since it is one of them itself, got True"
@@ -88,19 +95,47 @@ class DynamicModel(FactorizationEstimator):
             raise ValueError(
                 "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
             )
+        noted = self._time_steps(self._as_given(X))
+        if noted is not None and noted.note:
+            warnings.warn(noted.note, stacklevel=3)
         given = super()._given(X)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
                 f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"
             )
-        labels = given.labels[self._time(len(given.labels))]
-        wrong = None if labels is None else out_of_order(labels)
-        if wrong is not None:
-            raise ValueError(
-                f"data must have their time steps in order, each once and the earliest first, got {wrong[1]} after "
-                f"{wrong[0]}"
-            )
         return given
+
+    def _observe(self, X: Any) -> Observations:
+        """Data as inference sees them: with their time steps in order, those that are missing masked."""
+        data = self._as_given(X)
+        steps = self._time_steps(data)
+        if steps is None or np.array_equal(steps.places, np.arange(len(steps.labels))):
+            return data
+        return data.with_steps(self._time(len(data.mode_shape)), steps.places, steps.labels)
+
+    def _as_given(self, X: Any) -> Observations:
+        """Data as they are, in memory."""
+        found = super()._observe(X)
+        return found if isinstance(found, Observations) else found.unpacked()
+
+    def _time_steps(self, data: Observations) -> TimeSteps | None:
+        """The steps of time, if their labels are dates.
+
+        Raises:
+            ValueError: dates that cannot be put in order, or dates only along an axis that is not said to be time.
+        """
+        axis = self._time(len(data.mode_shape))
+        labels = data.labels[axis]
+        found = None if labels is None else steps_in_time(labels, self.day_first)
+        if found is not None or self.time is not None or "time" in (self.modes or ()):
+            return found
+        for other, names in enumerate(data.labels):
+            if other != axis and names is not None and has_dates(names):
+                raise ValueError(
+                    f"time must be stated where only the labels of axis {other} are dates ({names[0]}, ...), got None: "
+                    f"time={other} (--time {other}), or time={axis} (--time {axis}) if axis {axis} is time"
+                )
+        return found
 
     def _least_size(self) -> int:
         return 2 if self.background else 1
@@ -285,5 +320,15 @@ class DynamicModel(FactorizationEstimator):
             rng = np.random.default_rng([self.seed_, steps])
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
-        found = simulated(self._fitted(), ACTIVITY, steps, draws, rng)
+        found = simulated(self._fitted(), ACTIVITY, steps, draws, rng, self.day_first)
         return Forecast(*found, self.time_axis, self.why_no_intervals)
+
+
+def has_dates(labels: Sequence[str]) -> bool:
+    """Whether labels are dates, in which the day or the month may come first."""
+    try:
+        return len(labels) > 1 and dates_of([text.strip() for text in labels]) is not None
+    except UnclearOrderError:
+        return True
+    except ValueError:
+        return False

@@ -86,6 +86,7 @@ def simulated(
     steps: int,
     most: int,
     rng: np.random.Generator,
+    day_first: bool | None = None,
 ) -> tuple[xr.DataArray, xr.DataArray, Likelihood, list[Parameters]]:
     """The first fields of a ``Forecast``: new steps of the factor over time."""
     tree, model, layout = fitted
@@ -97,7 +98,7 @@ def simulated(
     shape = tuple(steps if name == layout.dims[time] else len(own) for name, own in names.items())
     check_room(len(kept) * prod(shape))
     names[layout.dims[time]] = posteriors.labels_or_numbers(
-        continued(list(names[layout.dims[time]]), steps), steps
+        continued(list(names[layout.dims[time]]), steps, day_first), steps
     )
     chosen, chains = set(kept.tolist()), chain_draws(tree)
     rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
