@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 SHOWN = 5  # steps of time at most
 
 
+DayFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--day-first/--month-first",
+        rich_help_panel=MODEL,
+        help="Whether dates such as 1/2/2020 begin with the day or the month [default: as a number above 12 shows].",
+    ),
+]
+
+
 class Times(NamedTuple):
     """The option about dates of the rows."""
 
@@ -25,20 +35,37 @@ class Times(NamedTuple):
         typer.Option(
             rich_help_panel=MODEL,
             help="Let topics change over time: a table (CSV) with the row labels of the release and a date for each, "
-            "such as 1998, 1998Q1, 1998-03 or 1998-03-05.",
+            "such as 1998, 1998Q1, 1998-03, Mar 1998 or 1998-03-05.",
         ),
     ] = None
+    day_first: DayFirst = None
 
     def read(self) -> "pd.Series | None":
-        """The dates as text by row label, if there is a table; raises ValueError, which names the file."""
+        """The dates by row label, if there is a table; raises ValueError, which names the file."""
         if self.time is None:
+            if self.day_first is not None:
+                raise ValueError(
+                    "--day-first and --month-first must come with --time, the table of dates, got no table"
+                )
             return None
         found = table_by_label(self.time, dtype={1: str})
         if found.shape[1] != 1:
             raise ValueError(
                 f"{self.time} must have two columns, labels of rows and dates, got {found.shape[1] + 1}"
             )
-        return found.iloc[:, 0]
+        dates = found.iloc[:, 0]
+        if self.day_first is None or dates.isna().any():
+            return dates
+        import pandas as pd
+
+        from countveil.data.date_labels import dates_of
+
+        read = dates_of([str(text).strip() for text in dates], self.day_first)
+        return (
+            dates
+            if read is None or read.form != "day"
+            else pd.Series(pd.to_datetime(read.first_day), dates.index)
+        )
 
 
 def print_over_time(model: "TopicModel") -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli.errors import plain_errors
+from countveil.cli.dates import DayFirst
 from countveil.cli.fit import (
     AUTO,
     Output,
@@ -59,6 +60,7 @@ def fit_dynamic(
             "--volumes", help="Let the total of each time step vary independently of its neighbours."
         ),
     ] = False,
+    day_first: DayFirst = None,
     background: Annotated[
         bool,
         typer.Option(
@@ -73,9 +75,11 @@ def fit_dynamic(
 ) -> Result:
     """Fit components that change over time to a release whose rows are time steps, and write the fit.
 
-    Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
-    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` continues the fit.
-    Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and `--resume` work as in `countveil fit topics`.
+    Steps whose labels are dates are put in order, and steps that are missing from a regular series are masked; a line
+    names them. Prints each component's share of all expected counts, its largest entries and how much of it persists
+    from one step to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast`
+    continues the fit. Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and `--resume` work as in
+    `countveil fit topics`.
 
     A release of a study in waves, from `countveil collect`, has the axes person, wave and item. A person's missing
     waves are masked.
@@ -95,7 +99,11 @@ def fit_dynamic(
         several = shape is not None or (names is not None and len(names) > 2)
         given = folded(data, shape) if several else data
     steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
+    steps["day_first"] = day_first
     model = DynamicModel(number, **steps, background=background, **sampling.arguments())
+    given, note = model.in_time(given)
+    if note:
+        say(note)
     fit_to(model, given, saving)
     print_parts(model, members)
     print_stays(model)

@@ -2,23 +2,22 @@
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from countveil.data.covariates import in_order_of_rows
+from countveil.data.date_labels import UnclearOrderError, dates_of
 from countveil.data.labels import texts_of
 
 PERIODS = "Y", "Q", "M", "W", "D"  # years to days, as pandas calls them
 USUAL_STEPS = 60  # as many as a period chosen for dates may give
 MOST_STEPS = 1000
-_MONTH, _QUARTER, _DAY = r"\d{4}-\d{2}", r"\d{4}[- ]?[Qq][1-4]", r"\d{4}-\d{2}-\d{2}([T ].*)?"
-_WHOLE, _YEAR = r"[+-]?\d{1,9}", r"\d{4}"
+_WHOLE = r"[+-]?\d{1,9}"
 _DIGITS = r"[12]\d{3}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])?"  # 199803 and 19980305
-FORMS = "1998, 1998Q1, 1998-03 or 1998-03-05"
+EXAMPLES = "1998, 1998Q1, 1998-03 or 1998-03-05"
 
 
 class Dates(NamedTuple):
@@ -33,10 +32,10 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
 
     Whole numbers go by the largest step that meets them all. Dates go by years, quarters, months, weeks or days: the
     longest period that keeps different days apart if it makes at most ``USUAL_STEPS`` steps, else the shortest that
-    makes no more. Periods of pandas, and text such as 1998-03 and 1998Q1, have a length of their own. Text without
-    digits is in the order of its letters, or of its categories if they have one, and every text is a step; a warning
-    says so where the rows have another. Other text with digits is refused, since its letters say nothing, and so are
-    months and days written as 199803 and 19980305.
+    makes no more. Periods of pandas, and text such as 1998-03, Mar 1998 and 1998Q1, have a length of their own. Text
+    without digits is in the order of its letters, or of its categories if they have one, and every text is a step; a
+    warning says so where the rows have another. Other text with digits is refused, since its letters say nothing, and
+    so are months and days written as 199803 and 19980305.
 
     A Series with labels of its own, or a mapping, is put into the order of the rows' labels; all else goes by position.
 
@@ -62,26 +61,6 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
             f"time must have two different steps at least, none shorter than a day, got {names[step[0]]} alone"
         )
     return Dates(tuple(names), step)
-
-
-def out_of_order(names: Sequence[Any]) -> tuple[str, str] | None:
-    """Two neighbours among labels of time steps of which the second is not later; None where there are none.
-
-    Only years, days, months and quarters say when they are; smaller numbers may be months or weeks, which begin anew.
-    """
-    texts = [str(name) for name in names]
-    try:
-        if all(re.fullmatch(_YEAR, text) for text in texts):
-            when: list[Any] = [int(text) for text in texts]
-        elif any(all(re.fullmatch(form, text) for text in texts) for form in (_MONTH, _QUARTER, _DAY)):
-            when = [pd.Timestamp(re.sub(r"[- ]?[Qq]([1-4])$", r"Q\1", text)) for text in texts]
-        else:
-            return None
-        later = (i for i, (one, other) in enumerate(pairwise(when)) if not one < other)
-        first = next(later, None)
-    except (ValueError, OverflowError, TypeError):  # no dates, such as 2012-13, or zones in some alone
-        return None
-    return None if first is None else (texts[first], texts[first + 1])
 
 
 def in_order(time: Any, labels: list[str] | None, n_rows: int) -> pd.Series:
@@ -128,14 +107,25 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
     """Steps of numbers, dates, months or quarters that are written as text, or of any other text; raises ValueError."""
     if all(re.fullmatch(_WHOLE, text) for text in texts):
         return steps_of_numbers(np.array([int(text) for text in texts], dtype=np.float64))
-    for pattern, period in ((_MONTH, "M"), (_QUARTER, "Q"), (_DAY, None)):
-        if all(re.fullmatch(pattern, text) for text in texts):
-            dates = pd.DatetimeIndex([read_date(text) for text in texts])
-            return steps_of_dates(dates) if period is None else steps_of_periods(dates.to_period(period))
+    try:
+        dates = dates_of(texts)
+    except UnclearOrderError as error:
+        raise ValueError(
+            f"time: {error}: pd.to_datetime(time, dayfirst=True) or dayfirst=False reads them (--day-first or "
+            "--month-first)"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"time: {error}") from error
+    if dates is not None and dates.form == "day":
+        return steps_of_dates(pd.DatetimeIndex([pd.Timestamp(day) for day in dates.first_day]))
+    if dates is not None and dates.write is not None:
+        first, last = int(dates.number.min()), int(dates.number.max())
+        check_number_of_steps(last - first + 1)
+        return [dates.write(number) for number in range(first, last + 1)], dates.number - first
     odd = next((text for text in texts if re.search(r"\d", text)), None)
     if odd is not None:
         raise ValueError(
-            f"time must be in one form, {FORMS}, or without digits, got {odd!r}; the order of anything else is that of "
+            f"time must be in one form, {EXAMPLES}, or without digits, got {odd!r}; the order of anything else is that of "
             "an ordered pandas Categorical"
         )
     names, step = np.unique(np.array(texts, dtype=object), return_inverse=True)
@@ -148,14 +138,6 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
             stacklevel=2,
         )
     return names.tolist(), step.astype(np.int64)
-
-
-def read_date(text: str) -> pd.Timestamp:
-    """A date, month or quarter, on the clock of its own zone; raises ValueError."""
-    try:
-        return pd.Timestamp(re.sub(r"[- ]?[Qq]([1-4])$", r"Q\1", text)).tz_localize(None)
-    except (ValueError, OverflowError):
-        raise ValueError(f"time must be dates that exist, got {text!r}") from None
 
 
 def steps_of_numbers(values: np.ndarray) -> tuple[list[Any], np.ndarray]:

@@ -101,7 +101,9 @@ class Made(NamedTuple):
             else:
                 values = moved(filled(values, layer.background))
             number, different = self._numbers(layer)
-            mechanism = np.array(different, dtype=object)[moved(number)] if len(different) > 1 else different[0]
+            mechanism = (
+                np.array(different, dtype=object)[moved(number)] if len(different) > 1 else different[0]
+            )
             hidden = None if layer.hidden is None else moved(layer.hidden)
             if missing.any():
                 hidden = np.broadcast_to(unseen, values.shape) if hidden is None else hidden | unseen

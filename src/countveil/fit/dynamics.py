@@ -95,10 +95,10 @@ class DynamicModel(FactorizationEstimator):
             raise ValueError(
                 "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
             )
-        noted = self._time_steps(self._as_given(X))
-        if noted is not None and noted.note:
-            warnings.warn(noted.note, stacklevel=3)
-        given = super()._given(X)
+        data, note = self.in_time(X)
+        if note:
+            warnings.warn(note, stacklevel=3)
+        given = super()._given(data)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
                 f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"
@@ -107,16 +107,20 @@ class DynamicModel(FactorizationEstimator):
 
     def _observe(self, X: Any) -> Observations:
         """Data as inference sees them: with their time steps in order, those that are missing masked."""
-        data = self._as_given(X)
+        return self.in_time(X)[0]
+
+    def in_time(self, X: Any) -> tuple[Observations, str]:
+        """Data with their time steps in order, those that are missing masked; and what was changed, in words.
+
+        Raises:
+            TypeError, ValueError: as ``fit``.
+        """
+        data = super()._observe(X)
+        data = data if isinstance(data, Observations) else data.unpacked()
         steps = self._time_steps(data)
         if steps is None or np.array_equal(steps.places, np.arange(len(steps.labels))):
-            return data
-        return data.with_steps(self._time(len(data.mode_shape)), steps.places, steps.labels)
-
-    def _as_given(self, X: Any) -> Observations:
-        """Data as they are, in memory."""
-        found = super()._observe(X)
-        return found if isinstance(found, Observations) else found.unpacked()
+            return data, "" if steps is None else steps.note
+        return data.with_steps(self._time(len(data.mode_shape)), steps.places, steps.labels), steps.note
 
     def _time_steps(self, data: Observations) -> TimeSteps | None:
         """The steps of time, if their labels are dates.

@@ -11,6 +11,7 @@ from countveil.data.reports import Reports, observations_of
 from countveil.data.waves import by_wave
 from countveil.fit.base import FactorizationEstimator, model_called
 from countveil.fit.checks import check_labels_of_fit
+from countveil.fit.dynamics import DynamicModel
 from countveil.inference.kept import digest_of, reports_kept
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import AnyMechanismNoise
@@ -55,6 +56,8 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
         data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
+    if isinstance(fit, DynamicModel):  # before shapes are compared: it masks time steps that have no data
+        data = fit.observe(data)
     said, kept = getattr(data, "promise", None), fit.posterior.attrs.get("promised_together")
     if said and kept and said.strip() != str(kept).strip():
         raise ValueError(
@@ -99,11 +102,15 @@ def in_shape_of(
         ValueError: a matrix that cannot be folded into the fit's shape.
     """
     shape = tuple(len(known) for known in fit.axes.values())
-    if len(shape) == 2 or data.mode_shape == shape:
+    if len(shape) == 2 or len(data.mode_shape) == len(shape):
         return data
-    if data.shape != (shape[0], int(np.prod(shape[1:]))):
-        raise ValueError(f"release must be the one that was fitted, {shape} in all, got {data.shape}")
-    return data.folded(shape, labels)
+    if data.shape == (shape[0], int(np.prod(shape[1:]))):
+        return data.folded(shape, labels)
+    if isinstance(fit, DynamicModel):  # which may have added time steps
+        if data.shape[1] == int(np.prod(shape[1:])):
+            return data.folded((data.shape[0], *shape[1:]), None if labels is None else [None, *labels[1:]])
+        return data.folded()
+    raise ValueError(f"release must be the one that was fitted, {shape} in all, got {data.shape}")
 
 
 def named(noise: Noise) -> str:

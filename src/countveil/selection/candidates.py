@@ -64,6 +64,9 @@ def candidates_of(
         data = observations_of(data)
     elif isinstance(data, ReleaseFiles):
         data = data.unpacked()
+    for model in named.values():
+        if hasattr(model, "in_time") and isinstance(data, Observations):
+            data = model.in_time(data)[0]  # for all models, which are compared cell by cell
     found = [
         candidate(name, model, differing[name], data, short, stated[name]) for name, model in named.items()
     ]
