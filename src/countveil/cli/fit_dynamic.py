@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.dates import DayFirst
+from countveil.cli.errors import plain_errors
 from countveil.cli.fit import (
     AUTO,
     Output,

@@ -98,7 +98,8 @@ def dates_of(texts: Sequence[str], day_first: bool | None = None) -> DateLabels 
             do not exist.
     """
     skipped = {None: None, True: MONTH_FIRST, False: DAY_FIRST}[day_first]
-    readings, wrong = [], None
+    readings: list[DateLabels] = []
+    wrong = None
     for form, pattern in patterns():
         if not texts or pattern.pattern == skipped or (readings and pattern.pattern != MONTH_FIRST):
             continue

@@ -119,14 +119,14 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
     if dates is not None and dates.form == "day":
         return steps_of_dates(pd.DatetimeIndex([pd.Timestamp(day) for day in dates.first_day]))
     if dates is not None and dates.write is not None:
-        first, last = int(dates.number.min()), int(dates.number.max())
-        check_number_of_steps(last - first + 1)
-        return [dates.write(number) for number in range(first, last + 1)], dates.number - first
+        begin, end = int(dates.number.min()), int(dates.number.max())
+        check_number_of_steps(end - begin + 1)
+        return [dates.write(number) for number in range(begin, end + 1)], dates.number - begin
     odd = next((text for text in texts if re.search(r"\d", text)), None)
     if odd is not None:
         raise ValueError(
-            f"time must be in one form, {EXAMPLES}, or without digits, got {odd!r}; the order of anything else is that of "
-            "an ordered pandas Categorical"
+            f"time must be in one form, {EXAMPLES}, or without digits, got {odd!r}; the order of anything else is that "
+            "of an ordered pandas Categorical"
         )
     names, step = np.unique(np.array(texts, dtype=object), return_inverse=True)
     check_number_of_steps(names.size)

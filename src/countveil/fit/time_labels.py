@@ -40,7 +40,7 @@ def later_dates(names: Sequence[Any], steps: int, day_first: bool | None) -> lis
         found = dates_of(texts, day_first)
     except ValueError:  # labels of a fit, which need not be dates
         return None
-    if found is None or found.write is None or found.unit == "year" and texts[0].isdecimal():
+    if found is None or found.write is None or (found.unit == "year" and texts[0].isdecimal()):
         return None
     gaps = np.unique(np.diff(found.number))
     if len(texts) < MIN_STEPS or len(gaps) > 1 or gaps[0] <= 0:
