@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.report.loading import observed
 from tests.commands import fails, run
 
 QUICK = [
@@ -79,6 +80,27 @@ def test_what_makes_no_sense_is_refused_in_a_line(months):
     assert "time must be a name among modes" in fails(*asked, "--time", "year")
     assert "for a chain in time, got 'em'" in fails(*asked, "--method", "em")
     assert not (months / "fit.nc").exists()
+
+
+def test_dates_are_in_order_and_a_gap_is_named(months):
+    labels = ("Dec 2019", "Nov 2019", "Feb 2020")
+    cv.Release(np.ones((3, 2), int), LEVEL, True, (labels, ("tea", "jam"))).save("three.npz")
+    said = " ".join(run("fit", "dynamic", "three.npz", "-o", "fit.nc", *QUICK).stdout.split())
+    assert "Time steps are put in order, from Nov 2019 to Feb 2020." in said
+    assert "1 of 4 months has no data: Jan 2020 is treated as missing." in said
+    fit = cv.DynamicModel.load("fit.nc")
+    assert fit.axes["time"].tolist() == ["Nov 2019", "Dec 2019", "Jan 2020", "Feb 2020"]
+    assert observed(fit, cv.Release.load("three.npz")).row_labels == fit.axes["time"].tolist()
+
+
+def test_dates_that_could_begin_with_the_day_or_the_month_are_asked_about(months):
+    labels = "3/4/2019", "1/5/2019", "2/5/2019"
+    cv.Release(np.ones((3, 2), int), LEVEL, True, (labels, ("tea", "jam"))).save("days.npz")
+    asked = ["fit", "dynamic", "days.npz", "-o", "fit.nc", *QUICK]
+    assert "state day_first=True or day_first=False (--day-first or --month-first)" in fails(*asked)
+    for option, order in (("--day-first", [0, 1, 2]), ("--month-first", [1, 2, 0])):
+        run(*asked, option, "--force")
+        assert cv.DynamicModel.load("fit.nc").axes["time"].tolist() == [labels[i] for i in order]
 
 
 def test_a_release_in_waves_has_people_waves_and_items(months):

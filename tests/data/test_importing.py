@@ -400,3 +400,37 @@ def test_reading_a_table_imports_no_distributions_of_scipy():
     """They take a second, which commands that fit nothing have no use for."""
     code = "import sys, countveil.data.importing; print('scipy.stats' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+MONTHS = pd.period_range("2019-11", periods=12, freq="M")
+TIME_ORDER = {
+    "iso": [f"{month}-01" for month in MONTHS],
+    "ddmmyyyy": [f"01.{month:%m.%Y}" for month in MONTHS],
+    "monyear": [f"{month:%b %Y}" for month in MONTHS],
+    "isoweek": [f"2020-W{week}" for week in range(1, 13)],
+    "gaps": ["2001", "2002", "2003", "2005", "2006", "2007", "2008", "2010", "2011", "2012", "2013", "2015"],
+}
+
+
+@pytest.mark.parametrize("spelling", list(TIME_ORDER))
+def test_dates_of_a_long_table_come_in_order_of_time(spelling):
+    dates = TIME_ORDER[spelling]
+    frame = pd.DataFrame({"when": np.repeat(dates, 2), "where": ["a", "b"] * 12, "n": 3 * np.arange(24)})
+    for rows in (frame, frame.sample(frac=1.0, random_state=1)):
+        for axes in (["when", "where"], ["where", "when"]):
+            found = cv.import_long(rows, axes, "n", m.RandomRounding(3), "s")
+            assert found.labels[axes.index("when")] == tuple(dates)
+            wanted = 3 * np.arange(24).reshape(12, 2)
+            np.testing.assert_array_equal(found.reports, wanted if axes[0] == "when" else wanted.T)
+
+
+def test_dates_that_could_begin_with_the_day_or_the_month_stay_as_text_until_they_are_time():
+    dates = [f"{month.month}/1/{month.year}" for month in MONTHS]
+    frame = pd.DataFrame({"when": np.repeat(dates, 2), "where": ["a", "b"] * 12, "n": 3 * np.arange(24)})
+    found = cv.import_long(frame, ["when", "where"], "n", m.RandomRounding(3), "s")
+    assert found.row_labels == tuple(sorted(dates))
+    with pytest.raises(ValueError, match="state day_first=True or day_first=False"):
+        cv.DynamicModel(1).in_time(found)
+    inside, _ = cv.DynamicModel(1, day_first=False).in_time(found)
+    assert inside.row_labels == dates
+    np.testing.assert_array_equal(inside.made.report(0).values, 3 * np.arange(24).reshape(12, 2))

@@ -177,3 +177,59 @@ def test_levels_are_called_and_bounded_as_the_noise_says():
     assert repr(found) == "Observations(1 x 2, scale=0.5)"
     with pytest.raises(ValueError, match=r"^scale must be in \[0, 5\), got 5\.0"):
         Observations([[1, 2]], 5.0, noise=OtherNoise())
+
+
+PLACES = np.array([2, 0, -1, 3, 1])
+"""Of an axis of four entries: another order, and a masked one in the third place."""
+
+
+def moved(values, axis, missing=0):
+    """The entries of an axis at ``PLACES``."""
+    found = np.take(values, PLACES, axis)
+    found[(slice(None),) * axis + (2,)] = missing
+    return found
+
+
+def signed(shape):
+    """Reports, some of them negative."""
+    return np.random.default_rng(4).integers(-3, 6, shape)
+
+
+LEVELS = {
+    "one": lambda shape: 0.3,
+    "row": lambda shape: np.linspace(0.1, 0.4, shape[0]).reshape(-1, *[1] * (len(shape) - 1)),
+    "cell": lambda shape: np.linspace(0.1, 0.9, int(np.prod(shape))).reshape(shape),
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("kind", list(LEVELS))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_steps_at_other_places_are_those_of_data_read_in_that_order(axis, kind, sparse):
+    shape = [(4, 3, 2), (3, 4, 2), (3, 2, 4)][axis]
+    values, level = signed(shape), LEVELS[kind](shape)
+    hidden = values == 5
+    after = moved(hidden, axis, True)
+    later = moved(np.broadcast_to(level, shape), axis)
+    near = (slice(None),) * axis
+    later[(*near, 2)] = later[(*near, 1)]  # a masked entry has the level of the one before
+    if kind != "cell":
+        later = later[:, :1, :1]
+    made = sp.coo_array if sparse else np.asarray
+    found = cv.PrivatizedCounts(made(values), level, mask=hidden).with_steps(axis, PLACES, list("vwxyz"))
+    wanted = cv.PrivatizedCounts(made(moved(values, axis)), later, mask=after)
+    assert found.mode_shape == wanted.mode_shape
+    assert found.labels[axis] == list("vwxyz")
+    for name in ("shape", "indptr", "columns", "reports", "level_d", "level_e", "exposure_d"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+    below = [each.toarray() if sp.issparse(each) else each for each in (found.below_zero, wanted.below_zero)]
+    np.testing.assert_array_equal(*below)
+
+
+def test_offsets_of_moved_steps_go_with_them():
+    data = cv.ExactCounts(
+        np.ones((4, 4), int), row_offset=[1.0, 2.0, 4.0, 8.0], column_offset=[1.0, 2.0, 4.0, 8.0]
+    )
+    for axis, name in ((0, "prior_scale_d"), (1, "prior_scale_v")):
+        found = data.with_steps(axis, PLACES, list("vwxyz"))
+        np.testing.assert_array_equal(1 / getattr(found, name), [4.0, 1.0, 1.0, 8.0, 2.0])

@@ -251,3 +251,39 @@ def test_a_release_of_geometric_noise_is_privatized_counts():
 def test_plain_arrays_are_refused():
     with pytest.raises(TypeError, match=r"Reports\(values, mechanism\) for counts protected in another way"):
         observations_of(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_moved_steps_keep_what_was_reported_and_their_totals(axis, sparse):
+    places = np.array([2, 0, -1, 3, 1])
+    shape = (4, 3) if axis == 0 else (3, 4)
+    values = 3.0 * np.random.default_rng(3).integers(0, 4, shape)
+    rules = np.array([cv.mechanisms.RandomRounding(3), cv.mechanisms.RandomRounding(9)])
+    rule = rules[(np.indices(shape).sum(axis=0) == 2).astype(int)]
+    values[rule == rules[1]] = 9.0
+    hidden = np.indices(shape).sum(axis=0) == 5
+    groups = np.arange(12).reshape(shape) // 4
+    sums = np.array([values[groups == g].sum() for g in range(3)])
+
+    def read(values, mask, rule, groups):
+        given = sp.coo_array(values) if sparse else values
+        return cv.Reports(given, rule, mask=mask, totals=[(groups, sums)])
+
+    def moved(each, missing):
+        out = np.take(each, places, axis)
+        out[(slice(None),) * axis + (2,)] = missing
+        return out
+
+    found = read(values, hidden, rule, groups).with_steps(axis, places, list("vwxyz"))
+    wanted = read(moved(values, 0.0), moved(hidden, True), moved(rule, rules[0]), moved(groups, -1))
+    one, other = found.made.report(0), wanted.made.report(0)
+    np.testing.assert_array_equal(one.seen, other.seen)
+    np.testing.assert_array_equal(one.values, other.values)
+    kinds = [np.array(each.mechanisms, dtype=object)[each.number] for each in (one, other)]
+    assert (kinds[0] == kinds[1])[one.seen].all()
+    np.testing.assert_array_equal(found.totals.group, wanted.totals.group)
+    np.testing.assert_array_equal(found.totals.value, sums)
+    np.testing.assert_array_equal(ranges(found), ranges(wanted))
+    later = found.take(np.array([0, 1])).with_steps(0, np.array([1, 0]), ["b", "a"])
+    np.testing.assert_array_equal(later.made.report(0).values, one.values[[1, 0]])

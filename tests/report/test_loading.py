@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.data.reports import observations_of
 from countveil.report.checklist import checklist_of
-from countveil.report.loading import observed
+from countveil.report.loading import in_shape_of, observed
 from countveil.report.page import render
 from tests.report.conftest import QUICK, release_of
 
@@ -81,3 +82,20 @@ def test_a_page_and_a_checklist_take_observations_which_state_no_level():
     for make in (render, checklist_of):
         with pytest.raises(TypeError, match="data must carry its noise level"):
             make(fit, COUNTS)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_release_of_dates_is_seen_as_the_fit_sees_it(axis):
+    months, others = ("Dec 2019", "Nov 2019", "Feb 2020"), ("a", "b")
+    labels = [months, others, ("x", "y")] if axis == 0 else [others, months, ("x", "y")]
+    shape = tuple(map(len, labels))
+    reports = np.arange(12).reshape(shape[0], -1)
+    columns = tuple(f"{one} | {other}" for one in labels[1] for other in labels[2])
+    release = cv.Release(reports, cv.PrivacyLevel(1, 1), True, (labels[0], columns))
+    data = observations_of(release).folded()
+    quick = {"draws": 4, "tune": 4, "chains": 1, "seed": 1, "progress": False}
+    with pytest.warns(UserWarning, match="1 of 4 months has no data: Jan 2020"):
+        fit = cv.DynamicModel(1, time=axis, **quick).fit(data)
+    found = observed(fit, release)
+    assert found.n_masked == 4
+    assert in_shape_of(fit, cv.NaiveCounts(release)).mode_shape == shape

@@ -1,6 +1,7 @@
 """Names of models, and which models cannot be compared."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.decomposition import LatentDirichletAllocation
 
@@ -112,3 +113,12 @@ def test_releases_on_disk_are_unpacked(tmp_path):
     cv.privatize(REPORTS, cv.PrivacyLevel(1, 1)).save(tmp_path / "part-0.npz")
     found = candidates_of(cv.ReleaseFiles(tmp_path), [cv.TopicModel(2, method="svi")], {})
     assert found[0].observed.shape == (6, 6)
+
+
+def test_models_see_time_steps_in_one_order():
+    frame = pd.DataFrame(REPORTS[:3], index=["Jan 2020", "Nov 2019", "Mar 2020"])
+    data = cv.PrivatizedCounts(frame, 0.4)
+    found = candidates_of(data, {"static": cv.TensorModel(1), "dynamic": cv.DynamicModel(1)}, {})
+    for each in found:
+        assert each.observed.row_labels == ["Nov 2019", "Dec 2019", "Jan 2020", "Feb 2020", "Mar 2020"]
+        np.testing.assert_array_equal(each.observed.reports, found[0].observed.reports)
