@@ -402,9 +402,9 @@ def test_reading_a_table_imports_no_distributions_of_scipy():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 
-MONTHS = pd.period_range("2019-11", periods=12, freq="M")
+MONTHS = pd.date_range("2019-11-01", periods=12, freq="MS")
 TIME_ORDER = {
-    "iso": [f"{month}-01" for month in MONTHS],
+    "iso": [f"{month:%Y-%m-%d}" for month in MONTHS],
     "ddmmyyyy": [f"01.{month:%m.%Y}" for month in MONTHS],
     "monyear": [f"{month:%b %Y}" for month in MONTHS],
     "isoweek": [f"2020-W{week}" for week in range(1, 13)],
