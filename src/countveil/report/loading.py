@@ -52,7 +52,7 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
     waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
-    if waves is not None and waves.mode_shape == shape:
+    if waves is not None and len(waves.mode_shape) == len(shape):
         data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
