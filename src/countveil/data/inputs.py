@@ -153,7 +153,9 @@ class PrivateInputs:
                 ``PrivatizedCounts``.
         """
         refuse_sums(options)
-        return cls._of_cells(cells_of_frame(frame, axes, value, categories), alpha, **options)
+        found = cls._of_cells(cells_of_frame(frame, axes, value, categories), alpha, **options)
+        found.axis_names = tuple(map(str, axes))
+        return found
 
     @classmethod
     def _of_cells(cls: Any, cells: Cells, alpha: Any, **options: Any) -> Any:
@@ -252,7 +254,9 @@ class PlainInputs:
         if show and value is None:
             raise ValueError("value must name the column of reports, got None: only true counts are counted")
         cells = cells_of_frame(frame, axes, value, categories, sum_duplicates=sum_duplicates, show=show)
-        return cls._of_cells(cells, options)
+        found: Self = cls._of_cells(cells, options)
+        found.axis_names = tuple(map(str, axes))
+        return found
 
     @classmethod
     def from_graph(

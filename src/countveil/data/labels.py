@@ -87,6 +87,13 @@ def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None
     ]
 
 
+def axis_names(data: Any) -> tuple[str | None, ...]:
+    """What a table calls its rows and columns, None for an axis without a name; empty for anything else."""
+    if not isinstance(data, pd.DataFrame):
+        return ()
+    return tuple(None if axis.name is None else str(axis.name) for axis in data.axes)
+
+
 def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:
     """A Series, DataFrame or DataArray of one or two axes as an array, anything else as it is.
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
-from countveil.data.labels import axes_of, in_order
+from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import (
     as_matrices,
     check_exact_cells,
@@ -61,6 +61,7 @@ class Observations:
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
         row_labels, column_labels: lists of str, or None.
+        axis_names: what a table calls its axes, as "county", None for an axis without a name; empty without any.
         totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         simulated: whether a release says that its noise was simulated, and protects nobody.
@@ -71,6 +72,7 @@ class Observations:
 
     kind: ClassVar[str] = "private"
     simulated = False
+    axis_names: tuple[str | None, ...] = ()
     totals: Totals | None = None
     promise: str | None = None  # what several reports of a record promise together, in words
     source: str | None = None
@@ -90,6 +92,7 @@ class Observations:
         column_offset: Any = None,
     ) -> None:
         axes = axes_of(reports, row_labels, column_labels, labels)
+        self.axis_names = axis_names(reports)
         mask, alpha = in_order("mask", mask, axes), in_order(noise.level, alpha, axes)
         row_offset = in_order("row_offset", row_offset, axes[:1])
         column_offset = in_order("column_offset", column_offset, axes[1:])
@@ -179,6 +182,7 @@ class Observations:
         tensor = self._copy()
         tensor.row_labels = self.row_labels if names[0] is None else names[0]
         tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
+        tensor.axis_names = ()
         return tensor
 
     def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Self:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from countveil.data import joined_files
 from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
-from countveil.data.labels import axes_of, in_order
+from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
 from countveil.data.observations import Observations, PrivatizedCounts
@@ -136,6 +136,7 @@ class Reports(Observations):
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
         super().__init__(codes, 1.0, hidden, noise=noise, **found)
         self.made = Made.of(published, self.mode_shape)
+        self.axis_names = axis_names(layers[0].values)
         if len(layers) > 1:
             refuse_same_noise(self.made)
         if totals is not None:
@@ -333,7 +334,9 @@ class Reports(Observations):
         check_axes(frame, axes, value)
         numbered, place = with_places(frame)
         places = cells_of_frame(numbered, axes, place, categories)
-        return cls._of_places(places, frame[value].to_numpy(), mechanism, background, options)
+        found = cls._of_places(places, frame[value].to_numpy(), mechanism, background, options)
+        found.axis_names = tuple(map(str, axes))
+        return found
 
     @classmethod
     def _of_places(

@@ -113,13 +113,9 @@ class Predicts(Readable):
             TypeError, ValueError: as ``log_predictive``; an interval that is not between 0 and 1.
         """
         check_interval(interval)
-        levels = 0.5, (1.0 - interval) / 2.0, (1.0 + interval) / 2.0
         found = np.zeros((4, *self.matrix_shape))
         for cells, laws in self._laws_of_counts(X, self._modelled_matrix()):
-            found[0, cells.rows, cells.columns] = laws @ np.arange(laws.shape[1])
-            reached = np.cumsum(laws, axis=1) + QUANTILE_ROUNDING
-            for q, level in enumerate(levels, start=1):
-                found[q, cells.rows, cells.columns] = np.argmax(reached >= level, axis=1)
+            found[:, cells.rows, cells.columns] = of_laws(laws, interval)
         names = "mean", "median", "lower", "upper"
         table = xr.Dataset(
             {
@@ -145,8 +141,7 @@ class Predicts(Readable):
         means, *quantiles = (np.stack(own) for own in zip(*map(arrays_of, tables), strict=True))
         found["mean"] = found["mean"].copy(data=np.tensordot(weights, means, 1))
         counted, pairs = np.flatnonzero(weights > 0.0).tolist(), fits[0]._in_pairs
-        levels = 0.5, (1.0 - within) / 2.0, (1.0 + within) / 2.0
-        for name, level, own in zip(("median", *ENDS), levels, quantiles, strict=True):
+        for name, level, own in zip(("median", *ENDS), levels_of(within), quantiles, strict=True):
             least, most = own[counted].min(axis=0), own[counted].max(axis=0)
             while (unsettled := np.triu(least < most) if pairs else least < most).any():
                 middle = np.where(unsettled, (least + most) // 2, 0)
@@ -354,6 +349,18 @@ class Predicts(Readable):
 def arrays_of(table: xr.Dataset) -> list[np.ndarray]:
     """The variables of a table in their order, without labels."""
     return [own.to_numpy() for own in table.values()]
+
+
+def levels_of(interval: float) -> tuple[float, float, float]:
+    """The probabilities of the median and of the two ends of an interval."""
+    return 0.5, (1.0 - interval) / 2.0, (1.0 + interval) / 2.0
+
+
+def of_laws(laws: np.ndarray, interval: float) -> np.ndarray:
+    """(4, m) the mean, the median and the two ends of an interval of counts with the laws (m, Y)."""
+    reached = np.cumsum(laws, axis=1) + QUANTILE_ROUNDING
+    quantiles = [np.argmax(reached >= level, axis=1) for level in levels_of(interval)]
+    return np.stack([laws @ np.arange(laws.shape[1]), *quantiles])
 
 
 def met(

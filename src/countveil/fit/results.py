@@ -11,10 +11,10 @@ import xarray as xr
 from countveil.common import fit_files
 from countveil.common.files import make_room, replacing
 from countveil.fit.choosing import ChoosesSize
+from countveil.fit.counts_table import HasCountsTable
 from countveil.fit.dates import HasDates
 from countveil.fit.merging import check_merged_kept
 from countveil.fit.naming import check_names_kept
-from countveil.fit.predicting import Predicts
 from countveil.fit.prevalence import HasCovariates
 from countveil.fit.support import HasSupport
 from countveil.fit.totals import SETTLED, doubt_of, totals_together
@@ -43,7 +43,7 @@ from countveil.models.spec import Spec, axis_sizes
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
-class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, Predicts):
+class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, HasCountsTable):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
     seed_: int

@@ -146,16 +146,28 @@ def simulated_counts(
     (theta, phi), parameters = draw
     counts, likelihood = np.empty((len(theta), len(phi)), dtype=np.int64), given.likelihood
     for cells in parts:
-        hidden = cells.reports < 0
-        seen = cells.take(~hidden)
-        counts[seen.rows, seen.columns] = given.draw(draw, seen, rng)
-        row, column = cells.rows[hidden], cells.columns[hidden]
-        own = parameters_at(likelihood, parameters, row, column)
-        rates = np.einsum("ek,ek->e", theta[row], phi[column])
-        counts[row, column] = likelihood.sample(rates, rng, own)
+        counts[cells.rows, cells.columns] = counts_of_cells(draw, given, cells, rng)
     if not parts:
         every = parameters_of_rows(likelihood, parameters, np.arange(len(theta)))
         counts[:] = likelihood.sample(theta @ phi.T, rng, every)
+    return counts
+
+
+def counts_of_cells(
+    draw: Draw, given: CountsGivenReports, cells: Cells, rng: np.random.Generator
+) -> np.ndarray:
+    """(n,) true counts of some cells at one draw: given their reports, or from the model where a report is -1."""
+    (theta, phi), parameters = draw
+    counts, likelihood, hidden = (
+        np.empty(len(cells.rows), dtype=np.int64),
+        given.likelihood,
+        cells.reports < 0,
+    )
+    counts[~hidden] = given.draw(draw, cells.take(~hidden), rng)
+    row, column = cells.rows[hidden], cells.columns[hidden]
+    own = parameters_at(likelihood, parameters, row, column)
+    rates = np.einsum("ek,ek->e", theta[row], phi[column])
+    counts[hidden] = likelihood.sample(rates, rng, own)
     return counts
 
 
