@@ -9,7 +9,7 @@ import pytest
 
 import countveil
 from countveil.common import files
-from countveil.common.files import make_room, replacing, write_csv
+from countveil.common.files import make_room, replacing, write_csv, write_table
 from countveil.privacy import _archive
 
 
@@ -141,4 +141,34 @@ def test_a_full_disk_names_the_file(tmp_path, write, monkeypatch):
     target = tmp_path / "a.nc"
     with pytest.raises(OSError, match=r"No space left on device: '.*/a\.nc'"):
         written(target) if write == "replacing" else _archive.put(target, b"x")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("ending", "needed"), [(".csv", "csv"), (".xlsx", "openpyxl"), (".parquet", "pyarrow")]
+)
+def test_tables_are_written_by_their_ending(tmp_path, ending, needed):
+    pytest.importorskip(needed)
+    table = pd.DataFrame({"name": ["=a", "b"], "count": pd.array([1, None], dtype="Int64")})
+    path = tmp_path / f"table{ending}"
+    write_table(table, path)
+    found = {".csv": pd.read_csv, ".xlsx": pd.read_excel, ".parquet": pd.read_parquet}[ending](path)
+    assert found["name"].tolist() == ["=a" if ending == ".parquet" else "'=a", "b"]
+    assert found["count"].isna().tolist() == [False, True]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_tables_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
+    table = pd.DataFrame({"a": [1, 2]})
+    with pytest.raises(ValueError, match=r"a table must end in .csv, .xlsx, .parquet, got t.txt"):
+        write_table(table, tmp_path / "t.txt")
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"t\.xlsx needs openpyxl, which is missing: pip install openpyxl"
+    ):
+        write_table(table, tmp_path / "t.xlsx")
+    monkeypatch.setattr(files, "find_spec", lambda name: name)
+    monkeypatch.setattr(files, "ROWS_OF_A_SHEET", 2)
+    with pytest.raises(ValueError, match=r"a \.xlsx must have fewer than 2 rows, got 2"):
+        write_table(table, tmp_path / "t.xlsx")
     assert not list(tmp_path.iterdir())

@@ -14,6 +14,7 @@ from countveil.cli.browse import browse
 from countveil.cli.checklist import checklist
 from countveil.cli.collect import collect_reports
 from countveil.cli.compare import compare_models
+from countveil.cli.counts import counts
 from countveil.cli.demo import demo_app
 from countveil.cli.export import export
 from countveil.cli.fit import fit_app
@@ -50,6 +51,7 @@ app.add_typer(fit_app, name="fit", rich_help_panel=MODELS)
 app.command("compare", rich_help_panel=MODELS)(compare_models)
 app.command("forecast", rich_help_panel=MODELS)(forecast)
 app.command("show", rich_help_panel=RESULTS)(show)
+app.command("counts", rich_help_panel=RESULTS)(counts)
 app.command("report", rich_help_panel=RESULTS)(report)
 app.command("browse", rich_help_panel=RESULTS)(browse)
 app.command("export", rich_help_panel=RESULTS)(export)

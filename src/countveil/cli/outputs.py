@@ -27,7 +27,7 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
 def check_ending(output: Path, ending: str, *also: str) -> None:
     """Refuse an output whose name ends otherwise, so that other commands take it for what it is."""
     if output.suffix.lower() not in (ending, *also):
-        raise ValueError(f"output must end in {ending}, got {output.name}")
+        raise ValueError(f"output must end in {' or '.join([ending, *also])}, got {output.name}")
 
 
 def check_folder(path: Path) -> None:

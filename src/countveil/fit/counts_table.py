@@ -98,10 +98,12 @@ class HasCountsTable(Predicts):
         check_choice("cells", cells, (HIDDEN, "all"))
         check_interval(interval)
         check_integer("draws", draws, 1)
+        if by is not None and cells != HIDDEN:
+            raise ValueError(f"cells must be left out with by, since sums are of all cells, got {cells!r}")
         data = self.own_data("X", X)
         names = self._names_of_axes(data)
         axes = None if by is None else places_of_axes(by, names, tuple(self.axes))
-        listed = self._listed_cells(data, every=cells == "all" and axes is None)
+        listed = self._listed_cells(data, every=cells == "all")
         if axes is None:
             chosen = np.flatnonzero(listed.is_open | (cells == "all"))
             table = self._table_of_cells(data, listed, chosen, names, interval, draws)

@@ -49,6 +49,18 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
         ValueError: a release of another shape, other labels, another mechanism, other noise levels or other reports
             than the fit's.
     """
+    return both_forms(fit, release)[1]
+
+
+def over_axes(fit: FactorizationEstimator, release: Release | Observations) -> Observations:
+    """The release over the axes of the fit's data; raises ValueError as ``observed``."""
+    return both_forms(fit, release)[0]
+
+
+def both_forms(
+    fit: FactorizationEstimator, release: Release | Observations
+) -> tuple[Observations, Observations]:
+    """The release over the axes of the fit's data, and as ``observed``, whose errors it raises."""
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
     waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
@@ -73,7 +85,7 @@ def observed(fit: FactorizationEstimator, release: Release | Observations) -> Ob
         check_noise(fit, found)
         if reports_kept(fit.posterior) not in (None, digest_of(found)):
             raise ValueError("release must be the one that was fitted, got other reports")
-    return found
+    return data, found
 
 
 def check_noise(fit: FactorizationEstimator, data: Observations) -> None:

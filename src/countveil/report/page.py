@@ -28,7 +28,8 @@ from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
 from countveil.report.bursts import bursts_of
 from countveil.report.dynamics import dynamics_of
-from countveil.report.loading import observed, stating
+from countveil.report.hidden import hidden_counts
+from countveil.report.loading import both_forms, observed, stating
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
@@ -135,7 +136,7 @@ def gathered(
     forecast: Forecast | None = None,
 ) -> dict[str, Any]:
     """All that the template shows."""
-    data = None if release is None else observed(fit, release)
+    given, data = (None, None) if release is None else both_forms(fit, release)
     found, network = kinds(fit, members), fit.network
     diagnostics = fit.diagnostics()
     trace = trace_picture(fit)
@@ -161,6 +162,7 @@ def gathered(
         "trace": trace,
         "tuning": listings(fit),
         "bursts": bursts_of(fit),
+        "hidden": None if given is None else hidden_counts(fit, given),
         "effects": effect_rows(fit),
         "contrasts": contrast_rows(fit),
         "over_time": over_time_picture(fit),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.networks import Network
@@ -82,6 +83,31 @@ def network_pictures(fit: FactorizationEstimator, found: Network) -> list[Pictur
         picture(lambda ax: block_matrix(fit, ax=ax), heat, 6.8, 5.8),
         picture(lambda ax: network(fit, layout="circle", ax=ax), net, 7.2, 7.4),
     ]
+
+
+def hidden_picture(table: pd.DataFrame) -> Picture:
+    """Medians and intervals of some counts, which ``fit.counts_table`` listed, as dots."""
+    names = [
+        " | ".join(map(str, cell))
+        for cell in table.iloc[:, : table.columns.get_loc("kind")].filter(regex="^(?!report)").to_numpy()
+    ]
+    middle, n = table["median"].to_numpy(), len(table)
+
+    def draw(ax: Any) -> None:
+        y = np.arange(n)
+        if "lower" in table:
+            ax.hlines(y, table["lower"], table["upper"], color=style.SKY, linewidth=5, label="90% interval")
+        ax.plot(middle, y, "o", color=style.BLUE, markersize=6, label="median")
+        ax.set_yticks(y, [style.plain(name, 40) for name in names], fontsize=8)
+        ax.set_ylim(n - 0.4, -0.6)
+        ax.set_xlim(left=0)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_xlabel("true count")
+        ax.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
+        style.tidy(ax, "x")
+
+    alt = f"Medians{' and 90% intervals' if 'lower' in table else ''} of the {n} largest hidden counts, the largest first."
+    return picture(draw, alt, 6.6, 1.1 + 0.24 * n)
 
 
 def check_picture(found: Check) -> Picture:

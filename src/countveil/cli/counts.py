@@ -1,0 +1,98 @@
+"""``countveil counts``: what the hidden counts are, as a table with intervals."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from countveil.cli import releases
+from countveil.cli.errors import plain_errors
+from countveil.cli.options import Force
+from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.results import Result, with_result
+from countveil.cli.say import say
+from countveil.cli.show import FitFile, loaded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@plain_errors
+@with_result
+def counts(
+    fit: FitFile,
+    release: Annotated[Path, typer.Option("--release", "--data", help="The release that was fitted.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The table to write (.csv, .xlsx or .parquet).")
+    ],
+    every: Annotated[
+        bool, typer.Option("--all", help="List the counts that the release shows as they are, too.")
+    ] = False,
+    sums: Annotated[
+        str | None,
+        typer.Option(
+            "--sums",
+            help="Sums by these axes, separated by commas, over all others, in place of single counts.",
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", "--probability", help="Probability of the intervals.")
+    ] = 0.9,
+    draws: Annotated[
+        int, typer.Option(min=1, help="Tables to draw, for sums and where totals are known.")
+    ] = 400,
+    force: Force = False,
+) -> Result:
+    """Write the counts that a release hides, or their sums: mean, median and interval of each.
+
+    Counts that are hidden, rounded, cut off, noisy or masked are listed. If totals are known, all counts meet them
+    together. Sums have intervals of their own: adding up the ends of others would make them too wide.
+
+    Example: `countveil counts deaths.nc --release deaths.npz -o counts.csv`
+    """
+    check_ending(output, ".csv", ".xlsx", ".parquet")
+    check_free(output, force, fit, release)
+    if every and sums is not None:
+        raise ValueError("--all must come without --sums, which are of all counts")
+    if not release.is_file():
+        raise FileNotFoundError(f"no release at {release}")
+    found = loaded(fit)
+    from countveil.common.files import write_table
+    from countveil.report.loading import over_axes
+
+    data = over_axes(found, releases.loaded(release))
+    by = None if sums is None else [name.strip() for name in sums.split(",") if name.strip()]
+    table = found.counts_table(
+        data, cells="all" if every else "hidden", by=by, interval=interval, draws=draws
+    )
+    for name in table.filter(regex="^report"):
+        table[name] = table[name].convert_dtypes()  # whole numbers without a decimal point, and empty cells
+    write_table(table, output)
+    judged = found.diagnostics()
+    if found.why_no_intervals:
+        say(f"No intervals: {found.why_no_intervals}.")
+    if warning := doubt_of(judged):
+        say(warning, err=True)
+    say(f"Wrote {output}: {in_words(table, sums)}.")
+    return {"output": str(output), "counts": table, "state": str(judged.state), "verdict": judged.verdict}
+
+
+def doubt_of(judged: Any) -> str:
+    """A warning with the first sentence of the verdict, where counts are not safe to report; else empty."""
+    from countveil.inference.diagnostics import State
+
+    if judged.state in (State.PRINTABLE, State.WITH_SUPPORT):
+        return ""
+    headline = re.split(r"(?<=\.) (?=[A-Z])", judged.verdict)[0]
+    return f"warning: these counts are not safe to report. {headline}"
+
+
+def in_words(table: "pd.DataFrame", sums: str | None) -> str:
+    """How many counts or sums a table has, and how many of them are not exact."""
+    if sums is not None:
+        several = int((table["hidden"] > 0).sum())
+        over = f" by {sums}" if sums.strip() else ""
+        return f"{len(table):,} sums{over}, {several:,} of them with counts that are not exact"
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in table["kind"].value_counts().items())
+    return f"{len(table):,} counts" + (f" ({kinds})" if kinds else "")
