@@ -11,6 +11,8 @@ from countveil.cli import counts as command
 from countveil.inference.diagnostics import Diagnostics, State
 from tests.commands import fails, run
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 3, "tune": 10, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 COUNTS = np.random.default_rng(2).poisson(np.outer(np.arange(1, 8), [1, 1, 2, 3, 6]))
 PUBLISHED = np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS)

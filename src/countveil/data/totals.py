@@ -358,7 +358,7 @@ def refuse_totals(data: Any) -> None:
     """Raises ValueError for data with totals, where laws of single counts would ignore them."""
     if data is not None and data.totals is not None:
         raise ValueError(
-            "X must have no totals where laws are of single counts, got some: use quantiles of predict_counts"
+            "X must have no totals where laws are of single counts, got some: use counts_table or predict_counts"
         )
 
 

@@ -106,7 +106,8 @@ def hidden_picture(table: pd.DataFrame) -> Picture:
         ax.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
         style.tidy(ax, "x")
 
-    alt = f"Medians{' and 90% intervals' if 'lower' in table else ''} of the {n} largest hidden counts, the largest first."
+    shown = "Medians and 90% intervals" if "lower" in table else "Medians"
+    alt = f"{shown} of the {n} largest hidden counts, the largest first."
     return picture(draw, alt, 6.6, 1.1 + 0.24 * n)
 
 
