@@ -89,7 +89,7 @@ def tables_of(fit, **more):
             continue
         if name == "dispersions" and fit.model_.likelihood.name == "poisson":
             continue
-        if name == "to_frame":  # of the tables of the others
+        if name in ("to_frame", "counts_table"):  # of the tables of the others; of data: test_counts_table.py
             continue
         if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
             continue  # for which tests/fit/test_effects.py and test_over_time.py ask

@@ -254,7 +254,7 @@ class PlainInputs:
         if show and value is None:
             raise ValueError("value must name the column of reports, got None: only true counts are counted")
         cells = cells_of_frame(frame, axes, value, categories, sum_duplicates=sum_duplicates, show=show)
-        found: Self = cls._of_cells(cells, options)
+        found = cls._of_cells(cells, options)
         found.axis_names = tuple(map(str, axes))
         return found
 

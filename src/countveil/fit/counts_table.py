@@ -54,7 +54,9 @@ class Listed(NamedTuple):
 
 
 class HasCountsTable(Predicts):
-    """Adds ``counts_table``."""
+    """Adds ``counts_table``, for the estimator that sets ``seed_``."""
+
+    seed_: int
 
     def counts_table(
         self,
@@ -164,7 +166,7 @@ class HasCountsTable(Predicts):
         listed: Listed,
         chosen: np.ndarray,
         names: list[str],
-        interval: float,
+        within: float,
         n: int,
     ) -> pd.DataFrame:
         found = np.tile(listed.exact[chosen].astype(np.float64), (4, 1))
@@ -172,9 +174,9 @@ class HasCountsTable(Predicts):
         cells = listed.cells.take(chosen[unknown])
         if data.totals is None:
             given = CountsGivenReports(data.noise, self.model_.likelihood)
-            found[:, unknown] = self._of_single_counts(given, cells, interval)
+            found[:, unknown] = self._of_single_counts(given, cells, within)
         else:
-            found[:, unknown] = of_draws(self._drawn_together(data, cells, n), interval)
+            found[:, unknown] = of_draws(self._drawn_together(data, cells, n), within)
         several = len(listed.reports) > 1
         reports = {f"report_{i}" if several else "report": own for i, own in enumerate(listed.reports, 1)}
         columns = self._labelled(listed.places[chosen], names)
@@ -189,7 +191,7 @@ class HasCountsTable(Predicts):
         listed: Listed,
         axes: list[int],
         names: list[str],
-        interval: float,
+        within: float,
         n: int,
     ) -> pd.DataFrame:
         sizes = [data.mode_shape[a] for a in axes]
@@ -211,7 +213,7 @@ class HasCountsTable(Predicts):
         numbers = np.cumsum(listed.is_open) - 1
         tables = self._tables_drawn(data, listed.cells.take(opened), n)
         drawn = np.stack([known + summed(counts[numbers[cell[unknown]]], unknown) for counts in tables])
-        found = of_draws(drawn.astype(np.int64), interval)
+        found = of_draws(drawn.astype(np.int64), within)
         exposure, modelled = self._exposure_of_sums(data, axes, sizes)
         shown = np.flatnonzero(modelled)
         places = np.stack(np.unravel_index(shown, sizes), axis=1) if axes else np.zeros((shown.size, 0), int)
@@ -262,14 +264,14 @@ class HasCountsTable(Predicts):
             for name, labels, place in zip(names, chosen, places.T, strict=True)
         }
 
-    def _of_single_counts(self, given: CountsGivenReports, cells: Cells, interval: float) -> np.ndarray:
+    def _of_single_counts(self, given: CountsGivenReports, cells: Cells, within: float) -> np.ndarray:
         """(4, n) mean, median, lower and upper by the law of each count given its report."""
         found = np.empty((4, len(cells.rows)))
         for first in range(0, len(cells.rows), CELLS_AT_ONCE):
             part = np.arange(first, min(first + CELLS_AT_ONCE, len(cells.rows)))
             laws = laws_of_counts(partial(self.even_draws, DRAWS_FOR_LAWS), given, cells.take(part))
             for numbers, each in laws:
-                found[:, part[numbers]] = of_laws(each, interval)
+                found[:, part[numbers]] = of_laws(each, within)
         return found
 
     def _drawn_together(self, data: Observations, cells: Cells, n: int) -> np.ndarray:
