@@ -112,7 +112,7 @@ def test_what_cannot_be_written_is_refused_in_a_line(here):
 
 
 @pytest.mark.parametrize(
-    ("state", "warned"), [(State.PRINTABLE, False), (State.WITH_SUPPORT, False), (State.UNTRUSTED, True)]
+    ("state", "warned"), [(State.SAFE, False), (State.WITH_SUPPORT, False), (State.UNSAFE, True)]
 )
 def test_a_warning_is_the_first_sentence_of_a_verdict(state, warned):
     verdict = "The total is off by 4.5 standard errors (R-hat up to 1.02). Run more chains. Or fewer."

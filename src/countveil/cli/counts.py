@@ -22,32 +22,30 @@ if TYPE_CHECKING:
 @with_result
 def counts(
     fit: FitFile,
-    release: Annotated[Path, typer.Option("--release", "--data", help="The release that was fitted.")],
+    release: Annotated[Path, typer.Option(help="The release that was fitted.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The table to write (.csv, .xlsx or .parquet).")
     ],
     every: Annotated[
-        bool, typer.Option("--all", help="List the counts that the release shows as they are, too.")
+        bool, typer.Option("--all", help="Also list the counts that the release shows exactly.")
     ] = False,
     sums: Annotated[
         str | None,
         typer.Option(
             "--sums",
-            help="Sums by these axes, separated by commas, over all others, in place of single counts.",
+            help="Write sums by these axes (separated by commas) instead of single counts.",
         ),
     ] = None,
-    interval: Annotated[
-        float, typer.Option("--interval", "--probability", help="Probability of the intervals.")
-    ] = 0.9,
+    interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     draws: Annotated[
-        int, typer.Option(min=1, help="Tables to draw, for sums and where totals are known.")
+        int, typer.Option(min=1, help="Number of tables drawn, for sums and for data with known totals.")
     ] = 400,
     force: Force = False,
 ) -> Result:
-    """Write the counts that a release hides, or their sums: mean, median and interval of each.
+    """Write the hidden counts of a release, or their sums: mean, median and interval of each.
 
-    Counts that are hidden, rounded, cut off, noisy or masked are listed. If totals are known, all counts meet them
-    together. Sums have intervals of their own: adding up the ends of others would make them too wide.
+    Lists counts that are hidden, rounded, top-coded, noisy or masked. If totals are known, the counts meet them. Sums
+    get joint intervals: adding up the ends of single intervals would make them too wide.
 
     Example: `countveil counts deaths.nc --release deaths.npz -o counts.csv`
     """
@@ -82,7 +80,7 @@ def doubt_of(judged: Any) -> str:
     """A warning with the first sentence of the verdict, where counts are not safe to report; else empty."""
     from countveil.inference.diagnostics import State
 
-    if judged.state in (State.PRINTABLE, State.WITH_SUPPORT):
+    if judged.state in (State.SAFE, State.WITH_SUPPORT):
         return ""
     headline = re.split(r"(?<=\.) (?=[A-Z])", judged.verdict)[0]
     return f"warning: these counts are not safe to report. {headline}"
