@@ -54,12 +54,12 @@ def test_hidden_counts_are_written_with_a_warning_where_the_fit_is_not_trusted(h
     run(
         "counts",
         "deaths.nc",
-        "--data",
+        "--release",
         "deaths.npz",
         "-o",
         "c.csv",
         "--all",
-        "--probability",
+        "--interval",
         "0.5",
         "--force",
     )
