@@ -8,6 +8,9 @@ import typer
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
+from countveil.cli.matrix_options import AS_IT_IS, MatrixFile
+from countveil.cli.network_options import NO_NETWORK, NetworkFile
+from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import with_quiet
@@ -17,11 +20,13 @@ from countveil.cli.tables import doubts_said
 
 @plain_errors
 @with_quiet
+@with_option_groups
 def import_table(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Published reports: .csv, .tsv or .parquet, wide or long; .npy, .npz, .mtx or .txt (bag of words)."
+            help="Published reports: .csv, .tsv or .parquet, wide or long; .npy, .npz, .mtx, .txt (UCI bag of words), "
+            ".dat (LDA-C), .svmlight, .h5ad."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
@@ -86,6 +91,8 @@ def import_table(
             "where they were never reported."
         ),
     ] = None,
+    matrix: MatrixFile = AS_IT_IS,
+    edges: NetworkFile = NO_NETWORK,
     totals: t.Totals = None,
     total_row: t.TotalRow = None,
     total_column: t.TotalColumn = None,
@@ -129,7 +136,10 @@ def import_table(
         raise ValueError("--long and --value must come together: axes, and the column of reports")
     if long is not None and (no_header or row_labels is not None):
         raise ValueError("--long must come without --no-header and --row-labels: its axes name the labels")
-    if background is not None and long is None:
+    edges.check_import(
+        {"--long": long, "--mechanisms": mechanisms, "--missing": missing, "--no-header": no_header}
+    )
+    if background is not None and long is None and not edges.network:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
     left_out = read_background(background)
     stated_totals.check(long is not None)
@@ -139,7 +149,9 @@ def import_table(
 
     words, gone = absent or [], missing or []
     by = None if mechanisms is None else MechanismTable(mechanisms)
-    if long is not None and value is not None:
+    if edges.network:
+        release = edges.imported(table, matrix.vocabulary, stated, source, words, left_out, simulated)
+    elif long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
         sums, groups = stated_totals.beside_long(value, words, gone)
         further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
@@ -152,13 +164,19 @@ def import_table(
     else:
         with doubts_said():
             found = read_protected(
-                table, header=not no_header, row_labels=row_labels, absent=words, missing=gone
+                table,
+                header=not no_header,
+                row_labels=row_labels,
+                absent=words,
+                missing=gone,
+                **matrix._asdict(),
             )
         found, families = stated_totals.beside_wide(found, words, gone)
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
         release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
     release.save(output)
     say(release.describe())
+    matrix.say_orientation(table, release.shape)
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
 
 

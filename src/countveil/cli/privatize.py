@@ -3,16 +3,19 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from countveil.cli.errors import plain_errors
+from countveil.cli.matrix_options import AS_IT_IS, MatrixFile
+from countveil.cli.network_options import NO_NETWORK, NetworkFile
+from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
-from countveil.cli.tables import read_table
+from countveil.cli.tables import doubts_said, read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._reports import Labels, describe_labels
@@ -20,14 +23,19 @@ from countveil.privacy.any_level import Level
 from countveil.privacy.counting import format_of
 from countveil.privacy.wording import BOTH
 
+if TYPE_CHECKING:
+    from countveil.data.io import CountTable
+
 
 @plain_errors
 @with_quiet
+@with_option_groups
 def privatize_counts(
     counts: Annotated[
         Path,
         typer.Argument(
-            help="Matrix of true counts, one record per row: .csv, .npy, .npz, .mtx, or .txt (UCI bag of words)."
+            help="Matrix of true counts, one record per row: .csv, .npy, .npz, .mtx, .txt (UCI bag of words), .dat "
+            "(LDA-C), .svmlight, .h5ad."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
@@ -58,9 +66,7 @@ def privatize_counts(
         str | None,
         typer.Option(help="Base of --mechanism random-rounding: a whole number of at least 2, such as 3."),
     ] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="Names of the columns: a text file, one per line.")
-    ] = None,
+    matrix: MatrixFile = AS_IT_IS,
     truncated: Annotated[
         bool | None,
         typer.Option(
@@ -83,15 +89,7 @@ def privatize_counts(
         int | None,
         typer.Option(min=1, help="Write a new folder of release files with this many rows each."),
     ] = None,
-    directed: Annotated[
-        bool | None,
-        typer.Option(
-            "--directed/--undirected",
-            help="The matrix is a network: square, with the same actors as rows and columns. In a directed network the "
-            "two directions of a pair have separate counts; in an undirected network a pair has one count, above the "
-            "diagonal or on both sides of it. The release records this, and models of the other kind refuse it.",
-        ),
-    ] = None,
+    edges: NetworkFile = NO_NETWORK,
     force: Force = False,
 ) -> None:
     """Add exact noise to counts and write the release.
@@ -106,12 +104,22 @@ def privatize_counts(
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
-    if directed is not None and rows_per_file is not None:
+    directed = edges.directed
+    if (edges.network or directed is not None) and rows_per_file is not None:
         raise ValueError(
-            "a network must be in one file: leave out --rows-per-file, or --directed and --undirected"
+            "a network must be in one file: leave out --rows-per-file, or --network, --directed and --undirected"
         )
+    edges.check(
+        {
+            "--no-header": no_header,
+            "--row-labels": row_labels,
+            "--mechanism": mechanism,
+            "--no-row-labels": no_row_labels,
+        }
+        | matrix.others()
+    )
     if rows_per_file is None:
-        check_free(output, force, counts, vocabulary)
+        check_free(output, force, counts, matrix.vocabulary)
         check_ending(output, ".npz")
     rounding = rounding_of(mechanism, base)
     if rounding is not None:
@@ -125,7 +133,10 @@ def privatize_counts(
         refuse_beside_rounding(unmeant)
     level: Any = level_of(epsilon, precision, rho) if rounding is None else None
     check_format(counts)
-    table = read_table(counts, header=not no_header, row_labels=row_labels, vocabulary=vocabulary)
+    if edges.network:
+        table, directed = read_network(counts, edges, matrix.vocabulary)
+    else:
+        table = read_table(counts, header=not no_header, row_labels=row_labels, **matrix._asdict())
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
         say(f"warning: every count in {counts} is zero; is it the right file?", err=True)
@@ -145,10 +156,27 @@ def privatize_counts(
         )
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
     describe(release, level, tuple(labels.values()))
+    matrix.say_orientation(counts, table.values.shape)
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed" if rounding is None else "randomly rounded"
     kind += {None: "", True: ", of a directed network", False: ", of an undirected network"}[directed]
     say(f"Wrote {output}: {size} reports{files}, {kind}.")
+
+
+def read_network(path: Path, network: NetworkFile, vocabulary: Path | None) -> "tuple[CountTable, bool]":
+    """True counts between all actors, and whether they are directed; warns if the actors are those with an edge."""
+    from countveil.data.edge_lists import GRAPHS, counts_of_edges
+
+    with doubts_said():
+        edges = network.read(path, vocabulary)
+        table = counts_of_edges(edges)
+    if vocabulary is None and path.suffix.lower() not in GRAPHS:
+        say(
+            "warning: only actors with an edge are in the network, and their names are published; name all actors by "
+            "--vocabulary",
+            err=True,
+        )
+    return table, edges.directed
 
 
 def rounding_of(mechanism: str | None, base: str | None) -> int | None:

@@ -18,6 +18,16 @@ import scipy.io
 import scipy.sparse as sp
 
 from countveil.data.array_files import check_length, check_matrix_market, check_npy, check_npz
+from countveil.data.matrices import annotated_parts
+from countveil.data.sparse_files import (
+    begins_with_sizes,
+    from_first,
+    lengthened,
+    load_coordinates,
+    load_lda_c,
+    load_svmlight,
+    widened,
+)
 from countveil.data.tables import cells_of_coordinates
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
@@ -46,49 +56,95 @@ def read_counts(
     header: bool = True,
     row_labels: str | None = None,
     vocabulary: str | Path | None = None,
+    *,
+    transpose: bool = False,
+    n_rows: int | None = None,
+    numbered_from: int | None = None,
+    layer: str | None = None,
 ) -> CountTable:
     """Read a matrix of counts, one record per row, by the file's extension.
 
     .npz: a matrix written by scipy.sparse.save_npz; .npy: an array written by numpy.save; .mtx: MatrixMarket;
-    .txt or .txt.gz: a UCI bag of words (docword: documents, words, entries, then "document word count" from 1);
-    .csv: a header row of column labels, then one row per record. Nothing is ever unpickled. ``vocabulary`` is a file
-    that names the columns, one per line (``read_vocabulary``). Estimators take what comes back in ``ExactCounts`` or
-    ``PrivatizedCounts`` with its labels.
+    .txt or .txt.gz: a UCI bag of words (docword: documents, words, entries, then "document word count" from 1), or a
+    .txt with all three numbers in its first line (``load_coordinates``); .dat or .ldac: LDA-C; .svmlight, .libsvm or
+    .svm: SVMlight; .h5ad: AnnData; .csv: a header row of column labels, then one row per record. Nothing is ever
+    unpickled. ``vocabulary`` is a file that names the columns, one per line (``read_vocabulary``). Estimators take
+    what comes back in ``ExactCounts`` or ``PrivatizedCounts`` with its labels.
 
     A header must hold no number, since it would be published: a .csv without one must be read with
     ``header=False`` and has no column labels. Row labels are in the column whose header cell is
     ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
     A column of a .csv with the name of a saved index is refused; one that looks like an index or an id is warned of.
+    So is an LDA-C or SVMlight file without a vocabulary, since it does not state its number of columns.
+
+    Args:
+        transpose: whether the file has its columns, such as words, in rows.
+        n_rows: the number of rows, if the file leaves out empty ones at its end.
+        numbered_from: the number of the first word in an SVMlight file, 0 or 1; needed if nothing in the file shows it.
+        layer: the layer of an AnnData file that has the counts, if its X does not.
 
     Raises:
         FileNotFoundError: no such file.
         ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, an index
-            among the counts, or a vocabulary of another length.
+            among the counts, a vocabulary of another length, more rows than ``n_rows``, or an argument for another
+            kind of file.
     """
     path = Path(path)
-    reader = _READERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
+    extension = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
+    reader = _READERS.get(extension)
     if reader is None:
         known = ", ".join(_READERS)
         raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}")
     if not path.is_file():
         raise FileNotFoundError(f"no counts at {path}")
+    if reader is not _read_csv and not (header and row_labels is None):
+        raise ValueError(f"header and row labels must be given for a .csv only, got {path}")
+    if numbered_from is not None and (reader is not _read_svmlight or numbered_from not in (0, 1)):
+        raise ValueError(
+            f"numbered_from (--numbered-from) must be 0 or 1, for an SVMlight file only, got {numbered_from!r}"
+        )
+    if layer is not None and reader is not _read_anndata:
+        raise ValueError(f"layer (--layer) must be given for an .h5ad only, got {path}")
+    words = None if vocabulary is None else read_vocabulary(vocabulary)
     if reader is _read_csv:
         table = _read_csv(path, header, row_labels)
-    elif header and row_labels is None:
-        table = reader(path)
+    elif reader is _read_svmlight:
+        table = _read_svmlight(path, numbered_from, None if words is None else len(words))
+    elif reader is _read_anndata:
+        table = _read_anndata(path, layer)
     else:
-        raise ValueError(f"header and row labels must be given for a .csv only, got {path}")
+        table = reader(path)
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
-    if vocabulary is None:
+    if transpose:
+        table = CountTable(table.values.T, table.column_labels, table.row_labels)
+    if extension in WIDTH_NOT_STATED and not transpose:
+        table = table._replace(values=widened(path, table.values, None if words is None else len(words)))
+    if words is not None:
+        table = _named(path, table, words, vocabulary, transpose)
+    if n_rows is None or n_rows == table.values.shape[0]:
         return table
-    words = read_vocabulary(vocabulary)
-    if len(words) != table.values.shape[1]:
+    if table.row_labels is not None:
         raise ValueError(
-            f"{vocabulary} must name the {table.values.shape[1]} columns of {path}, got {len(words)} words"
+            f"n_rows (--n-rows) must be {table.values.shape[0]}, as {path} has labels for so many rows, got {n_rows}"
         )
-    return table._replace(column_labels=words)
+    return table._replace(values=lengthened(path, table.values, n_rows))
+
+
+def _named(path: Path, table: CountTable, words: list[str], vocabulary: Any, transposed: bool) -> CountTable:
+    """The table with these column labels; raises ValueError if there are more or fewer columns."""
+    n_rows, n_columns = table.values.shape
+    if len(words) == n_columns:
+        return table._replace(column_labels=words)
+    remedy = ""
+    if len(words) == n_rows:
+        remedy = " and as many rows: it has words in rows; " + (
+            "leave out transpose=True (--transpose)" if transposed else "pass transpose=True (--transpose)"
+        )
+    raise ValueError(
+        f"{vocabulary} must name the {n_columns} columns of {path}, got {len(words)} words{remedy}"
+    )
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
@@ -149,6 +205,8 @@ def _load_matrix_market(path: Path) -> Any:
 
 def _read_bag_of_words(path: Path) -> CountTable:
     """Numbers of documents, words and entries, one per line; then one line per entry, numbered from 1."""
+    if path.suffix.lower() == ".txt" and begins_with_sizes(path):
+        return _unlabelled(path, load_coordinates, "coordinates after a line with their numbers")
     what = "a UCI bag of words: three lines of one number each, then three whole numbers per line"
     try:
         sizes = pd.read_csv(path, header=None, nrows=3, dtype=np.int64, sep=r"\s+")
@@ -170,6 +228,31 @@ def _read_bag_of_words(path: Path) -> CountTable:
     except ValueError as error:
         raise ValueError(f"{path} must number its entries by document and word: {error}") from error
     return CountTable(sp.csr_array(cells.to_sparse()), None, None)
+
+
+def _read_lda_c(path: Path) -> CountTable:
+    return _unlabelled(path, load_lda_c, 'LDA-C, "n word:count ..." in each line')
+
+
+def _read_svmlight(path: Path, numbered_from: int | None, n_words: int | None) -> CountTable:
+    table = _unlabelled(path, load_svmlight, 'SVMlight, "label word:count ..." in each line')
+    return table._replace(values=from_first(path, table.values, numbered_from, n_words))
+
+
+def _read_anndata(path: Path, layer: str | None) -> CountTable:
+    """X or a layer of an AnnData file, with the names of observations and variables."""
+    try:
+        from anndata import read_h5ad
+    except ImportError as error:
+        raise ValueError(f"{path} must be read by anndata, which is not installed") from error
+    try:
+        values, rows, columns = annotated_parts(read_h5ad(path), layer)
+    except UNREADABLE as error:
+        said = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path} must hold an AnnData object, got {type(error).__name__}: {said}") from error
+    if values.dtype.kind not in NUMBERS:
+        raise ValueError(f"{path} must hold numbers, got {values.dtype}")
+    return CountTable(values, rows, columns)
 
 
 def _unlabelled(path: Path, load: Callable[[Any], Any], what: str) -> CountTable:
@@ -326,5 +409,12 @@ _READERS: dict[str, Callable[..., CountTable]] = {
     ".mtx": _read_matrix_market,
     ".txt": _read_bag_of_words,
     ".txt.gz": _read_bag_of_words,
+    ".dat": _read_lda_c,
+    ".ldac": _read_lda_c,
+    ".svmlight": _read_svmlight,
+    ".libsvm": _read_svmlight,
+    ".svm": _read_svmlight,
+    ".h5ad": _read_anndata,
     ".csv": _read_csv,
 }
+WIDTH_NOT_STATED = ".dat", ".ldac", ".svmlight", ".libsvm", ".svm"

@@ -3,6 +3,8 @@
 networkx itself is never imported: whatever has its graphs' attributes is a graph.
 """
 
+import re
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ import scipy.sparse as sp
 from countveil.data.matrices import whole_values
 from countveil.privacy import Release, network, privatize
 from countveil.privacy.any_level import Level
+
+WHOLE = re.compile("[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def is_graph(data: Any) -> bool:
@@ -25,8 +29,8 @@ def graph_matrix(
 ) -> tuple[sp.csr_array, list[str]]:
     """(n, n) counts between actors, and their names.
 
-    An edge counts by its attribute ``weight``, or once where it has none (or weight is None); parallel edges add up. An
-    undirected graph fills the upper triangle only, each pair once.
+    An edge counts by its attribute ``weight``, or once where it has none, with a warning (or if weight is None);
+    parallel edges add up. An undirected graph fills the upper triangle only, each pair once.
 
     Raises:
         TypeError: not a graph.
@@ -46,7 +50,7 @@ def graph_matrix(
     names = [str(node) for node in order]
     if len(set(names)) != len(names):
         raise ValueError("nodes must differ from each other as text, got one twice")
-    edges = list(graph.edges(data=weight, default=1)) if weight is not None else list(graph.edges(data=False))
+    edges = list(graph.edges(data=weight or False))
     rows = np.array([place[edge[0]] for edge in edges], dtype=np.int64)
     columns = np.array([place[edge[1]] for edge in edges], dtype=np.int64)
     counts = np.ones(len(edges), dtype=np.int64)
@@ -59,10 +63,30 @@ def graph_matrix(
 
 
 def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
-    """Weights as whole numbers."""
-    weights = np.asarray(values)
+    """Weights as whole numbers, also where they are texts; 1, with a warning, where an edge has none.
+
+    Raises:
+        ValueError: something else; weights are shown only if ``show``.
+    """
+    none = [value is None for value in values]
+    if any(none):
+        warnings.warn(
+            f"{'No edge has' if all(none) else f'{sum(none):,} of {len(none):,} edges lack'} the attribute {weight!r}: "
+            "each of them counts once; weight=None says that of all edges",
+            UserWarning,
+            stacklevel=4,
+        )
+    numbers = [
+        1
+        if value is None
+        else int(value)
+        if isinstance(value, str) and WHOLE.fullmatch(value.strip())
+        else value
+        for value in values
+    ]
+    weights = np.asarray(numbers)
     if weights.ndim != 1 or weights.dtype.kind not in "iuf":
-        raise ValueError(f"edge attribute {weight!r} must hold numbers, got something else")
+        raise ValueError(f"edge attribute {weight!r} must hold whole numbers, got something else")
     return whole_values(weights, None, show)
 
 

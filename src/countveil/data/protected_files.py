@@ -28,13 +28,14 @@ def read_protected(
     row_labels: str | None = None,
     absent: Sequence[str] = (),
     missing: Sequence[str] = (),
+    **matrix: Any,
 ) -> CountTable:
     """Read a table of reports with a row for each record.
 
     .csv, .tsv and .parquet: cells are numbers, empty, or one of the words in ``absent``, or in ``missing``, which
     stand for cells that were never reported: where there are some, values are a numpy.ma array; row labels are in the
     column ``row_labels``, or else in the first one if its header is empty or none of its cells is a number. Other files
-    are those of ``read_counts``.
+    are those of ``read_counts``, to which further options by name are passed on.
 
     Warns of a column among the reports that looks like an index or an id.
 
@@ -44,10 +45,14 @@ def read_protected(
             calls an index.
     """
     path = Path(path)
+    given = sorted(name for name, option in matrix.items() if option not in (None, False))
     if path.suffix.lower() not in (*TEXT, ".parquet"):
-        if path.suffix.lower() == ".npy" and path.is_file():
+        if path.suffix.lower() == ".npy" and path.is_file() and not given:
             return CountTable(read_array(path), None, None)
-        return read_counts(path)
+        return read_counts(path, **matrix)
+    if given:
+        named = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise ValueError(f"{path} must be a matrix, such as .mtx, to be read with {named}, got a table")
     frame = read_frame(path, header)
     names = [str(name).strip() for name in frame.columns]
     check_words(absent, missing)

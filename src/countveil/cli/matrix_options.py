@@ -1,0 +1,56 @@
+"""How a file of a matrix is read: its options in commands, and what is said of its orientation."""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from countveil.cli.say import say
+
+ORIENTATION_NOT_STATED = ".mtx", ".npz", ".npy"
+
+
+class MatrixFile(NamedTuple):
+    """Options of every command that reads a matrix; their names are those of ``read_counts``."""
+
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            help="Names of the columns: a text file, one per line. Their number shows whether a matrix "
+            "is transposed. With --network: of all actors."
+        ),
+    ] = None
+    transpose: Annotated[
+        bool, typer.Option("--transpose", help="The file has terms in rows and documents in columns.")
+    ] = False
+    n_rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of rows, if the file leaves out empty ones at its end."),
+    ] = None
+    numbered_from: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=1, help="The number of the first word in an SVMlight file, if nothing in it shows it."
+        ),
+    ] = None
+    layer: Annotated[
+        str | None, typer.Option(help="The layer of an .h5ad that has the counts, if its X does not.")
+    ] = None
+
+    def others(self) -> dict[str, object]:
+        """The options by name that a list of edges does not have."""
+        named = self._asdict()
+        return {"--" + name.replace("_", "-"): named[name] for name in named if name != "vocabulary"}
+
+    def say_orientation(self, path: Path, shape: tuple[int, ...]) -> None:
+        """Say what was taken for rows where neither the file nor a vocabulary shows it."""
+        stated = self.transpose or self.vocabulary is not None
+        if path.suffix.lower() in ORIENTATION_NOT_STATED and len(shape) == 2 and not stated:
+            say(
+                f"{path} was read as {shape[0]} records (documents) with {shape[1]} columns (terms). If it is the "
+                "other way round, pass --transpose; --vocabulary, with the names of the columns, checks it."
+            )
+
+
+AS_IT_IS = MatrixFile()
+"""No option."""
