@@ -8,8 +8,8 @@ import typer
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
-from countveil.cli.matrix_options import AS_IT_IS, MatrixFile
-from countveil.cli.network_options import NO_NETWORK, NetworkFile
+from countveil.cli.matrix_options import MatrixFile
+from countveil.cli.network_options import NetworkFile
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
@@ -30,6 +30,7 @@ def import_table(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
+    *,
     source: Annotated[str, typer.Option(help="One line on who published the reports, and where.")],
     mechanism: m.Kind = None,
     alpha: m.Alpha = None,
@@ -91,8 +92,8 @@ def import_table(
             "where they were never reported."
         ),
     ] = None,
-    matrix: MatrixFile = AS_IT_IS,
-    edges: NetworkFile = NO_NETWORK,
+    matrix: MatrixFile,
+    edges: NetworkFile,
     totals: t.Totals = None,
     total_row: t.TotalRow = None,
     total_column: t.TotalColumn = None,
@@ -131,13 +132,19 @@ def import_table(
         raise ValueError(
             "--mechanisms must come without --mechanism and its parameters: they are in the file"
         )
-    stated: Any = None if mechanisms is not None else m.stated_mechanism(mechanism, hides_zero, given)
+    in_column = m.check_in_column(given, long)
+    stated: Any = None
+    if mechanisms is None and not in_column:
+        stated = m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
     if long is not None and (no_header or row_labels is not None):
         raise ValueError("--long must come without --no-header and --row-labels: its axes name the labels")
+    if long is not None:
+        matrix.refuse("--long")
     edges.check_import(
-        {"--long": long, "--mechanisms": mechanisms, "--missing": missing, "--no-header": no_header}
+        matrix.others()
+        | {"--long": long, "--mechanisms": mechanisms, "--missing": missing, "--no-header": no_header}
     )
     if background is not None and long is None and not edges.network:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
@@ -154,13 +161,21 @@ def import_table(
     elif long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
         sums, groups = stated_totals.beside_long(value, words, gone)
-        further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
+        further = [
+            *([] if by is None else [by.by]),
+            *([given["sigma"]] if in_column else []),
+            *t.columns_named(sums, groups, [*axes, value]),
+        ]
         cells, mask = read_long(table, axes, value, words, gone, further)
+        key = None if by is None else by.by
         stated = stated if by is None else by.of(cells[by.by].tolist())
-        release = import_long(
-            cells, axes, value, stated, source, by=None if by is None else by.by, mask=mask,
-            background=left_out, totals=sums or None, groups=groups, simulated=simulated,
-        )  # fmt: skip
+        if in_column:
+            stated, key = m.of_column(cells, axes, mechanism, hides_zero, given)
+        with doubts_said():
+            release = import_long(
+                cells, axes, value, stated, source, by=key, mask=mask,
+                background=left_out, totals=sums or None, groups=groups, simulated=simulated,
+            )  # fmt: skip
     else:
         with doubts_said():
             found = read_protected(
@@ -173,7 +188,8 @@ def import_table(
             )
         found, families = stated_totals.beside_wide(found, words, gone)
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
-        release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
+        with doubts_said():
+            release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
     release.save(output)
     say(release.describe())
     matrix.say_orientation(table, release.shape)

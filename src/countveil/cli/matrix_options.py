@@ -37,6 +37,13 @@ class MatrixFile(NamedTuple):
         str | None, typer.Option(help="The layer of an .h5ad that has the counts, if its X does not.")
     ] = None
 
+    def refuse(self, option: str) -> None:
+        """Raise ValueError for any of these options beside another one that reads another kind of file."""
+        named = {"--vocabulary": self.vocabulary} | self.others()
+        there = [name for name, value in named.items() if value not in (None, False)]
+        if there:
+            raise ValueError(f"{option} must come without {' and '.join(there)}")
+
     def others(self) -> dict[str, object]:
         """The options by name that a list of edges does not have."""
         named = self._asdict()
@@ -50,7 +57,3 @@ class MatrixFile(NamedTuple):
                 f"{path} was read as {shape[0]} records (documents) with {shape[1]} columns (terms). If it is the "
                 "other way round, pass --transpose; --vocabulary, with the names of the columns, checks it."
             )
-
-
-AS_IT_IS = MatrixFile()
-"""No option."""

@@ -2,16 +2,19 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from countveil.privacy import mechanisms as m
 from countveil.privacy.exact import exact
 from countveil.privacy.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
     "two-sided-geometric": (m.TwoSidedGeometric, ("alpha",)),
@@ -30,7 +33,13 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
 Number = str | None
 Kind = Annotated[str | None, typer.Option(help=f"What was done to the counts: {', '.join(KINDS)}.")]
 Alpha = Annotated[Number, typer.Option(help="Of two-sided geometric noise; enough without --mechanism.")]
-Sigma = Annotated[Number, typer.Option(help="Of Gaussian noise, discrete or not.")]
+Sigma = Annotated[
+    Number,
+    typer.Option(
+        metavar="NUMBER|COLUMN",
+        help="Of Gaussian noise, discrete or not. With --long: also the column that has it, row by row.",
+    ),
+]
 Scale = Annotated[Number, typer.Option(help="Of Laplace noise.")]
 L1 = Annotated[Number, typer.Option("--l1", help="Of Skellam noise: the rate of what was added.")]
 L2 = Annotated[Number, typer.Option("--l2", help="Of Skellam noise: the rate of what was taken away.")]
@@ -89,6 +98,46 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     if kind == "suppression":
         values["shows_zero"] = not hides_zero
     return KINDS[kind][0](**values)
+
+
+def check_in_column(given: Mapping[str, Any], long: str | None) -> bool:
+    """Whether sigma is in a column of a long table; raises ValueError for other text without such a table."""
+    text = given.get("sigma")
+    if text is None:
+        return False
+    try:
+        exact("sigma", text)
+    except ValueError:
+        if long is None:
+            raise ValueError(
+                f"--sigma must be a number, or with --long a column of the table, got {text!r:.60}"
+            ) from None
+        return True
+    return False
+
+
+def of_column(
+    cells: "pd.DataFrame", axes: Sequence[str], kind: str | None, hides_zero: bool, given: Mapping[str, Any]
+) -> tuple[Any, str | None]:
+    """(the mechanism of all rows, None) if they share one sigma, else ({value: mechanism}, the column of values).
+
+    That column is one of the axes if sigma goes by it, so that it is known of cells without a row too.
+
+    Raises:
+        ValueError: as ``stated_mechanism``.
+    """
+    column = given["sigma"]
+    made = {
+        sigma: stated_mechanism(kind, hides_zero, {**given, "sigma": sigma})
+        for sigma in cells[column].unique()
+    }
+    if len(made) == 1:
+        return next(iter(made.values())), None
+    for axis in axes:
+        pairs = cells[[axis, column]].drop_duplicates()
+        if not pairs[axis].duplicated().any():
+            return {value: made[sigma] for value, sigma in zip(pairs[axis], pairs[column], strict=True)}, axis
+    return made, column
 
 
 def mechanism_in_text(option: str, text: str) -> Mechanism | None:

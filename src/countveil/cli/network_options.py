@@ -90,7 +90,3 @@ class NetworkFile(NamedTuple):
         )
         actors = None if vocabulary is None else read_vocabulary(vocabulary)
         return read_edges(path, columns, self.directed, actors)
-
-
-NO_NETWORK = NetworkFile()
-"""No option."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.matrix_options import AS_IT_IS, MatrixFile
-from countveil.cli.network_options import NO_NETWORK, NetworkFile
+from countveil.cli.matrix_options import MatrixFile
+from countveil.cli.network_options import NetworkFile
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
@@ -39,6 +39,7 @@ def privatize_counts(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
+    *,
     epsilon: Annotated[
         str | None, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")
     ] = None,
@@ -66,7 +67,7 @@ def privatize_counts(
         str | None,
         typer.Option(help="Base of --mechanism random-rounding: a whole number of at least 2, such as 3."),
     ] = None,
-    matrix: MatrixFile = AS_IT_IS,
+    matrix: MatrixFile,
     truncated: Annotated[
         bool | None,
         typer.Option(
@@ -89,7 +90,7 @@ def privatize_counts(
         int | None,
         typer.Option(min=1, help="Write a new folder of release files with this many rows each."),
     ] = None,
-    edges: NetworkFile = NO_NETWORK,
+    edges: NetworkFile,
     force: Force = False,
 ) -> None:
     """Add exact noise to counts and write the release.

@@ -15,7 +15,7 @@ from countveil.common.extras import install
 from countveil.data.importing import background_of, import_reports
 from countveil.data.io import UNREADABLE, CountTable
 from countveil.data.networks import edge_weights
-from countveil.data.protected_files import numbers, read_frame
+from countveil.data.protected_files import read_frame
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism
 
@@ -195,6 +195,20 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
         )
 
 
+def reports_of(edges: Edges, absent: Sequence[str]) -> np.ndarray:
+    """Reports as floats, NaN where a cell is empty or one of the words; raises ValueError for other texts."""
+    none = {"", *(word.strip() for word in absent)}
+    cells = pd.Series(["" if pd.isna(cell) else str(cell).strip() for cell in edges.weights], dtype=object)
+    found = pd.to_numeric(cells.mask(cells.isin(none)), errors="coerce")
+    odd = np.flatnonzero(found.isna() & ~cells.isin(none))
+    if odd.size:
+        raise ValueError(
+            f"{edges.path} must hold numbers, or words that --absent names where a count has no report, got "
+            f"{cells[odd[0]][:40]!r} in row {odd[0] + 1}, column {edges.weight!r}"
+        )
+    return found.to_numpy(dtype=np.float64)
+
+
 def import_edges(
     edges: Edges,
     mechanism: Mechanism,
@@ -229,7 +243,7 @@ def import_edges(
             f"{edges.path} must have a report, the attribute 'weight', for every edge, got an edge without"
         )
     values = np.zeros((n, n))
-    values[rows, columns] = numbers(edges.path, edges.weights, edges.weight, absent)
+    values[rows, columns] = reports_of(edges, absent)
     pairs = ~np.eye(n, dtype=bool) if edges.directed else np.triu(np.ones((n, n), dtype=bool), 1)
     missing = pairs & ~listed
     values[missing] = background_of(mechanism, background, int(missing.sum()))

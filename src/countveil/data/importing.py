@@ -1,5 +1,7 @@
 """Protected tables that somebody else published, as releases that say so."""
 
+import re
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, Literal
@@ -12,6 +14,7 @@ from countveil.data.groupings import family_of_frame, grouping_of_column, groupi
 from countveil.data.labels import axes_of, in_order, texts_of
 from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap
+from countveil.data.mechanism_checks import hidden_as_zero
 from countveil.data.numbering import by_mechanism, refuse_repeated
 from countveil.data.reports import Reports
 from countveil.data.tables import cells_of_frame, with_places
@@ -20,6 +23,7 @@ from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
+from countveil.privacy.mechanisms.elsewhere import AddedNoise
 
 MOST_CELLS = 10**8
 """Of a long table, or a sparse one of three axes or more: all its cells are in memory at once, with 8 bytes each."""
@@ -56,6 +60,8 @@ def import_reports(
             Series. Fits by ``gibbs`` use all of them.
         simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
+    Warns of zeros that probably stand for hidden counts.
+
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
         ValueError: reports that the mechanism cannot have made; noise that was cut at zero where that cannot be read;
@@ -79,6 +85,7 @@ def import_reports(
     known = known_totals(totals, values.shape, axes)
     found = Release(kept, stated, cut, names, simulated, source=source, totals=known, mask=hidden)
     check_totals(found)
+    doubt_zeros(kept, stated, hidden)
     return found
 
 
@@ -236,10 +243,22 @@ def background_of(mechanism: Mechanism, background: float | None, n_missing: int
     if n_missing and not getattr(mechanism, "absent", False):
         raise ValueError(
             f"frame must have a row for every cell, because {mechanism.name} gives every count a report, got "
-            f"{n_missing:,} cells without one: background=0 (--background 0) if reports of 0 were left out, "
-            'background="missing" (--background missing) if they were never reported'
+            f"{n_missing:,} cells without one: {if_thresholded(mechanism)}background=0 (--background 0) if reports of "
+            '0 were left out, background="missing" (--background missing) if these cells were never reported, whatever '
+            "their counts"
         )
     return float("nan")
+
+
+def if_thresholded(mechanism: Mechanism) -> str:
+    """How to state that only noisy values above a threshold were published; empty of what adds no noise."""
+    if not isinstance(mechanism, AddedNoise | TwoSidedGeometric):
+        return ""
+    name = re.sub("(?<=[a-z])(?=[A-Z])", "-", type(mechanism).__name__)
+    return (
+        f"Thresholded({type(mechanism).__name__}(..), above) (--mechanism thresholded --noise {name.lower()} --above "
+        "NUMBER) if only values above a number were published; "
+    )
 
 
 def dense_if_many_axes(values: Any) -> Any:
@@ -300,6 +319,19 @@ def checked(values: Any, stated: Stated, mask: np.ndarray | None) -> tuple[Any, 
         real |= bool(getattr(each, "real", False))
     whole = not real and not np.isnan(found).any()
     return found.astype(np.int64) if whole else found, bool(geometric and (found >= 0).all())
+
+
+def doubt_zeros(reports: Any, stated: Stated, mask: np.ndarray | None) -> None:
+    """Warns where zeros probably stand for hidden counts."""
+    if sp.issparse(reports):
+        doubts = [hidden_as_zero(stated, reports.data, prod(reports.shape) - reports.nnz)]  # type: ignore[arg-type]
+    else:
+        seen = np.ones(reports.shape, dtype=bool) if mask is None else ~mask
+        parts = cells_of(stated, reports.shape)
+        doubts = [hidden_as_zero(each, reports[seen if own is None else seen & own]) for each, own in parts]
+    for doubt in doubts:
+        if doubt is not None:
+            warnings.warn(doubt, UserWarning, stacklevel=3)
 
 
 def stated_of(mechanism: Any, shape: tuple[int, ...]) -> Stated:

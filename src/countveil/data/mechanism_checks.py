@@ -34,11 +34,13 @@ from countveil.privacy.mechanisms import (
     RandomRounding,
     Rounding,
     Skellam,
+    Suppression,
     TwoSidedGeometric,
 )
 
 SURPRISE = 2.5e-4  # the chance that a test doubts a right statement, at most
 SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common divisor, in natural units
+FEW = 10  # cells, of which each is evidence by a factor of two, that are no surprise yet
 DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
 CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
@@ -223,6 +225,24 @@ def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
             " State that rule as well: without it, intervals are too narrow."
         )
     ]
+
+
+def hidden_as_zero(mechanism: Mechanism, values: Floats, more_zeros: int = 0) -> str | None:
+    """Why zeros may stand for hidden counts, in reports (n,), and zeros that are not stored; None if nothing shows it.
+
+    No count is hidden although zeros and counts just large enough are many; each of the rarer is evidence, a factor of
+    two, if the law of counts has no gaps.
+    """
+    if not isinstance(mechanism, Suppression) or not mechanism.shows_zero or np.isnan(values).any():
+        return None
+    zeros = int((values == 0).sum()) + more_zeros
+    next_to = int(((values >= mechanism.below) & (values < 2 * mechanism.below)).sum())
+    if min(zeros, next_to) < FEW:
+        return None
+    return (
+        f"no count of 1 to {mechanism.below - 1} is hidden, and {zeros:,} are 0: do zeros stand for hidden counts? "
+        f"Then make them NaN under Suppression({mechanism.below}, shows_zero=False) (--hides-zero --absent 0)"
+    )
 
 
 def of_least(data: Observations) -> list[str]:

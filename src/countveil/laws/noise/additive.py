@@ -52,7 +52,15 @@ class AdditiveLaw(ReportLaw):
         below = reports < 0
         if not self.exact and below.any():
             far[below] = self.log_cdf(reports[below]) < CODE
-        yield "reports must not be far below zero, as codes of missing values are: mask those cells", far
+        code = f"{reports[far].flat[0]:.16g}" if far.any() else "-99"
+        yield (
+            (
+                "reports must not be over ten standard deviations below zero, as codes for missing values are (mask cells "
+                f"that were never reported: --missing {code}; make hidden counts NaN, under a mechanism that hides some such "
+                f"as suppression: --absent {code})"
+            ),
+            far,
+        )
 
     def log_kernel(self, reports: Floats, counts: Counts) -> Floats:
         """log P(tau = report - count)."""

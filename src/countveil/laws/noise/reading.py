@@ -41,7 +41,7 @@ def read_reports(reports: Any, mechanism: Mechanism, skip: Flags | None = None) 
         if not getattr(mechanism, "real", False):
             refuse("reports must be whole numbers", there & (np.floor(found) != found), found)
         for rule, broken in law_of(mechanism).broken(found):
-            refuse(f"{rule}, under {mechanism!r}"[:200], there & broken, found)
+            refuse(f"{rule}, under {mechanism!r:.150}", there & broken, found)
     return found if skip is None else np.where(skip, np.nan, found)
 
 
