@@ -53,14 +53,11 @@ class AdditiveLaw(ReportLaw):
         if not self.exact and below.any():
             far[below] = self.log_cdf(reports[below]) < CODE
         code = f"{reports[far].flat[0]:.16g}" if far.any() else "-99"
-        yield (
-            (
-                "reports must not be over ten standard deviations below zero, as codes for missing values are (mask cells "
-                f"that were never reported: --missing {code}; make hidden counts NaN, under a mechanism that hides some such "
-                f"as suppression: --absent {code})"
-            ),
-            far,
+        rule = "reports must not be over ten standard deviations below zero, as codes for missing values are"
+        remedy = (
+            f"mask cells that were never reported: --missing {code}; make hidden counts NaN: --absent {code}"
         )
+        yield f"{rule} ({remedy}, and a mechanism that hides some, such as suppression)", far
 
     def log_kernel(self, reports: Floats, counts: Counts) -> Floats:
         """log P(tau = report - count)."""
