@@ -1,7 +1,8 @@
+import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.cli.mechanism_options import KINDS, stated_mechanism
+from countveil.cli.mechanism_options import KINDS, check_in_column, of_column, stated_mechanism
 
 m = cv.mechanisms
 
@@ -79,3 +80,22 @@ def test_a_table_is_read_from_a_file(tmp_path):
 def test_other_options_are_refused(kind, given, said):
     with pytest.raises((ValueError, TypeError), match=said):
         stated_mechanism(kind, False, given)
+
+
+def test_sigma_in_a_column_of_a_long_table():
+    frame = {"store": ["s", "s", "t"], "item": ["a", "b", "a"]}
+    asked = (["store", "item"], "thresholded", False, {"sigma": "sd", "noise": "gaussian", "above": "25"})
+    s, t = (m.Thresholded(m.Gaussian(sigma), 25) for sigma in ("2", "4.5"))
+    assert of_column(pd.DataFrame(frame | {"sd": ["2", "2", "2"]}), *asked) == (s, None)
+    assert of_column(pd.DataFrame(frame | {"sd": ["2", "2", "4.5"]}), *asked) == ({"s": s, "t": t}, "store")
+    assert of_column(pd.DataFrame(frame | {"sd": ["2", "4.5", "2"]}), *asked) == ({"a": s, "b": t}, "item")
+    assert of_column(pd.DataFrame(frame | {"sd": ["2", "4.5", "4.5"]}), *asked) == ({"2": s, "4.5": t}, "sd")
+    with pytest.raises(ValueError, match="sigma must be a decimal number, got ''"):
+        of_column(pd.DataFrame(frame | {"sd": ["2", "2", ""]}), *asked)
+    assert check_in_column({"sigma": "sd"}, "store,item")
+    assert not check_in_column({"sigma": "2"}, "store,item")
+    assert not check_in_column({"sigma": None}, None)
+    with pytest.raises(
+        ValueError, match="--sigma must be a number, or with --long a column of the table, got 'sd'"
+    ):
+        check_in_column({"sigma": "sd"}, None)

@@ -180,7 +180,7 @@ def test_vocabulary_names_the_columns(here):
             {"counts.csv": "bad.csv"},
             r"counts must be non-negative whole numbers, got a negative value at index",
         ),
-        ({"counts.csv": "bad.dat"}, "bad.dat must end in one of"),
+        ({"counts.csv": "bad.xyz"}, "bad.xyz must end in one of"),
         ({"--vocabulary": "missing.txt"}, "no vocabulary at missing.txt"),
         ({"--vocabulary": "short.txt"}, "short.txt must name the 8 columns of .*counts.csv, got 1 words"),
         ({"-o": "nowhere/r.npz"}, "no directory nowhere to write r.npz in"),
@@ -188,7 +188,7 @@ def test_vocabulary_names_the_columns(here):
 )
 def test_privatize_refuses_in_one_line(here, changed, message):
     (here / "bad.csv").write_text("a,b\n1,-2\n")
-    (here / "bad.dat").write_text("a,b\n1,2\n")
+    (here / "bad.xyz").write_text("a,b\n1,2\n")
     (here / "short.txt").write_text("one\n")
     options = {"-o": "r.npz", "--epsilon": "1", "--precision": "2"}
     source = changed.pop("counts.csv", "counts.csv")

@@ -115,7 +115,7 @@ def test_a_graph_with_weights_in_text(file):
     assert edges.directed
     assert edges.actors == ["A", "B", "C", "D"]
     assert dense(edges) == [[0, 10, 0, 0], [0] * 4, [7, 0, 0, 0], [0] * 4]
-    with pytest.warns(UserWarning, match="No edge has the attribute 'weight'"):
+    with pytest.warns(UserWarning, match="no edge has the attribute 'weight'"):
         counts_of_edges(read_edges(file(GRAPH.replace('"weight"', '"kilos"'), "s.graphml")))
     with pytest.raises(ValueError, match="must hold a graph"):
         read_edges(file("<graphml>", "s.graphml"))

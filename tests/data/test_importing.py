@@ -434,3 +434,35 @@ def test_dates_that_could_begin_with_the_day_or_the_month_stay_as_text_until_the
     inside, _ = cv.DynamicModel(1, day_first=False).in_time(found)
     assert inside.row_labels == dates
     np.testing.assert_array_equal(inside.made.report(0).values, 3 * np.arange(24).reshape(12, 2))
+
+
+@pytest.mark.parametrize(
+    ("noise", "name"), [(m.Gaussian(2), "gaussian"), (m.TwoSidedGeometric(0.5), "two-sided-geometric")]
+)
+def test_a_table_of_large_noisy_values_is_told_of_thresholds(noise, name):
+    frame = pd.DataFrame({"place": ["a", "a", "b"], "age": ["x", "y", "x"], "n": [30, 41, 33]})
+    with pytest.raises(ValueError, match=f"--mechanism thresholded --noise {name} --above NUMBER"):
+        cv.import_long(frame, ["place", "age"], "n", noise, "s")
+    found = cv.import_long(frame, ["place", "age"], "n", m.Thresholded(noise, 25), "s")
+    assert np.isnan(found.reports).tolist() == [[False, False], [False, True]]
+    with pytest.raises(ValueError, match="got 1 cells without one: background=0"):
+        cv.import_long(frame, ["place", "age"], "n", m.TopCoding(50), "s")
+
+
+def test_a_code_far_below_zero_is_refused_with_what_to_do():
+    values = np.array([[-99.0, 4], [3, -99]])
+    with pytest.raises(
+        ValueError, match=r"never reported: --missing -99; make hidden counts NaN: --absent -99"
+    ):
+        cv.import_reports(values, m.Gaussian(2), "s")
+    cv.import_reports(values, m.Gaussian(2), "s", mask=values < 0)
+    hidden = np.where(values < 0, np.nan, values)
+    cv.import_reports(hidden, m.Suppression(3, shows_zero=False), "s")
+
+
+def test_zeros_that_hide_counts_are_warned_of():
+    values = np.array([[0, 5, 9, 0, 7]] * 6)
+    for container in (np.asarray, sp.csr_array):
+        with pytest.warns(UserWarning, match="no count of 1 to 4 is hidden, and 12 are 0"):
+            cv.import_reports(container(values), m.Suppression(5), "s")
+    cv.import_reports(np.where(values == 0, np.nan, values), m.Suppression(5, shows_zero=False), "s")

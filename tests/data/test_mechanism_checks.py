@@ -16,6 +16,7 @@ from countveil.data.mechanism_checks import (
     MechanismState,
     check_mechanism,
     contradiction_in_words,
+    hidden_as_zero,
     contradiction_of,
     tallied,
     untested,
@@ -249,3 +250,16 @@ def test_many_totals_that_are_each_a_little_off_contradict_together(monkeypatch)
         expected.append(bool(law.sf((gaps**2).sum()) < 0.5 * module.SURPRISE))
     assert found == expected
     assert 0 < sum(found) < len(found)
+
+
+def test_zeros_that_probably_stand_for_hidden_counts():
+    values = np.array([0.0] * 12 + [5, 6, 7, 8, 9] * 3 + [30])
+    doubt = hidden_as_zero(m.Suppression(5), values)
+    assert "no count of 1 to 4 is hidden, and 12 are 0" in doubt
+    assert "--hides-zero --absent 0" in doubt
+    assert hidden_as_zero(m.Suppression(5), values[12:], 12) == doubt
+    assert hidden_as_zero(m.Suppression(5, shows_zero=False), values[12:]) is None
+    assert hidden_as_zero(m.Suppression(5), np.append(values, np.nan)) is None
+    assert hidden_as_zero(m.Suppression(5), values[3:]) is None  # nine zeros
+    assert hidden_as_zero(m.Suppression(5), np.repeat([0.0, 50.0], 40)) is None  # nothing near 5
+    assert hidden_as_zero(m.Rounding(5), values) is None

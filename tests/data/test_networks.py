@@ -157,7 +157,7 @@ def weighted(value):
         (weighted(-7), None, "got a negative weight"),
         (weighted(7.5), None, "counts must be whole numbers"),
         (weighted(float("nan")), None, "counts must be whole numbers"),
-        (weighted("seven"), None, "must hold numbers"),
+        (weighted("seven"), None, "must hold whole numbers"),
     ],
 )
 def test_graphs_that_do_not_fit_are_refused_without_a_count(graph, nodes, message):
@@ -183,3 +183,17 @@ def test_links_among_are_those_from_senders_to_receivers():
         links_among(names, ["a"], ["e"])
     with pytest.raises(ValueError, match="actors must differ from each other"):
         links_among(["a", "a"], ["a"])
+
+
+def test_weights_in_text_are_numbers_and_missing_ones_are_warned_of():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", weight="10")
+    graph.add_edge("b", "a", weight=" 2 ")
+    assert graph_counts(graph).to_numpy().tolist() == [[0, 10], [2, 0]]
+    graph.add_edge("a", "a")
+    assert graph_counts(graph).to_numpy().tolist() == [[1, 10], [2, 0]]
+    with pytest.warns(UserWarning, match="no edge has the attribute 'kilos'"):
+        assert graph_counts(graph, weight="kilos").to_numpy().tolist() == [[1, 1], [1, 0]]
+    graph.add_edge("b", "b", weight="2.5")
+    with pytest.raises(ValueError, match="must hold whole numbers, got something else"):
+        graph_counts(graph)

@@ -16,25 +16,25 @@ class MatrixFile(NamedTuple):
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            help="Names of the columns: a text file, one per line. Their number shows whether a matrix "
-            "is transposed. With --network: of all actors."
+            help="Names of the columns: a text file, one per line. Their number shows whether a matrix is transposed. "
+            "With --network: names of all actors."
         ),
     ] = None
     transpose: Annotated[
-        bool, typer.Option("--transpose", help="The file has terms in rows and documents in columns.")
+        bool, typer.Option("--transpose", help="The matrix file has terms in rows and documents in columns.")
     ] = False
     n_rows: Annotated[
         int | None,
-        typer.Option(min=1, help="The number of rows, if the file leaves out empty ones at its end."),
+        typer.Option(min=1, help="Number of rows, if the file omits empty rows at its end."),
     ] = None
     numbered_from: Annotated[
         int | None,
         typer.Option(
-            min=0, max=1, help="The number of the first word in an SVMlight file, if nothing in it shows it."
+            min=0, max=1, help="Number of the first word in an SVMlight file, if the file does not show it."
         ),
     ] = None
     layer: Annotated[
-        str | None, typer.Option(help="The layer of an .h5ad that has the counts, if its X does not.")
+        str | None, typer.Option(help="The layer of an .h5ad file that has the counts [default: X].")
     ] = None
 
     def refuse(self, option: str) -> None:

@@ -28,18 +28,18 @@ class NetworkFile(NamedTuple):
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="With --network: the columns of senders, receivers and weights, separated by commas, if their names "
-            "do not show it. Without a third one, each row counts once.",
+            help="With --network: the columns of senders, receivers and weights, separated by commas, if they have "
+            "unusual names. Without a third column, each row counts once.",
         ),
     ] = None
     directed: Annotated[
         bool | None,
         typer.Option(
             "--directed/--undirected",
-            help="The matrix is a network, square, with the same actors as rows and columns: both directions of a "
-            "pair are counts of their own, or each pair has one count, above the diagonal or on both sides of it. The "
-            "release says so, and models of the other kind refuse it. With --network: needed where no column Type "
-            "says it.",
+            help="The matrix is a network: square, with the same actors as rows and columns. In a directed network the "
+            "two directions of a pair have separate counts; in an undirected network a pair has one count, above the "
+            "diagonal or on both sides of it. The release records this, and models of the other kind refuse it. With "
+            "--network: required if the file has no Type column.",
         ),
     ] = None
 

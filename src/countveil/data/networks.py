@@ -29,8 +29,8 @@ def graph_matrix(
 ) -> tuple[sp.csr_array, list[str]]:
     """(n, n) counts between actors, and their names.
 
-    An edge counts by its attribute ``weight``, or once where it has none, with a warning (or if weight is None);
-    parallel edges add up. An undirected graph fills the upper triangle only, each pair once.
+    An edge counts by its attribute ``weight``, or once where it has none (or weight is None), with a warning if no edge
+    has one; parallel edges add up. An undirected graph fills the upper triangle only, each pair once.
 
     Raises:
         TypeError: not a graph.
@@ -63,16 +63,15 @@ def graph_matrix(
 
 
 def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
-    """Weights as whole numbers, also where they are texts; 1, with a warning, where an edge has none.
+    """Weights as whole numbers, also where they are texts; 1 where an edge has none; warns if no edge has any.
 
     Raises:
         ValueError: something else; weights are shown only if ``show``.
     """
     none = [value is None for value in values]
-    if any(none):
+    if all(none):
         warnings.warn(
-            f"{'No edge has' if all(none) else f'{sum(none):,} of {len(none):,} edges lack'} the attribute {weight!r}: "
-            "each of them counts once; weight=None says that of all edges",
+            f"no edge has the attribute {weight!r}, so each of them counts once, as with weight=None",
             UserWarning,
             stacklevel=4,
         )
