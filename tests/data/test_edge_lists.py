@@ -53,7 +53,7 @@ def test_columns_are_known_by_their_usual_names(file, header):
 def test_columns_are_stated_where_their_names_do_not_show_them(file):
     path = file("a,b,k,day\nx,y,2,1\ny,x,5,1\n")
     with pytest.raises(
-        ValueError, match="must have one column of senders.*--edge-columns SENDER,RECEIVER,WEIGHT"
+        ValueError, match=r"must have one column of senders.*--edge-columns SENDER,RECEIVER,WEIGHT"
     ):
         read_edges(path, directed=True)
     assert dense(read_edges(path, ["a", "b", "k"], directed=True)) == [[0, 2], [5, 0]]
@@ -104,7 +104,7 @@ def test_an_undirected_list_with_every_pair_twice_is_refused(file):
 
 @pytest.mark.parametrize("weight", ["2.5", "many", "-2", "nan"])
 def test_weights_of_an_owner_are_refused_without_being_shown(file, weight):
-    with pytest.raises(ValueError, match="whole numbers|non-negative|finite") as caught:
+    with pytest.raises(ValueError, match=r"whole numbers|non-negative|finite") as caught:
         counts_of_edges(read_edges(file(f"from,to,count\nx,y,{weight}\n"), directed=True))
     assert weight not in str(caught.value)
 

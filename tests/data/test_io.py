@@ -245,7 +245,8 @@ def test_missing_files_and_unknown_kinds(tmp_path):
     with pytest.raises(FileNotFoundError, match="no counts at"):
         read_counts(tmp_path / "counts.csv")
     with pytest.raises(
-        ValueError, match=r"must end in one of .npz, .npy, .mtx, .txt, .txt.gz, .csv, got '.xlsx'"
+        ValueError,
+        match=r"must end in one of .npz, .npy, .mtx, .txt, .*, .h5ad, .csv, got '.xlsx'",
     ):
         read_counts(tmp_path / "counts.xlsx")
     with pytest.raises(FileNotFoundError, match="no vocabulary at"):

@@ -16,8 +16,8 @@ from countveil.data.mechanism_checks import (
     MechanismState,
     check_mechanism,
     contradiction_in_words,
-    hidden_as_zero,
     contradiction_of,
+    hidden_as_zero,
     tallied,
     untested,
 )

@@ -73,7 +73,7 @@ def test_every_pair_gets_noise():
 
 
 def test_names_that_are_numbers_are_kept():
-    release = privatize_graph(nx.path_graph(["10", "11", "12"]), LEVEL)
+    release = privatize_graph(nx.path_graph(["10", "11", "12"]), LEVEL, weight=None)
     assert release.row_labels == ("10", "11", "12")
 
 

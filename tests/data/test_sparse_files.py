@@ -52,7 +52,7 @@ def test_the_first_number_of_svmlight_is_shown_or_stated(here):
     zeroth = read_counts("a.svmlight", vocabulary="vocab.txt", numbered_from=0).values.toarray()
     np.testing.assert_array_equal(first[:, :5], [[1, 0, 0, 0, 2], [0, 1, 0, 0, 1]])
     np.testing.assert_array_equal(zeroth[:, 1:], first[:, :-1])
-    with pytest.raises(ValueError, match="must be 0 for b.libsvm"):
+    with pytest.raises(ValueError, match=r"must be 0 for b.libsvm"):
         read_counts("b.libsvm", vocabulary="vocab.txt", numbered_from=1)
     with pytest.raises(ValueError, match="for an SVMlight file only"):
         read_counts("ap.dat", numbered_from=0)
@@ -103,14 +103,14 @@ def test_empty_rows_at_the_end_are_stated(here, container):
     np.testing.assert_array_equal(
         found.toarray() if sp.issparse(found) else found, np.pad(COUNTS, ((0, 2), (0, 0)))
     )
-    with pytest.raises(ValueError, match="at least the 2 rows of short.mtx, got 1"):
+    with pytest.raises(ValueError, match=r"at least the 2 rows of short.mtx, got 1"):
         read_counts("short.mtx", n_rows=1)
 
 
 def test_rows_with_labels_are_all_there(here):
     (here / "c.csv").write_text(",a,b\nx,1,2\n")
     assert read_counts("c.csv", n_rows=1).row_labels == ["x"]
-    with pytest.raises(ValueError, match="must be 1, as c.csv has labels for so many rows"):
+    with pytest.raises(ValueError, match=r"must be 1, as c.csv has labels for so many rows"):
         read_counts("c.csv", n_rows=2)
 
 
@@ -126,8 +126,8 @@ def test_annotated_data_has_its_names(here):
     np.testing.assert_allclose(read_counts("a.h5ad").values, np.log1p(COUNTS))
     with pytest.raises(ValueError, match=r"layer must be one of \['counts'\], got 'raw'"):
         read_counts("a.h5ad", layer="raw")
-    with pytest.raises(ValueError, match="for an .h5ad only"):
+    with pytest.raises(ValueError, match=r"for an .h5ad only"):
         read_counts("ap.dat", layer="counts")
     (here / "a.h5ad").write_bytes(b"\x89HDF\r\n\x1a\nx")
-    with pytest.raises(ValueError, match="a.h5ad must hold an AnnData object"):
+    with pytest.raises(ValueError, match=r"a.h5ad must hold an AnnData object"):
         read_counts("a.h5ad")
