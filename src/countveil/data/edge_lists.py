@@ -106,16 +106,20 @@ def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | N
     for name in used.values():
         if name is not None and names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names[:20]}")
-    ends = [[str(cell).strip() for cell in frame[used[role]]] for role in ("sender", "receiver")]
-    if "" in ends[0] or "" in ends[1]:
+    senders, receivers = (
+        [str(cell).strip() for cell in frame[used[role]]] for role in ("sender", "receiver")
+    )
+    if "" in senders or "" in receivers:
         raise ValueError(f"{path} must name the sender and the receiver of every edge, got an empty cell")
     weight = used.get("weight")
     weights = None if weight is None else frame[weight]
     kind = kind_of(path, frame, set(used.values()))
     if kind is None and directed is None:
         raise ValueError(f"{path} must be known to be of a directed or an undirected network: {STATE}")
-    actors = list(dict.fromkeys(name for pair in zip(*ends, strict=True) for name in pair))
-    return Edges(path, *ends, weights, weight or "", bool(directed if kind is None else kind), actors)
+    actors = list(dict.fromkeys(name for pair in zip(senders, receivers, strict=True) for name in pair))
+    return Edges(
+        path, senders, receivers, weights, weight or "", bool(directed if kind is None else kind), actors
+    )
 
 
 def called(path: Path, names: list[str], role: str) -> str | None:
@@ -156,10 +160,16 @@ def edges_of_graph(path: Path) -> Edges:
     except (*UNREADABLE, networkx.NetworkXException) as error:
         raise ValueError(f"{path} must hold a graph, got {type(error).__name__}") from error
     edges = list(graph.edges(data="weight"))
-    ends = [[str(edge[place]) for edge in edges] for place in (0, 1)]
+    senders, receivers = ([str(edge[place]) for edge in edges] for place in (0, 1))
     weights = pd.Series([edge[2] for edge in edges], dtype=object)
     return Edges(
-        path, *ends, weights, "weight", bool(graph.is_directed()), [str(node) for node in graph.nodes]
+        path,
+        senders,
+        receivers,
+        weights,
+        "weight",
+        bool(graph.is_directed()),
+        [str(node) for node in graph.nodes],
     )
 
 
