@@ -163,7 +163,7 @@ def test_releases_and_graphs_check_what_comes_beside_them():
         make(release, row_offset=pd.Series(LEVELS, ROWS))
         with pytest.raises(ValueError, match="row_offset must have the row labels"):
             make(release, row_offset=pd.Series(LEVELS, ROWS[::-1]))
-    graph = nx.DiGraph([("b", "a"), ("a", "c")])
+    graph = nx.DiGraph([("b", "a", {"weight": 1}), ("a", "c", {"weight": 1})])
     PrivatizedCounts.from_graph(graph, pd.Series(LEVELS, ["b", "a", "c"]))
     with pytest.raises(
         ValueError, match=r"alpha must have the row labels of reports .* got 'a' for 'b' at row 0"

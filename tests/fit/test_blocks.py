@@ -82,6 +82,7 @@ STATED = {
 def test_a_network_that_says_its_kind_is_fitted_as_that_kind_alone(make, level, n_actors):
     """However small it is, and however weak its noise."""
     graph = nx.path_graph(n_actors)
+    nx.set_edge_attributes(graph, 1, "weight")
     for directed in (False, True):
         data = STATED[make](nx.DiGraph(graph) if directed else graph, LEVELS[level])
         wanted = "undirected pairs, got a directed" if directed else "directed pairs, got an undirected"
@@ -91,7 +92,7 @@ def test_a_network_that_says_its_kind_is_fitted_as_that_kind_alone(make, level, 
 
 
 def test_other_models_do_not_take_what_is_below_the_diagonal_for_reports():
-    release = cv.privatize_graph(nx.path_graph(5), cv.PrivacyLevel(1, 1))
+    release = cv.privatize_graph(nx.path_graph(5), cv.PrivacyLevel(1, 1), weight=None)
     for found in (PrivatizedCounts.from_release(release), cv.NaiveCounts(release)):
         assert found.n_masked == 10
         assert (found.cells(*np.tril_indices(5, -1))[0] == -1).all()
@@ -204,6 +205,7 @@ def test_chains_of_a_network_with_covariates_go_on_from_a_checkpoint(tmp_path):
 
 def test_a_graph_has_covariates_by_its_nodes():
     graph = nx.gnm_random_graph(12, 30, seed=2, directed=True)
+    nx.set_edge_attributes(graph, 1, "weight")
     named = nx.relabel_nodes(graph, {i: f"p{11 - i}" for i in range(12)})
     fit = cv.BlockModel(2, prevalence="~ age", self_loops=True, alpha=0.0, **SHORT)
     fit.fit(named, covariates=PEOPLE[:12])

@@ -71,7 +71,8 @@ def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
     none = [value is None for value in values]
     if all(none):
         warnings.warn(
-            f"no edge has the attribute {weight!r}, so each of them counts once, as with weight=None",
+            f"no edge has the attribute {weight!r}, so each of them counts once: weight=None, in from_graph and "
+            "privatize_graph, states that",
             UserWarning,
             stacklevel=4,
         )
