@@ -157,7 +157,7 @@ def edges_of_graph(path: Path) -> Edges:
     read = networkx.read_graphml if path.suffix.lower() == ".graphml" else networkx.read_gexf
     try:
         graph = read(path)
-    except (*UNREADABLE, networkx.NetworkXException) as error:
+    except (*UNREADABLE, LookupError, networkx.NetworkXException) as error:
         raise ValueError(f"{path} must hold a graph, got {type(error).__name__}") from error
     edges = list(graph.edges(data="weight"))
     senders, receivers = ([str(edge[place]) for edge in edges] for place in (0, 1))
@@ -186,7 +186,10 @@ def counts_of_edges(edges: Edges) -> CountTable:
         raise ValueError(f"{edges.path} must have at least one actor, got none")
     weights = np.ones(rows.size, dtype=np.int64)
     if edges.weights is not None and rows.size:
-        weights = edge_weights(list(edges.weights), edges.weight, False)
+        try:
+            weights = edge_weights(list(edges.weights), edges.weight, False)
+        except ValueError as error:
+            raise ValueError(f"{edges.path}: {error}") from error
     if (weights < 0).any():
         raise ValueError(f"{edges.path} must hold non-negative counts, got a negative weight")
     if not edges.directed:
