@@ -2,9 +2,9 @@
 
 Two sides hold nested families each: counties and states on one, ages on the other. A cell joins the finest total that
 it is in on each side, or what is outside of all; a total that may vary joins the next coarser one. Counts within bounds
-are then flows in a graph, whose vertices are whole (Edmonds 1970: two nested families are totally unimodular), and
-cycles lead from any counts to any others (``kernels.overlapping``). Families that fit on no side must be reports that
-any sum can have.
+are then flows in a graph (Edmonds 1970: two nested families are totally unimodular): whole ones meet all totals if any
+do (``kernels.flows``), and cycles lead from any counts to any others (``kernels.overlapping``). Families that fit on no
+side must be reports that any sum can have.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack, vstack
 
 from countveil.data.totals import NONE, Totals, with_codes
+from countveil.kernels.flows import Graph, meet_bounds
 from countveil.kernels.overlapping import SHORT, Plan, Sums
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST, UNBOUNDED, ReportKernels
 from countveil.kernels.totals import meet_totals
@@ -31,7 +30,7 @@ class Overlap(NamedTuple):
     kernel: ReportKernels  # of the totals
     sides: tuple[tuple[int, ...], ...]  # two of them: the families of each, finest first
     plan: Plan
-    start: Whole | None  # (n,) counts to begin with, where several families bound their totals
+    graph: Graph  # edges are totals, then cells; the last vertex is what is outside of all
 
     @property
     def bounds(self) -> tuple[Whole, Whole]:
@@ -51,10 +50,11 @@ def overlap_of(
         np.add.at(fixed, group[there], kernels.whole_cj[code[there], LEAST])
     member = np.array([group[is_open] for group in groups], dtype=np.int64).reshape(len(groups), -1)
     sides = sides_of(member, (least_t > 0) | (most_t < UNBOUNDED))
-    found = Overlap(member, fixed, kernel, sides, plan_of(member, least_t == most_t, sides), None)
-    if sum(bool(bounded_of(found, f).any()) for side in sides for f in side) > 1:
-        found = found._replace(start=a_start(found, kernels, code[is_open]))
-    return found
+    joined, parents = zip(*(ends_of(member, side, least_t.size) for side in sides), strict=True)
+    side, exact = np.stack(joined, axis=1), least_t == most_t
+    return Overlap(
+        member, fixed, kernel, sides, plan_of(member, exact, side, parents), flows_of(side, parents)
+    )
 
 
 def bounded_of(overlap: Overlap, f: int) -> NDArray[np.bool_]:
@@ -99,20 +99,20 @@ def sides_of(member_fi: Whole, bounded_t: NDArray[np.bool_]) -> tuple[tuple[int,
     return tuple(sides[0]), tuple(sides[1])
 
 
-def plan_of(member_fi: Whole, exact_t: NDArray[np.bool_], sides: Sequence[Sequence[int]]) -> Plan:
-    """Which cells move together."""
-    n, outside = member_fi.shape[1], exact_t.size
-    in_exact = np.zeros(n, dtype=bool)
+def plan_of(member_fi: Whole, exact_t: NDArray[np.bool_], side: Whole, parents: Sequence[Whole]) -> Plan:
+    """Which cells move together: two cells if all exact totals that one of them is in are those of the other."""
+    exact = np.append(exact_t, False)
+    known = np.where(exact[member_fi], member_fi, NONE)
+    in_exact = (known != NONE).any(axis=0)
     pairs, starts = [np.empty(0, np.int64)], [0]
-    for member in member_fi:
-        inside = np.flatnonzero(member >= 0)
-        in_exact[inside] |= exact_t[member[inside]]
-        order = inside[np.argsort(member[inside], kind="stable")]
-        ends = np.flatnonzero(np.diff(member[order], append=-2)) + 1
+    _, alike = np.unique(known, axis=1, return_inverse=True)
+    for label in (np.where(in_exact, alike.reshape(-1), NONE), *np.where(in_exact, NONE, member_fi)):
+        inside = np.flatnonzero(label >= 0)
+        order = inside[np.argsort(label[inside], kind="stable")]
+        ends = np.flatnonzero(np.diff(label[order], append=-2)) + 1
         starts += list(ends + sum(map(len, pairs)))
         pairs.append(order)
-    joined, parents = zip(*(ends_of(member_fi, side, outside) for side in sides), strict=True)
-    side = np.stack(joined, axis=1)
+    outside = exact_t.size
     crosses = bool((side < outside).any(axis=0).all())
     order = np.stack([np.lexsort((side[:, 1 - s], side[:, s])) for s in (0, 1)])
     places = np.arange(outside + 2)
@@ -135,8 +135,22 @@ def ends_of(member_fi: Whole, side: Sequence[int], outside: int) -> tuple[Whole,
     return end, parent
 
 
-Graph = tuple[Whole, Whole, Whole, Whole]
-NO_GRAPH: Graph = (
+def flows_of(side: Whole, parents: Sequence[Whole]) -> Graph:
+    """The graph in which counts that totals allow are flows: from outside down one side, and up the other."""
+    outside = len(parents[0])
+    end = np.full((outside, 2), outside)
+    for parent, down in zip(parents, (0, 1), strict=True):
+        t = np.flatnonzero(parent != NONE)
+        end[t, down], end[t, 1 - down] = parent[t], t
+    end = np.concatenate([end, side])
+    owner = end.T.ravel()
+    order = np.argsort(owner, kind="stable")
+    start = np.searchsorted(owner[order], np.arange(outside + 2))
+    return Graph(end.astype(np.int64), start.astype(np.int64), (order % len(end)).astype(np.int64))
+
+
+Cycles = tuple[Whole, Whole, Whole, Whole]
+NO_GRAPH: Cycles = (
     np.empty((0, 2), np.int64),
     np.zeros(1, np.int64),
     np.empty(0, np.int64),
@@ -144,7 +158,7 @@ NO_GRAPH: Graph = (
 )
 
 
-def graph_of(side: Whole, parents: Sequence[Whole], exact_t: NDArray[np.bool_]) -> Graph:
+def graph_of(side: Whole, parents: Sequence[Whole], exact_t: NDArray[np.bool_]) -> Cycles:
     """(end_e, start_v, edge_e, cell_e) without the edges that are in no cycle because a vertex has no other one."""
     outside = exact_t.size
     varying = [np.flatnonzero((parent != NONE) & ~exact_t) for parent in parents]
@@ -183,9 +197,11 @@ def sums_of(overlap: Overlap, counts: Whole) -> Sums:
 
 
 def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: Whole) -> Whole:
-    """Counts that their reports allow, changed until all totals allow them."""
-    if overlap.start is not None:
-        return overlap.start.copy()
+    """Counts that their reports allow, changed until all totals allow them: evenly, then along paths of cells.
+
+    Raises:
+        ValueError: totals allow no counts.
+    """
     counts, (least, most) = counts.copy(), overlap.bounds
     for side in overlap.sides:
         for f in side:
@@ -199,55 +215,19 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
             found = counts[cells]
             meet_totals(kernels, code[cells], np.append(begin, cells.size), wanted, found)
             counts[cells] = found
-    return counts
-
-
-def a_start(overlap: Overlap, kernels: ReportKernels, code: Whole) -> Whole:
-    """(n,) counts that all totals allow, as near to what reports say as possible: whole, since vertices are.
-
-    Raises:
-        ValueError: there are none.
-    """
-    least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
-    near = np.clip(np.nan_to_num(kernels.real_cj[code, GUESS], nan=0.0, posinf=0.0), least, most)
-    near, n = np.round(near).astype(np.int64), code.size
-    chosen = [f for side in overlap.sides for f in side if bounded_of(overlap, f).any()]
-    members = [np.where(bounded_of(overlap, f), overlap.member_fi[f], NONE) for f in chosen]
-    cell, total = (
-        np.concatenate(each)
-        for each in zip(*((np.flatnonzero(g >= 0), g[g >= 0]) for g in members), strict=True)
-    )
-    number, row = np.unique(total, return_inverse=True)
-    matrix = csr_array((np.ones(cell.size), (row.reshape(-1), cell)), shape=(number.size, n))
-    matrix = hstack([matrix, -matrix]).tocsr()
-    low, high = (bound[number] - overlap.fixed_t[number] - matrix[:, :n] @ near for bound in overlap.bounds)
-    same, above, below = low == high, high < UNBOUNDED / 2, overlap.bounds[0][number] > 0
-    above, below = above & ~same, below & ~same
-    found = linprog(
-        np.ones(2 * n),
-        A_ub=vstack([matrix[above], -matrix[below]]) if above.any() or below.any() else None,
-        b_ub=np.concatenate([high[above], -low[below]]) if above.any() or below.any() else None,
-        A_eq=matrix[same] if same.any() else None,
-        b_eq=low[same] if same.any() else None,
-        bounds=np.column_stack(
-            [
-                np.zeros(2 * n),
-                np.concatenate([np.where(most >= UNBOUNDED, np.inf, most - near), near - least]),
-            ]
-        ),
-        method="highs-ds",
-    ).x
-    counts = near if found is None else near + np.round(found[:n] - found[n:]).astype(np.int64)
-    value = sums_of(overlap, counts).value_t[number]
-    if found is None or (counts < least).any() or (counts > most).any() or not is_met(overlap, number, value):
+    fixed = overlap.fixed_t
+    low = np.concatenate([least - fixed, kernels.whole_cj[code, LEAST]])
+    high = np.concatenate([most - fixed, kernels.whole_cj[code, MOST]])
+    flow = np.concatenate([sums_of(overlap, counts).value_t - fixed, counts])
+    if not meet_bounds(overlap.graph, low, high, flow):
         raise ValueError("totals must be possible together, with all reports, got ones that no counts have")
-    return counts
+    return flow[fixed.size :]
 
 
-def is_met(overlap: Overlap, number: Whole, value: Whole) -> bool:
-    """Whether these values of some totals are possible."""
-    least, most = overlap.bounds
-    return bool(((least[number] <= value) & (value <= most[number])).all())
+def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
+    """Counts as near to the estimates that reports give as they allow."""
+    guess = np.nan_to_num(kernels.real_cj[code, GUESS], nan=0.0, posinf=0.0)
+    return np.round(np.clip(guess, kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST])).astype(np.int64)
 
 
 def check_overlap(
@@ -264,7 +244,9 @@ def check_overlap(
     check_each_possible(totals.kernel, groups, least.astype(float), most.astype(float))
     within = np.any([group >= 0 for group in groups], axis=0)
     groups = [group[within] for group in groups]
-    overlap_of(totals, groups, (least < most)[within], kernels, code[within])
+    is_open, code = (least < most)[within], code[within]
+    overlap = overlap_of(totals, groups, is_open, kernels, code)
+    moved_within(overlap, kernels, code[is_open], near_reports(kernels, code[is_open]))
 
 
 def check_each_possible(kernel: ReportKernels, groups: Sequence[Whole], low: Any, high: Any) -> None:

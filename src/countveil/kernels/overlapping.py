@@ -20,11 +20,13 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.crossing import draw_cycle, other_end
 from countveil.kernels.general import likelihood_at, log_kernel
-from countveil.kernels.windows import WindowLaw, least_and_most, log_weight, mean_count
+from countveil.kernels.totals import formula_of, has_formula
+from countveil.kernels.windows import WindowLaw, least_and_most, log_weight, mean_count, step_up
 
 SHORT = 32  # where d has so few values, all are added up
 RECTANGLES = 0.5  # of the moves where sums cross
-ALL, LEVEL, LEFT, RIGHT, WITHIN = range(5)  # what a weight is computed for
+ALL, LEVEL, LEFT, RIGHT, WITHIN, GIVEN = range(6)  # what a weight is computed for; they all are given
+LEAST_WEIGHT = 1e-280  # beyond it products lose digits
 
 
 class Sums(NamedTuple):
@@ -35,7 +37,7 @@ class Sums(NamedTuple):
     value_t: Any  # (T,) the current ones, of all their cells
     change_t: Any  # (T,) zeros
     touched: Any  # (F m, 2) for moves of at most m cells
-    log_d: Any  # (SHORT,)
+    weight_d: Any  # (SHORT,)
 
 
 class Plan(NamedTuple):
@@ -111,20 +113,61 @@ def log_of_move(kernels, likelihood, cells, rate_i, sums, touched, edges, signs,
     return total
 
 
+@subroutine(error_model="numpy")
+def take_steps(law, report, rate, y, sign, ratio_d):
+    """Multiply ratio_d by those of a cell's weights where its count goes up from y, or down from y + 1, in place."""
+    for j in range(ratio_d.size):
+        if sign > 0:
+            ratio_d[j] *= step_up(law, report, y + j, rate)
+        else:
+            ratio_d[j] /= step_up(law, report, y - j, rate)
+
+
 @subroutine
-def draw_of_few(log_d, low, high, rng):
-    """d from low to high, given the logs of all weights."""
-    largest, total = -math.inf, 0.0
-    for d in range(high - low + 1):
+def fill_few(kernels, likelihood, cells, rate_i, edges, signs, size, count_i, low, high, weight_d):
+    """weight_d = the weights of d from low to high, where no sum changes, by ratios; whether they are floats."""
+    row_i, column_i, code_i = cells
+    ratio_d = weight_d[1 : high - low + 1]
+    ratio_d[:] = 1.0
+    for k in range(size):
+        i = edges[k]
+        own, code = likelihood_at(likelihood, row_i[i], column_i[i]), code_i[i]
+        y = count_i[i] + low if signs[k] > 0 else count_i[i] - low - 1
+        if has_formula(kernels, code):
+            take_steps(WindowLaw(formula_of(kernels, code), own), code, rate_i[i], y, signs[k], ratio_d)
+        else:  # loops that pass all kernels are far slower
+            take_steps(WindowLaw(kernels, own), code, rate_i[i], y, signs[k], ratio_d)
+    weight = weight_d[0] = 1.0
+    for j in range(ratio_d.size):
+        ratio = ratio_d[j]
+        if not LEAST_WEIGHT < ratio < math.inf or (weight < LEAST_WEIGHT and ratio > 1.0):
+            return False  # digits are lost
+        weight *= ratio
+        ratio_d[j] = weight
+    return weight < math.inf
+
+
+@subroutine
+def take_exp(log_d, size):
+    """weight_d = exp(log_d), over the largest, in place."""
+    largest = -math.inf
+    for d in range(size):
         largest = max(largest, log_d[d])
-    for d in range(high - low + 1):
+    for d in range(size):
         log_d[d] = math.exp(log_d[d] - largest)
-        total += log_d[d]
+
+
+@subroutine
+def draw_of_few(weight_d, low, high, rng):
+    """d from low to high, given all weights."""
+    total = 0.0
+    for d in range(high - low + 1):
+        total += weight_d[d]
     left, found = rng.random() * total, 0
     for d in range(low, high + 1):
-        if log_d[d - low] > 0.0:
+        if weight_d[d - low] > 0.0:
             found = d  # the last possible one, in case rounding leaves something beyond it
-        left -= log_d[d - low]
+        left -= weight_d[d - low]
         if left < 0.0:
             break
     return found
@@ -153,20 +196,25 @@ def move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, coun
     if low >= high:
         return
     stage = ALL if high - low < SHORT else LEVEL
+    if stage == ALL and touched == 0:
+        if fill_few(
+            kernels, likelihood, cells, rate_i, edges, signs, size, count_i, low, high, sums.weight_d
+        ):
+            stage = GIVEN
     d = low if stage == ALL else 0
     width = left = right = level = 0.0
     if stage == LEVEL:
         width = width_of(likelihood, cells, rate_i, edges, size)
         left = rng.random() - width * rng.random()
         right = left + width
-    while True:
+    while stage != GIVEN:
         log = log_of_move(kernels, likelihood, cells, rate_i, sums, touched, edges, signs, size, count_i, d)
         if stage == ALL:
-            sums.log_d[d - low] = log
+            sums.weight_d[d - low] = log
             d += 1
             if d > high:
-                d = draw_of_few(sums.log_d, low, high, rng)
-                break
+                take_exp(sums.weight_d, high - low + 1)
+                stage = GIVEN
             continue
         if stage == LEVEL:
             level, stage = log + math.log(1.0 - rng.random()), LEFT
@@ -199,6 +247,8 @@ def move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, coun
         d = min(max(math.floor(left + rng.random() * (right - left)), low), high)
         if d == 0:
             break
+    if stage == GIVEN:
+        d = draw_of_few(sums.weight_d, low, high, rng)
     for k in range(size):
         count_i[edges[k]] += signs[k] * d
     for j in range(touched):
