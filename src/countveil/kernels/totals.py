@@ -54,7 +54,7 @@ def has_formula(noise, report):
 
 @subroutine
 def formula_of(noise, report):
-    """The kernel of a report that ``has_formula``."""
+    """The kernel of a report that ``has_formula``; no kernel of others."""
     a = noise.whole_cj[report, FIRST]
     if a != noise.whole_cj[report, LAST]:
         return smooth(noise, report, a)
@@ -77,18 +77,18 @@ def ratio_of_both(first, second, codes, rates, n, y):
 
 
 @subroutine(error_model="numpy")
-def draw_of_few(first, second, codes, rates, n, low, high, rng):
+def draw_of_few(first, second, codes, rates, n, low, high, rng, scratch):
     """y_i from low to high, by inversion; -1 where the weights are no floats."""
     weight = total = 1.0
     for y in range(low, high):
         weight *= ratio_of_both(first, second, codes, rates, n, y)
+        scratch[y - low] = weight
         total += weight
     if not total < math.inf:
         return -1
-    left, weight, y = rng.random() * total - 1.0, 1.0, low
+    left, y = rng.random() * total - 1.0, low
     while left >= 0.0 and y < high:
-        weight *= ratio_of_both(first, second, codes, rates, n, y)
-        left -= weight
+        left -= scratch[y - low]
         y += 1
     return y
 
@@ -141,15 +141,15 @@ def draw_of_all(first, second, codes, rates, n, low, high, rng):
 
 
 @subroutine
-def draw_of_two(first, second, codes, rates, n, rng):
-    """y_i given y_i + y_j = n, by the laws of both cells."""
+def draw_of_two(first, second, codes, rates, n, rng, scratch):
+    """y_i given y_i + y_j = n, by the laws of both cells; scratch is (SHORT,)."""
     least, most = least_and_most(first.noise, codes[0])
     least_other, most_other = least_and_most(second.noise, codes[1])
     low, high = max(least, n - most_other), min(most, n - least_other)
     if low >= high:
         return low
     if high - low < SHORT:
-        found = draw_of_few(first, second, codes, rates, n, low, high, rng)
+        found = draw_of_few(first, second, codes, rates, n, low, high, rng, scratch)
         if found >= 0:
             return found
     concave = is_log_concave(first.noise, codes[0]) and is_log_concave(second.noise, codes[1])
@@ -182,27 +182,31 @@ def sweep_totals(kernels, likelihood, cells, rate_i, start_g, rng, count_i):
     cells is (row_i, column_i, code_i): those that the likelihood asks for, and the numbers of reports.
     """
     row_i, column_i, code_i = cells
-    order = np.arange(count_i.size)
+    order, scratch = np.arange(count_i.size), np.empty(SHORT)
     for g in range(start_g.size - 1):
         begin, end = start_g[g], start_g[g + 1]
+        if end - begin < 2:
+            continue
         for a in range(end - 1, begin, -1):
             b = begin + int(rng.random() * (a - begin + 1))
             order[a], order[b] = order[b], order[a]
-        for a in range(begin, end - 1):
-            i, j = order[a], order[a + 1]
+        i = order[begin]
+        first = likelihood_at(likelihood, row_i[i], column_i[i])
+        formula, is_formula = formula_of(kernels, code_i[i]), has_formula(kernels, code_i[i])
+        for a in range(begin + 1, end):
+            j = order[a]
             n = count_i[i] + count_i[j]
-            first = likelihood_at(likelihood, row_i[i], column_i[i])
             second = likelihood_at(likelihood, row_i[j], column_i[j])
+            beyond, is_beyond = formula_of(kernels, code_i[j]), has_formula(kernels, code_i[j])
             codes, rates = (code_i[i], code_i[j]), (rate_i[i], rate_i[j])
-            if has_formula(kernels, codes[0]) and has_formula(kernels, codes[1]):
-                laws = (
-                    WindowLaw(formula_of(kernels, codes[0]), first),
-                    WindowLaw(formula_of(kernels, codes[1]), second),
-                )
-                y = draw_of_two(laws[0], laws[1], codes, rates, n, rng)
+            if is_formula and is_beyond:
+                laws = WindowLaw(formula, first), WindowLaw(beyond, second)
+                y = draw_of_two(laws[0], laws[1], codes, rates, n, rng, scratch)
             else:  # loops that pass all kernels are far slower
-                y = draw_of_two(WindowLaw(kernels, first), WindowLaw(kernels, second), codes, rates, n, rng)
+                laws_by_code = WindowLaw(kernels, first), WindowLaw(kernels, second)
+                y = draw_of_two(laws_by_code[0], laws_by_code[1], codes, rates, n, rng, scratch)
             count_i[i], count_i[j] = y, n - y
+            i, first, formula, is_formula = j, second, beyond, is_beyond
 
 
 @kernel
