@@ -48,6 +48,9 @@ CASES = {
         [[9.0, NAN, NAN], [NAN, 14.0, NAN], [NAN, NAN, 11.0]], HIDES, NINE,
         [(1, [14.0, 20.0, 17.0]), (0, [15.0, 19.0, 17.0])],
     ),
+    "rates of next to nothing": (
+        np.full((2, 3), NAN), m.Suppression(6, False), np.full((2, 3), 1e-150), [(1, [3.0, 3.0]), (0, [2.0] * 3)],
+    ),
     "three cells of one row and one column": (
         [[[NAN, NAN, NAN], [NAN, 0.0, 0.0]], [[NAN, 0.0, 0.0], [NAN, 0.0, 0.0]]], HIDES, TWELVE,
         [((1, 2), [8.0, 4.0]), ((0, 2), [8.0, 4.0])],
@@ -57,6 +60,7 @@ CASES = {
         [[45.0, 60.0]], m.DiscreteGaussian(8), np.array([[50.0, 55.0]]), [(1, [120.0], m.DiscreteGaussian(4))],
     ),
 }  # fmt: skip
+BURSTY = "noisy rows", "noisy counts", "exact rows and columns", "rates of next to nothing"
 
 
 def own_totals(shape, given):
@@ -116,7 +120,7 @@ def p_value(found, tables, law):
 
 
 @pytest.mark.parametrize(
-    ("name", "p"), [(name, None) for name in CASES] + [(name, 0.6) for name in ("noisy rows", "noisy counts")]
+    ("name", "p"), [(name, None) for name in CASES] + [(name, 0.6) for name in BURSTY]
 )
 def test_draws_have_the_law_of_all_tables(name, p):
     reports, mechanism, rates, given = CASES[name]

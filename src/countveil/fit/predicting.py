@@ -24,7 +24,9 @@ from countveil.fit.predicted_reports import (
 from countveil.fit.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
+from countveil.inference.compiling import compiling_told
 from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports
+from countveil.inference.progress import progress_bar
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import parameters_of_rows
@@ -38,6 +40,8 @@ QUANTILE_ROUNDING = 1e-12  # of a sum of probabilities
 
 class Predicts(Readable):
     """Adds predictions, for the estimator that sets ``posterior_`` and ``model_``."""
+
+    progress: bool | None
 
     def predict_reports(self, n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
         """n simulated releases like the one fitted, (release, and the data's axes).
@@ -97,7 +101,14 @@ class Predicts(Readable):
         draws, given, data = self._drawn(n, rng), self._given_reports(X), self._data(X)
         parts = [] if data is None else list(self._cells_of(data, None))
         tables = (met(simulated_counts(draw, given, parts, rng), draw, given, data, rng) for draw in draws)
-        return xr.concat([self._over_data(each, "counts") for each in tables], dim="table")
+        show = self.progress if data is not None and data.totals is not None else False
+        with compiling_told(show), progress_bar(show, "tables") as bar:
+            task = bar.add_task("predicting counts", total=n, score="")
+            made = []
+            for each in tables:
+                made.append(self._over_data(each, "counts"))
+                bar.update(task, completed=len(made))
+        return xr.concat(made, dim="table")
 
     def count_intervals(
         self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False
