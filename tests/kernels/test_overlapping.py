@@ -119,9 +119,7 @@ def p_value(found, tables, law):
     return reference.chi_square_p_value(ranks, 0, law[order])
 
 
-@pytest.mark.parametrize(
-    ("name", "p"), [(name, None) for name in CASES] + [(name, 0.6) for name in BURSTY]
-)
+@pytest.mark.parametrize(("name", "p"), [(name, None) for name in CASES] + [(name, 0.6) for name in BURSTY])
 def test_draws_have_the_law_of_all_tables(name, p):
     reports, mechanism, rates, given = CASES[name]
     tables, law = all_tables(reports, mechanism, rates, given, p)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countveil.bridges.crossing_totals import is_crossing, read_both, sample_both
 from countveil.bridges.protected_counts import Cells, check_mechanism, draw_each, read_cells
 from countveil.data.labels import axes_of
 from countveil.data.overlapping import check_each_possible, moved_within, overlap_of, sums_of
@@ -47,9 +46,9 @@ def sample_counts_given_totals(
         totals: (axis or groups, values). An axis, or a tuple of axes, is summed over, and values have the shape that
             is left, NaN where a total is unknown. Groups are an array of the shape of the counts, with the number of
             each count's total, an index of the values, or -1 for a count in none. One family of totals: every count is
-            in one of them at most. Or a list of two, [(1, of rows), (0, of columns)]: all totals of a table with two
-            axes, none of them unknown. Moves then go along cycles of open cells. Or a list of families that may
-            overlap, each of which may be (axis or groups, values, mechanism), as for ``countveil.Reports``.
+            in one of them at most. Or a list of families that may overlap, such as [(1, of rows), (0, of columns)],
+            each of which may be (axis or groups, values, mechanism), as for ``countveil.Reports``. Moves then go along
+            cycles of open cells, too.
         sweeps: how many; a few dozen where groups have tens of counts, more where they have hundreds.
 
     Raises:
@@ -79,10 +78,6 @@ def sample_counts_given_totals(
         return sample_overlapping(kernels, cells, read_totals(families, shape, axes), rng, sweeps).reshape(
             shape
         )
-    if is_crossing(totals):
-        both = read_both(totals, shape, axes)
-        given = cells.code, np.maximum(cells.rate, SMALLEST), likelihood_of(cells)
-        return sample_both(kernels, given, both, rng, sweeps)
     if not isinstance(totals, tuple | list) or len(totals) != 2:
         raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
     family = groups_and_values(totals[0], totals[1], shape, axes)
@@ -109,10 +104,10 @@ def sample_counts_given_totals(
 
 
 def families_of(totals: Any) -> list[Any] | None:
-    """A list of families, if these are several or have a mechanism; None for one exact family, or two that cross."""
+    """A list of families, if these are several or have a mechanism; None for one exact family."""
     if isinstance(totals, tuple | list) and len(totals) == 3 and isinstance(totals[2], Mechanism | str):
         return [totals]
-    if is_crossing(totals) or not isinstance(totals, tuple | list) or not len(totals):
+    if not isinstance(totals, tuple | list) or not len(totals):
         return None
     known = all(
         isinstance(each, tuple | list)

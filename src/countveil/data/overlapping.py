@@ -227,7 +227,9 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
 def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
     """Counts as near to the estimates that reports give as they allow."""
     guess = np.nan_to_num(kernels.real_cj[code, GUESS], nan=0.0, posinf=0.0)
-    return np.round(np.clip(guess, kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST])).astype(np.int64)
+    return np.round(np.clip(guess, kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST])).astype(
+        np.int64
+    )
 
 
 def check_overlap(

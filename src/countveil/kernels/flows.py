@@ -90,9 +90,7 @@ def meet_bounds(graph, low_e, high_e, flow_e):
             above = flow_e[v] > high_e[v]
             missing = flow_e[v] - high_e[v] if above else low_e[v] - flow_e[v]
             forward = outward == above
-            if not find_path(
-                graph, low_e, high_e, flow_e, ends, forward, search, (seen_v, queue, edge_v)
-            ):
+            if not find_path(graph, low_e, high_e, flow_e, ends, forward, search, (seen_v, queue, edge_v)):
                 return False
             search += 1
             step = move_along(graph, low_e, high_e, flow_e, ends, forward, missing, edge_v)

@@ -196,11 +196,14 @@ def move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, coun
     if low >= high:
         return
     stage = ALL if high - low < SHORT else LEVEL
-    if stage == ALL and touched == 0:
-        if fill_few(
+    if (
+        stage == ALL
+        and touched == 0
+        and fill_few(
             kernels, likelihood, cells, rate_i, edges, signs, size, count_i, low, high, sums.weight_d
-        ):
-            stage = GIVEN
+        )
+    ):
+        stage = GIVEN
     d = low if stage == ALL else 0
     width = left = right = level = 0.0
     if stage == LEVEL:
