@@ -120,7 +120,7 @@ def test_rectangles_alone_would_not_move_a_cycle_of_six():
     [
         ([[NAN, NAN]], [(1, [9]), (0, [4, 6])], "possible together"),
         ([[NAN, NAN]], [(0, [4, 6]), (-2, [4, 7])], "possible together"),
-        ([[NAN, NAN]], [(1, [24]), (0, [12, 12])], "one of 24 from cells that add up to between 2 and 18"),
+        ([[NAN, NAN]], [(1, [24]), (0, [12, 12])], "one of 12 from cells that add up to between 1 and 9"),
         ([[NAN, 12], [12, NAN]], [(1, [13, 14]), (0, [14, 13])], "possible together"),
     ],
 )

@@ -82,7 +82,10 @@ def all_tables(reports, mechanism, rates, given, p):
     for report, rate in zip(np.ravel(reports), rates.ravel(), strict=True):
         kernel = law_of_reports(mechanism).log_kernel(np.full(y.size, report), y)
         logs.append(log_mass(y, rate, p)[0] + kernel)
-    allowed = [y[own > own.max() - 25.0] for own in logs]
+    few = [np.isfinite(own).sum() < 8 for own in logs]
+    allowed = [
+        y[np.isfinite(own) if short else own > own.max() - 25.0] for own, short in zip(logs, few, strict=True)
+    ]
     tables = np.array(list(itertools.product(*allowed)))
     log = sum(own[tables[:, i]] for i, own in enumerate(logs))
     for cells, own in own_totals(rates.shape, given):
@@ -127,7 +130,7 @@ def test_draws_have_the_law_of_all_tables(name, p):
     found = drawn(reports, mechanism, rates, given, p)
     assert p_value(found, tables, law) > 1e-4
     skewed = rates * np.where(np.arange(rates.size).reshape(rates.shape) % 3 == 1, 1.5, 1.0)
-    if name != "exact rows and columns" and not PLAIN:
+    if name not in ("exact rows and columns", "rates of next to nothing") and not PLAIN:
         skewed_law = all_tables(reports, mechanism, skewed, given, p)
         assert p_value(found, *skewed_law) < 1e-4
 
