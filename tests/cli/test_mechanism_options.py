@@ -31,6 +31,7 @@ m = cv.mechanisms
         ("interval", {"lower": "10", "upper": "50"}, m.Interval(10, 50)),
         ("interval", {"lower": "90", "upper": "inf"}, m.Interval(90)),
         ("top-coding", {"above": "90"}, m.TopCoding(90)),
+        ("randomised-response", {"probability": "0.12"}, m.RandomisedResponse("0.12")),
         (
             "thresholded",
             {"noise": "gaussian", "sigma": "10", "above": "90"},

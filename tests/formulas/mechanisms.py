@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 import countveil as cv
+from countveil.laws.noise.laws import law_of
 from tests.formulas.brute import RATES, formula, same, settings, slope
 
 
@@ -64,6 +65,35 @@ def exposure():
     for alpha, mu in settings():
         change = cv.log_likelihood(-2, mu, alpha) - cv.log_likelihood(-2, 1e-9, alpha)
         same(change, -(1 - alpha) * (mu - 1e-9), 1e-9)
+
+
+@formula("14.4")
+def rules_in_order():
+    """P(report | y) = sum_z P(report | z) P(z | y)"""
+    m, y = cv.mechanisms, np.arange(60)
+    for steps in (
+        (m.Suppression(8), m.Rounding(5)),
+        (m.RandomRounding(3), m.Suppression(6)),
+        (m.Suppression(3), m.Rounding(20)),
+        (m.RandomRounding(4), m.RandomRounding(3)),
+    ):
+        one, other = (chances(step) for step in steps)
+        for report in [*y[:40].astype(float), np.nan]:
+            column = -1 if np.isnan(report) else int(report)
+            law = law_of(m.Composed(*steps))
+            same(
+                np.exp(law.log_kernel(np.full(40, report), y[:40])), (one @ other)[:40, column], 1e-12, 1e-12
+            )
+
+
+def chances(mechanism):
+    """P(report | count) of counts 0 to 69 and none, in that order, by its own law."""
+    counts = np.arange(70)
+    found = np.zeros((71, 71))
+    found[-1, -1] = 1.0
+    for place, report in enumerate([*counts.astype(float), np.nan]):
+        found[:70, place] = np.exp(law_of(mechanism).log_kernel(np.full(70, report), counts))
+    return found
 
 
 def poisson(mu):

@@ -44,6 +44,7 @@ def import_table(
     upper: m.Upper = None,
     hides_zero: m.HidesZero = False,
     above: m.Above = None,
+    probability: m.Probability = None,
     noise: m.Noise = None,
     probabilities: m.Probabilities = None,
     absent: Annotated[
@@ -128,6 +129,7 @@ def import_table(
         "below": below,
         "lower": lower,
         "upper": upper,
+        "probability": probability,
     }
     given |= {"above": above, "noise": noise, "probabilities": probabilities}
     if mechanisms is not None and (

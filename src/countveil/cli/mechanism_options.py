@@ -32,6 +32,7 @@ KINDS: Mapping[str, tuple[Callable[..., Mechanism], tuple[str, ...]]] = {
     "suppression": (m.Suppression, ("below",)),
     "interval": (m.Interval, ("lower", "upper")),
     "top-coding": (m.TopCoding, ("above",)),
+    "randomised-response": (m.RandomisedResponse, ("probability",)),
     "thresholded": (m.Thresholded, ("noise", "above")),
     "table": (m.Table, ("probabilities",)),
 }
@@ -67,6 +68,7 @@ HidesZero = Annotated[bool, typer.Option("--hides-zero", help="Suppression hides
 Above = Annotated[
     Number, typer.Option(help="Of top-coding; or the noisy value up to which a count has no report.")
 ]
+Probability = Annotated[Number, typer.Option(help="Of randomised response: that a 0 or 1 was flipped.")]
 Noise = Annotated[
     str | None, typer.Option(help="Of thresholded reports: the mechanism that made the noisy values.")
 ]

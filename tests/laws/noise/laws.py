@@ -149,6 +149,11 @@ CASES = {
         m.Thresholded(m.Skellam(3, 3), 4), lambda r, y: thresholded(r, y, 4, lambda t: skellam(t, 3.0, 3.0), 21_000),
         [NAN, 5, 40],
     ),
+    "flips": (
+        m.RandomisedResponse(0.2),
+        lambda r, y: np.where(y > 1, -np.inf, np.log(np.where(y == r, 0.8, 0.2))),
+        [0, 1],
+    ),
     "table": (m.Table(KEYS), lambda r, y: column(r, y, KEYS), [0, 7, 20]),
 }  # fmt: skip
 """{name: (mechanism, log P(report | counts), reports)}."""

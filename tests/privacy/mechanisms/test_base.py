@@ -32,6 +32,7 @@ ELSEWHERE = {
     "Suppression(1, shows_zero=False)": (m.Suppression(1, False), {"below": "1", "shows_zero": False}),
     "Interval(10, 50)": (m.Interval(10, 50), {"lower": "10", "upper": "50"}),
     "Interval(90, None)": (m.Interval(90), {"lower": "90", "upper": None}),
+    "RandomisedResponse(0.125)": (m.RandomisedResponse(0.125), {"probability": "1/8"}),
     "TopCoding(90)": (m.TopCoding(90), {"above": "90"}),
     "Thresholded(TwoSidedGeometric(0.5), 450)": (
         m.Thresholded(m.TwoSidedGeometric(0.5), 450),
@@ -105,7 +106,7 @@ def test_other_names_spellings_and_versions_are_refused(text, spec, parameters):
 def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
     words = spec.describe()
     assert words.endswith((".", "%."))
-    noisy = isinstance(spec, AddedNoise | m.Thresholded)
+    noisy = isinstance(spec, AddedNoise | m.Thresholded | m.RandomisedResponse)
     assert ("no differential privacy" in words) == (not noisy)
     assert isinstance(spec, Elsewhere)
 
@@ -137,6 +138,7 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
         (lambda: m.Interval(-1, 4), "lower must be a whole number of at least 0 and below 2**53, got -1"),
         (lambda: m.Interval(5, 4), "upper must be a whole number of at least 5 and below 2**53, got 4"),
         (lambda: m.Interval(5, 5.5), "upper must be a whole number of at least 5 and below 2**53, got 5.5"),
+        (lambda: m.RandomisedResponse(0.5), "probability must be at least 1e-15 and below 1/2, got 0.5"),
         (lambda: m.TopCoding(0), "above must be a whole number of at least 1 and below 2**53, got 0"),
         (
             lambda: m.Thresholded(m.Skellam(1, 1), 0.5),
@@ -269,6 +271,13 @@ def test_rules_in_order_are_described_in_order():
         "Counts were treated in this order: 1. values rounded to the nearest multiple of 5, halves upwards; "
         "2. values of 1 to 9 hidden; 3. values above 90 shown as 90. This is no differential privacy"
     )
+
+
+def test_flips_keep_the_epsilon_that_they_promise():
+    found = m.RandomisedResponse.keeping(2)
+    assert float(found.probability) == pytest.approx(1 / (1 + math.exp(2)))
+    assert found.epsilon == pytest.approx(2)
+    assert "more than 7.39 times as likely" in m.RandomisedResponse.keeping(2).describe()
 
 
 def test_presets_name_a_rule_and_where_it_is_documented():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countveil.laws.noise.additive import (
     AdditiveLaw,
@@ -39,6 +40,11 @@ def _composed(spec: Any) -> ComposedLaw:
     return ComposedLaw(cast(list[CoarseLaw], steps))
 
 
+def flips(probability: float) -> NDArray[np.float64]:
+    """P(report | count) of counts of 0 and 1 that are flipped with a probability."""
+    return np.array([[1.0 - probability, probability], [probability, 1.0 - probability]])
+
+
 LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "two-sided geometric": lambda spec: GeometricLaw(float(spec.alpha)),
     "discrete Gaussian": lambda spec: DiscreteGaussianLaw(float(spec.sigma)),
@@ -52,6 +58,7 @@ LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "top-coding": lambda spec: TopCodingLaw(spec.above),
     "composed": _composed,
     "thresholded noise": _thresholded,
+    "randomised response": lambda spec: TableLaw(flips(float(spec.probability))),
     "table": lambda spec: TableLaw(np.array(spec.probabilities, dtype=np.float64)),
 }
 """By the mechanism's name."""

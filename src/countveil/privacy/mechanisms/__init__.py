@@ -15,6 +15,7 @@ from countveil.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from countveil.privacy.mechanisms.hiding import Interval, Suppression, TopCoding
 from countveil.privacy.mechanisms.laplace import Laplace
 from countveil.privacy.mechanisms.presets import PRESETS, Preset, preset
+from countveil.privacy.mechanisms.response import RandomisedResponse
 from countveil.privacy.mechanisms.rounding import RandomRounding, Rounding
 from countveil.privacy.mechanisms.skellam import Skellam
 from countveil.privacy.mechanisms.table import Table
@@ -34,6 +35,7 @@ __all__ = [
     "Mechanism",
     "Preset",
     "RandomRounding",
+    "RandomisedResponse",
     "Rounding",
     "Skellam",
     "Suppression",
@@ -57,6 +59,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
     Interval,
     TopCoding,
     Composed,
+    RandomisedResponse,
     Thresholded,
     Table,
 )
