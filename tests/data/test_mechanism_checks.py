@@ -88,7 +88,11 @@ ALONE = {  # (mechanism, reports of which it is tested without a fit, reports of
         np.array([[0.0, 3.0, 9.0, 15.0]]),
         np.array([[0.0, 3.0, 9.0, 9.0]]),
     ),
-    "hidden and rounded": (m.Composed(m.Suppression(8), m.Rounding(5)), MANY + 10.0, FEW + 10.0),
+    "hidden and rounded": (
+        m.Composed(m.Suppression(8), m.Rounding(5)),
+        MANY + 10.0,
+        np.minimum(FEW + 10.0, 15.0),
+    ),
     "suppression": (m.Suppression(5), None, LARGE),
     "top-coding": (m.TopCoding(50), None, np.minimum(LARGE, 50.0)),
 }

@@ -88,11 +88,13 @@ def rules_in_order():
 
 def chances(mechanism):
     """P(report | count) of counts 0 to 69 and none, in that order, by its own law."""
-    counts = np.arange(70)
+    counts, law = np.arange(70), law_of(mechanism)
     found = np.zeros((71, 71))
     found[-1, -1] = 1.0
     for place, report in enumerate([*counts.astype(float), np.nan]):
-        found[:70, place] = np.exp(law_of(mechanism).log_kernel(np.full(70, report), counts))
+        refused = any(broken.any() for _, broken in law.broken(np.array([report])))
+        if not refused and (place < 70 or mechanism.absent):
+            found[:70, place] = np.exp(law.log_kernel(np.full(70, report), counts))
     return found
 
 

@@ -97,7 +97,7 @@ def check_mechanism(data: Observations) -> MechanismCheck | None:
         found = [said for part in parts for said in of_part(*part)]
         found += of_totals(data)
         cut = any(isinstance(each, TwoSidedGeometric) and not (values < 0).any() for each, values in parts)
-        unchecked = (CUT.format(level="alpha"),) if cut else ()
+        unchecked: tuple[str, ...] = (CUT.format(level="alpha"),) if cut else ()
         unchecked += (RANGES,) if any(isinstance(each, Interval) for each, _ in parts) else ()
     else:
         contradiction = contradiction_of(data)

@@ -273,6 +273,16 @@ def test_rules_in_order_are_described_in_order():
     )
 
 
+def test_an_unknown_bound_is_at_most_the_least_count_that_is_shown():
+    shown = [math.nan, 0, 14, None, 6, 31.0]
+    assert m.Suppression.bounded_by(shown) == m.Suppression(6)
+    assert m.Suppression.bounded_by(np.array([math.nan, 7.0]), shows_zero=False) == m.Suppression(7, False)
+    with pytest.raises(ValueError, match="shown must hold a positive count"):
+        m.Suppression.bounded_by([0, math.nan])
+    with pytest.raises(ValueError, match="below must be a whole number of at least 2"):
+        m.Suppression.bounded_by([1, math.nan])
+
+
 def test_flips_keep_the_epsilon_that_they_promise():
     found = m.RandomisedResponse.keeping(2)
     assert float(found.probability) == pytest.approx(1 / (1 + math.exp(2)))

@@ -1,7 +1,7 @@
 """Suppression of small counts, top-coding of large ones, and counts that are given as ranges."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -30,6 +30,24 @@ class Suppression(Elsewhere):
         if not isinstance(self.shows_zero, bool):
             raise TypeError(f"shows_zero must be True or False, got {self.shows_zero!r:.40}")
         object.__setattr__(self, "below", whole("below", self.below, 1 + self.shows_zero))
+
+    @classmethod
+    def bounded_by(cls, shown: Iterable[Any], shows_zero: bool = True) -> Self:
+        """The widest rule that shown counts allow, where the publisher does not state its bound.
+
+        ``below`` is the least positive count that is shown. If all cells have one bound, hidden counts are below it,
+        whatever the bound is: it may be smaller, and intervals are then too wide, not too narrow. This is wrong for
+        counts that were hidden for other reasons than being small, as to protect another cell of their row.
+
+        Args:
+            shown: all reports of the table; NaN and None stand for hidden counts.
+
+        Raises ValueError if no positive count is shown, or one that leaves no count to be hidden.
+        """
+        counts = [value for value in shown if value is not None and value == value and value > 0]
+        if not counts:
+            raise ValueError("shown must hold a positive count, which bounds hidden ones, got none")
+        return cls(min(counts), shows_zero)
 
     @property
     def absent(self) -> bool:

@@ -1,6 +1,7 @@
 """Rules that publishers of tables have documented, by name."""
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 from countveil.privacy.mechanisms.base import Mechanism, shown
@@ -53,12 +54,12 @@ PRESETS = {
         "https://www.census2011.gc.ca/census-recensement/2011/ref/DQ-QD/conf-eng.cfm",
     ),
     "wikimedia-dp": Preset(
-        Thresholded(DiscreteGaussian(10), 89),
+        Thresholded(DiscreteGaussian(Fraction(10)), Fraction(89)),
         "page views by country of the Wikimedia Foundation from 6 February 2023 (the smallest published value is 90)",
         "https://analytics.wikimedia.org/published/datasets/country_project_page/00_README.html",
     ),
     "wikimedia-dp-historical": Preset(
-        Thresholded(TwoSidedGeometric(math.exp(-1 / 30)), 449),
+        Thresholded(TwoSidedGeometric(math.exp(-1 / 30)), Fraction(449)),
         "the same from 9 February 2017 to 5 February 2023 (the smallest published value is 450)",
         "https://analytics.wikimedia.org/published/datasets/country_project_page_historical/00_README.html",
     ),
