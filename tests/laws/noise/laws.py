@@ -95,7 +95,7 @@ CASES = {
         m.Rounding(10, "even"), lambda r, y: inside(y, r - 5 + (r // 10) % 2, r + 5 - (r // 10) % 2), [0, 10, 20, 9_990]
     ),
     "rounding down": (m.Rounding(10, "down"), lambda r, y: inside(y, r, r + 9), [0, 10, 9_990]),
-    "rounding up": (m.Rounding(10, "up"), lambda r, y: inside(y, r - 9 if r else 0, r), [0, 10, 10_000]),
+    "rounding up": (m.Rounding(10, "up"), lambda r, y: inside(y, r - 9 if r else 0, r), [0, 10, 9_990]),
     "midpoints": (
         m.Rounding(6, "midpoint"), lambda r, y: inside(y, r - 2 if r else 0, r + 3 if r else 0), [0, 3, 9, 51],
     ),
