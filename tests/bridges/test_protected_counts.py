@@ -22,6 +22,8 @@ CERTAIN = (
     "suppression",
     "suppression of zeros",
     "top-coding",
+    "interval",
+    "interval without end",
 )  # most reports show their count
 
 
@@ -80,13 +82,16 @@ def test_draws_given_suppressed_counts():
 @pytest.mark.parametrize("name", CASES)
 def test_counts_given_simulated_reports_mix_back_to_their_law(name):
     mechanism, rng, n = CASES[name][0], np.random.default_rng(5), 40_000
+    law = stats.poisson.pmf(np.arange(40), 4.0)
     counts = np.minimum(rng.poisson(4.0, n), 20)
+    if name == "flips":
+        counts, law = counts[counts < 2], law[:2] / law[:2].sum()
     reports = cv.simulate_reports(counts, mechanism, rng)
     draws = cv.sample_true_counts(reports, 4.0, mechanism=mechanism, rng=rng)
-    assert reference.chi_square_p_value(draws, 0, stats.poisson.pmf(np.arange(40), 4.0)) > 1e-4
+    assert reference.chi_square_p_value(draws, 0, law) > 1e-4
     if len(np.unique(reports)) > 3 and name not in CERTAIN:
         wrong = cv.sample_true_counts(reports, 8.0, mechanism=mechanism, rng=rng)
-        assert reference.chi_square_p_value(wrong, 0, stats.poisson.pmf(np.arange(40), 4.0)) < 1e-4
+        assert reference.chi_square_p_value(wrong, 0, law) < 1e-4
 
 
 def test_absent_reports_are_given_in_many_ways():
@@ -177,7 +182,7 @@ def test_truncation_is_for_two_sided_geometric_noise():
 
 def test_simulated_reports_are_seeded_and_of_their_kind():
     counts = np.array([[0, 3, 12], [95, 450, 20]])
-    for mechanism, _, _ in list(CASES.values())[:-1]:
+    for mechanism in (each for name, (each, _, _) in CASES.items() if name not in ("flips", "table")):
         made = [cv.simulate_reports(counts, mechanism, np.random.default_rng(1)) for _ in range(2)]
         np.testing.assert_array_equal(*made)
         whole = not getattr(mechanism, "real", False) and not getattr(mechanism, "absent", False)
