@@ -171,3 +171,13 @@ def test_a_family_that_crosses_two_others_must_be_of_noise_without_bounds():
         cv.Reports(reports, m.Suppression(10), totals=sums)
     wide = [*sums[:2], (2, np.full((2, 2), 6.0), m.DiscreteGaussian(1))]
     assert cv.Reports(reports, m.Suppression(10), totals=wide).totals.facts["noisy_totals"] == 12
+
+
+def test_reports_with_a_gap_have_no_totals_and_others_of_the_same_rules_have():
+    rules = m.Composed(m.Suppression(3), m.Rounding(20))
+    found = cv.Reports([[np.nan, 20]], rules, totals=[(1, [30])])
+    assert found.totals.in_words
+    with pytest.raises(ValueError, match="mechanism must have a log-concave kernel beside totals"):
+        cv.Reports([[0, 20]], rules, totals=[(1, [30])])
+    with pytest.raises(ValueError, match="mechanism of totals must have a log-concave kernel"):
+        cv.Reports([[6, 4]], m.Rounding(2, "up"), totals=[(1, [0], rules)])

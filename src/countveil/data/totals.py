@@ -241,6 +241,9 @@ def reported_totals(
         ValueError: as ``groups_and_values``, reports that the mechanism cannot have made, and a mechanism whose kernel
             is not log-concave, since the sums it allows may have gaps.
     """
+    refusal = f"mechanism of totals must have a log-concave kernel, got {mechanism!r}"
+    if not law_of(mechanism).log_concave:
+        raise ValueError(refusal)
     group, found = grouped(where, values, shape, axes, numbers_of)
     unknown = np.zeros(found.size, np.bool_) if getattr(mechanism, "absent", False) else np.isnan(found)
     reports = read_reports(found, mechanism, unknown)
@@ -248,7 +251,7 @@ def reported_totals(
     check_of_no_cells(reports, mechanism, empty & ~unknown)
     said = said_by(mechanism, reports[~unknown])
     if not said.concave.all():
-        raise ValueError(f"mechanism of totals must have a log-concave kernel, got {mechanism!r}")
+        raise ValueError(refusal)
     place = np.append(np.where(unknown, NONE, np.cumsum(~unknown) - 1), NONE)
     return Reported(np.ascontiguousarray(place[group], dtype=np.int32), said, mechanism)
 
