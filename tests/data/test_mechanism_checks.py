@@ -122,6 +122,12 @@ def test_ranges_are_never_called_consistent():
     assert str(found).endswith("Counts that are given as ranges say nothing of whether the ranges are right.")
 
 
+def test_flips_are_never_called_consistent():
+    data = cv.Reports([[0, 1], [1, 1]], m.RandomisedResponse(0.1))
+    assert untested(data) == []
+    assert str(check_mechanism(data)).endswith("say nothing of how often they were flipped.")
+
+
 @pytest.mark.parametrize("draws", [10, 100])
 def test_a_fit_without_settled_chains_is_no_test(draws):
     few = {"draws": draws, "tune": 20, "chains": 2 if draws == 10 else 1, "threads": 1, "progress": False}

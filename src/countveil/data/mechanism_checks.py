@@ -33,6 +33,7 @@ from countveil.privacy.mechanisms import (
     Interval,
     Laplace,
     Mechanism,
+    RandomisedResponse,
     RandomRounding,
     Rounding,
     Skellam,
@@ -46,7 +47,10 @@ FEW = 10  # cells, of which each is evidence by a factor of two, that are no sur
 DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
 CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
-RANGES = "Counts that are given as ranges say nothing of whether the ranges are right."
+NEVER_CHECKED = {
+    Interval: "Counts that are given as ranges say nothing of whether the ranges are right.",
+    RandomisedResponse: "Flipped zeros and ones say nothing of how often they were flipped.",
+}
 Floats = NDArray[np.float64]
 
 
@@ -98,7 +102,8 @@ def check_mechanism(data: Observations) -> MechanismCheck | None:
         found += of_totals(data)
         cut = any(isinstance(each, TwoSidedGeometric) and not (values < 0).any() for each, values in parts)
         unchecked: tuple[str, ...] = (CUT.format(level="alpha"),) if cut else ()
-        unchecked += (RANGES,) if any(isinstance(each, Interval) for each, _ in parts) else ()
+        for kind, words in NEVER_CHECKED.items():
+            unchecked += (words,) if any(isinstance(each, kind) for each, _ in parts) else ()
     else:
         contradiction = contradiction_of(data)
         found = [] if contradiction is None else [contradiction_in_words(data.noise.level, contradiction)]
@@ -118,7 +123,7 @@ def untested(data: Observations) -> list[Mechanism]:
         for each, values in published(data)
         if values.size and not (is_tested(each, values) or (summed and isinstance(each, UNBIASED)))
     }
-    return [each for each in found if not isinstance(each, TwoSidedGeometric | Interval)]
+    return [each for each in found if not isinstance(each, TwoSidedGeometric | Interval | RandomisedResponse)]
 
 
 def is_tested(mechanism: Mechanism, values: Floats) -> bool:

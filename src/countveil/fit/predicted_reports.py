@@ -10,7 +10,7 @@ from countveil.data.provenance import Made, Report, made_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_chances import report_chances
-from countveil.privacy.mechanisms import Interval, Mechanism
+from countveil.privacy.mechanisms import Interval, Mechanism, RandomisedResponse
 
 
 def report_of(data: Observations, place: int) -> Report:
@@ -27,9 +27,12 @@ def report_of(data: Observations, place: int) -> Report:
 
 
 def checkable(found: Report) -> Report:
-    """The same without counts that are given as ranges: nothing states how these were chosen, so none is simulated."""
-    ranges = np.array([isinstance(each, Interval) for each in found.mechanisms])
-    return found._replace(seen=found.seen & ~ranges[found.number]) if ranges.any() else found
+    """The same without reports that a model cannot simulate.
+
+    Nothing states how ranges of counts were chosen, and models draw counts that randomised response does not take.
+    """
+    others = np.array([isinstance(each, Interval | RandomisedResponse) for each in found.mechanisms])
+    return found._replace(seen=found.seen & ~others[found.number]) if others.any() else found
 
 
 def made_alike(found: Report, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -340,7 +340,7 @@ def predictive_items(
         said = f"No check: {fit.why_no_intervals}, and simulated releases would vary too little."
         return [("Simulated releases", False, said, "")]
     if found is None and given:
-        said = "No check: all counts are known or given as ranges, and nothing states how the ranges were chosen."
+        said = "No check: none of these reports can be simulated, because their counts are given as ranges or flipped."
         return [("Simulated releases", False, said, "")]
     if found is None:
         return [("Simulated releases", False, "They are compared with the release.", again(files))]

@@ -35,7 +35,7 @@ def check_protected(
 ) -> Check | None:
     """``check.check`` for reports of any mechanisms, in the matrix form of the model.
 
-    None where all counts have intervals: ``checkable`` leaves none of them.
+    None where ``checkable`` leaves no report.
     """
     chosen = selected(data)
     published = [checkable(each) for each in reports_of(data.take(chosen))]
