@@ -17,6 +17,8 @@ m = cv.mechanisms
         ("random-rounding", {"base": "3"}, m.RandomRounding(3)),
         ("rounding", {"base": "10"}, m.Rounding(10)),
         ("suppression", {"below": "10"}, m.Suppression(10)),
+        ("interval", {"lower": "10", "upper": "50"}, m.Interval(10, 50)),
+        ("interval", {"lower": "90", "upper": "inf"}, m.Interval(90)),
         ("top-coding", {"above": "90"}, m.TopCoding(90)),
         (
             "thresholded",
@@ -71,6 +73,8 @@ def test_a_table_is_read_from_a_file(tmp_path):
         (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
         (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),
+        ("interval", {"lower": "9"}, "must come with --lower and --upper, got --lower"),
+        ("interval", {"lower": "9", "upper": "1"}, "upper must be a whole number of at least 9"),
         ("thresholded", {"noise": "rounding", "base": "3", "above": "9"}, "mechanism must add noise"),
         ("thresholded", {"noise": "magic", "above": "9"}, "--noise must be"),
         ("thresholded", {"above": "9"}, "must come with --noise and --above"),

@@ -26,6 +26,7 @@ EVERY = [
     m.RandomRounding(3),
     m.Rounding(5),
     m.Suppression(10),
+    m.Interval(1, 9),
     m.TopCoding(9),
     m.Thresholded(m.Gaussian(2), 4),
 ]

@@ -103,6 +103,14 @@ def test_known_totals_test_noise_that_is_never_below_zero():
     assert untested(reports(hidden, suppressed, totals=[(1, LARGE.sum(axis=1))])) == [suppressed]
 
 
+def test_ranges_are_never_called_consistent():
+    data = cv.Reports.between([[0, 10]], [[9, 12]])
+    assert untested(data) == []
+    found = check_mechanism(data)
+    assert found.state == MechanismState.UNCHECKED
+    assert str(found).endswith("Counts that are given as ranges say nothing of whether the ranges are right.")
+
+
 @pytest.mark.parametrize("draws", [10, 100])
 def test_a_fit_without_settled_chains_is_no_test(draws):
     few = {"draws": draws, "tune": 20, "chains": 2 if draws == 10 else 1, "threads": 1, "progress": False}

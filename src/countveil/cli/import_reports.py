@@ -34,6 +34,8 @@ def import_table(
     l2: m.L2 = None,
     base: m.Base = None,
     below: m.Below = None,
+    lower: m.Lower = None,
+    upper: m.Upper = None,
     hides_zero: m.HidesZero = False,
     above: m.Above = None,
     noise: m.Noise = None,
@@ -116,6 +118,8 @@ def import_table(
         "l2": l2,
         "base": base,
         "below": below,
+        "lower": lower,
+        "upper": upper,
     }
     given |= {"above": above, "noise": noise, "probabilities": probabilities}
     if mechanisms is not None and (

@@ -22,6 +22,7 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
     "random-rounding": (m.RandomRounding, ("base",)),
     "rounding": (m.Rounding, ("base",)),
     "suppression": (m.Suppression, ("below",)),
+    "interval": (m.Interval, ("lower", "upper")),
     "top-coding": (m.TopCoding, ("above",)),
     "thresholded": (m.Thresholded, ("noise", "above")),
     "table": (m.Table, ("probabilities",)),
@@ -36,6 +37,10 @@ L1 = Annotated[Number, typer.Option("--l1", help="Of Skellam noise: the rate of 
 L2 = Annotated[Number, typer.Option("--l2", help="Of Skellam noise: the rate of what was taken away.")]
 Base = Annotated[Number, typer.Option(help="Of rounding.")]
 Below = Annotated[Number, typer.Option(help="Of suppression: smaller counts are hidden.")]
+Lower = Annotated[Number, typer.Option(help="Of an interval: the least count that is given as this range.")]
+Upper = Annotated[
+    Number, typer.Option(help="Of an interval: the largest count that is given as this range, or inf.")
+]
 HidesZero = Annotated[bool, typer.Option("--hides-zero", help="Suppression hides zeros as well.")]
 Above = Annotated[
     Number, typer.Option(help="Of top-coding; or the noisy value up to which a count has no report.")
@@ -85,6 +90,8 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         return m.Table(read_probabilities(Path(there["probabilities"])))
     if kind == "two-sided-geometric":
         return m.TwoSidedGeometric(cast(float, exact("alpha", there["alpha"])))  # any real number becomes one
+    if kind == "interval" and there["upper"] == "inf":
+        return m.Interval(there["lower"])
     values: dict[str, Any] = {name: exact(name, value) for name, value in there.items()}
     if kind == "suppression":
         values["shows_zero"] = not hides_zero

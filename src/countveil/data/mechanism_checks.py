@@ -29,6 +29,7 @@ from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.two_sided_geometric import formulas
 from countveil.laws.noise.two_sided_geometric.stated_level import of_signed
 from countveil.privacy.mechanisms import (
+    Interval,
     Laplace,
     Mechanism,
     RandomRounding,
@@ -42,6 +43,7 @@ SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common d
 DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
 CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
+RANGES = "Counts that are given as ranges say nothing of whether the ranges are right."
 Floats = NDArray[np.float64]
 
 
@@ -93,6 +95,7 @@ def check_mechanism(data: Observations) -> MechanismCheck | None:
         found += of_totals(data)
         cut = any(isinstance(each, TwoSidedGeometric) and not (values < 0).any() for each, values in parts)
         unchecked = (CUT.format(level="alpha"),) if cut else ()
+        unchecked += (RANGES,) if any(isinstance(each, Interval) for each, _ in parts) else ()
     else:
         contradiction = contradiction_of(data)
         found = [] if contradiction is None else [contradiction_in_words(data.noise.level, contradiction)]
@@ -112,7 +115,7 @@ def untested(data: Observations) -> list[Mechanism]:
         for each, values in published(data)
         if values.size and not (is_tested(each, values) or (summed and isinstance(each, UNBIASED)))
     }
-    return [each for each in found if not isinstance(each, TwoSidedGeometric)]
+    return [each for each in found if not isinstance(each, TwoSidedGeometric | Interval)]
 
 
 def is_tested(mechanism: Mechanism, values: Floats) -> bool:

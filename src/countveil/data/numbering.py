@@ -1,5 +1,6 @@
 """Reports by number: the different ones in some data, what they say, and which one each cell has."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ from countveil.privacy.mechanisms import Mechanism
 
 NO_REPORT = -1
 SHAPE = 0.5  # of the counts that estimates suppose where a report alone gives none; real counts are about so spread
-ROUNDS = 30  # for the mean of these counts
+ROUNDS = 30  # for the mean of these counts, at most
+SETTLED = 1e-9  # the relative change of that mean at which they end
 
 
 class Numbered(NamedTuple):
@@ -42,22 +44,24 @@ def check_one(mechanism: Any) -> None:
 
 
 def number(
-    values: Any, mechanism: Any, hidden: np.ndarray | None, background: float, mechanisms: list[Mechanism]
+    values: Any,
+    mechanism: Any,
+    hidden: np.ndarray | None,
+    background: float,
+    mechanisms: dict[Mechanism, int],
 ) -> Numbered:
-    """The different reports of a layer, and which one each cell has; new mechanisms are added to the list."""
+    """The different reports of a layer, and which one each cell has; new mechanisms are added to those numbered."""
     if sp.issparse(values):
         if isinstance(mechanism, Mechanism) and hidden is None and says_zero(mechanism, background):
             return number_sparse(values, mechanism, mechanisms)
         values = filled(values, background)
     numbers, n = np.full(values.shape, NO_REPORT, dtype=np.int64), 0
     parts, values_of, owners = [], [], []
-    for each, cells in by_mechanism(mechanism, values.shape):
-        skip = hidden if cells is None else ~cells if hidden is None else hidden | ~cells
-        reports = read_reports(values, each, skip)
-        reports = reports if skip is None else reports[~skip]
+    for each, cells in cells_by_mechanism(mechanism, values.shape, hidden):
+        reports = read_cells(values, each, cells)
         check_sign(reports, int((reports == 0).sum()), each)
         different, place = np.unique(reports, return_inverse=True)
-        numbers[... if skip is None else ~skip] = n + (place.reshape(values.shape) if skip is None else place)
+        numbers.reshape(-1)[cells] = n + place.reshape(-1)
         parts.append(said_by(each, different))
         values_of.append(different)
         owners.append(np.full(different.size, place_among(each, mechanisms)))
@@ -65,7 +69,18 @@ def number(
     return Numbered(all_said(parts), numbers, np.concatenate(values_of), np.concatenate(owners))
 
 
-def number_sparse(values: Any, mechanism: Mechanism, mechanisms: list[Mechanism]) -> Numbered:
+def read_cells(values: np.ndarray, mechanism: Mechanism, cells: Any) -> np.ndarray:
+    """``read_reports`` of some cells, whose errors name the place among all values."""
+    try:
+        return read_reports(values.reshape(-1)[cells], mechanism)
+    except ValueError:
+        skip = np.ones(values.shape, dtype=bool)
+        skip.reshape(-1)[cells] = False
+        read_reports(values, mechanism, skip)
+        raise
+
+
+def number_sparse(values: Any, mechanism: Mechanism, mechanisms: dict[Mechanism, int]) -> Numbered:
     """The same where cells that are not stored are known to be zero."""
     stored = sp.coo_array(values, copy=True)
     if values.ndim == 2:
@@ -98,11 +113,9 @@ def refuse_repeated(stored: sp.coo_array) -> None:
         raise ValueError(f"values must store each cell once, got {cells.size - np.unique(cells).size} more")
 
 
-def place_among(mechanism: Mechanism, mechanisms: list[Mechanism]) -> int:
-    """The place of a mechanism in the list, to which it is added where it is new."""
-    if mechanism not in mechanisms:
-        mechanisms.append(mechanism)
-    return mechanisms.index(mechanism)
+def place_among(mechanism: Mechanism, mechanisms: dict[Mechanism, int]) -> int:
+    """The number of a mechanism, a new one where it has none."""
+    return mechanisms.setdefault(mechanism, len(mechanisms))
 
 
 def in_rows(mechanism: Any, n_axes: int) -> Any:
@@ -117,14 +130,41 @@ def in_rows(mechanism: Any, n_axes: int) -> Any:
 def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism, np.ndarray | None]]:
     """Every different mechanism with the cells that have it, booleans of this shape; None for all.
 
+    Raises ValueError as ``numbered_mechanisms``.
+    """
+    different, numbers = numbered_mechanisms(mechanism, shape)
+    if len(different) == 1:
+        return [(different[0], None)]
+    return [(each, numbers == i) for i, each in enumerate(different)]
+
+
+def cells_by_mechanism(
+    mechanism: Any, shape: tuple[int, ...], hidden: np.ndarray | None = None
+) -> Iterator[tuple[Mechanism, Any]]:
+    """Every different mechanism with an index of its cells in row-major order, except those that are hidden.
+
+    The time that this takes hardly depends on how many mechanisms there are.
+    """
+    different, numbers = numbered_mechanisms(mechanism, shape)
+    if len(different) == 1:
+        yield different[0], slice(None) if hidden is None else np.flatnonzero(~hidden)
+        return
+    order = np.argsort(numbers.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(numbers.reshape(-1), minlength=len(different)))
+    for each, cells in zip(different, np.split(order, ends[:-1]), strict=True):
+        yield each, cells if hidden is None else cells[~hidden.reshape(-1)[cells]]
+
+
+def numbered_mechanisms(mechanism: Any, shape: tuple[int, ...]) -> tuple[tuple[Mechanism, ...], np.ndarray]:
+    """(the different mechanisms in order of first use, the number of that of every cell of this shape).
+
     A sequence goes by row if there are as many rows, and by the last axis if that is as long; ValueError where it could
     be either, or is neither.
     """
     if isinstance(mechanism, Mechanism):
-        return [(mechanism, None)]
+        return (mechanism,), np.broadcast_to(0, shape)
     if isinstance(mechanism, ByCell):
-        places = places_of(mechanism, shape)
-        return [(each, places == i) for i, each in enumerate(mechanism.mechanisms)]
+        return mechanism.mechanisms, places_of(mechanism, shape)
     given = np.empty(np.shape(np.asarray(mechanism, dtype=object)), dtype=object)
     given[...] = np.asarray(mechanism, dtype=object)
     for each in given.flat:
@@ -136,18 +176,17 @@ def by_mechanism(mechanism: Any, shape: tuple[int, ...]) -> list[tuple[Mechanism
                 f"(1, {given.size}), where there are as many of both, got a list of {given.size}"
             )
         given = given.reshape(-1, *[1] * (len(shape) - 1))
-    different = list(dict.fromkeys(given.flat))
-    numbers = np.vectorize(different.index, otypes=[np.int64])(given)
+    known: dict[Mechanism, int] = {}
+    numbers = np.array([place_among(each, known) for each in given.flat], dtype=np.int64).reshape(given.shape)
     try:
-        numbers = np.broadcast_to(numbers, shape)
+        return tuple(known), np.broadcast_to(numbers, shape)
     except ValueError:
         raise ValueError(
             f"mechanism must be one, one per row ({shape[0]},) or broadcast to {shape}, got shape {given.shape}"
         ) from None
-    return [(each, numbers == i) for i, each in enumerate(different)]
 
 
-def coded(layers: list[Numbered], mechanisms: list[Mechanism]) -> tuple[Any, AnyMechanismNoise]:
+def coded(layers: list[Numbered], mechanisms: Iterable[Mechanism]) -> tuple[Any, AnyMechanismNoise]:
     """The code of every cell, and what codes say; 0 for cells that are known to be zero, NO_REPORT without a report."""
     said, first = all_said([layer.said for layer in layers]), layers[0]
     if len(layers) == 1:
@@ -175,7 +214,7 @@ def coded(layers: list[Numbered], mechanisms: list[Mechanism]) -> tuple[Any, Any
     value = np.concatenate([head, np.concatenate([layer.value for layer in layers])[owner]])
     of = np.concatenate([head, np.concatenate([layer.mechanism for layer in layers])[owner]]).astype(np.int64)
     variance = np.concatenate([head, variances(said, members)])
-    noise = AnyMechanismNoise(mechanisms, kernels, value, of, variance, len(layers) == 1)
+    noise = AnyMechanismNoise(tuple(mechanisms), kernels, value, of, variance, len(layers) == 1)
     if sp.issparse(first.number) and len(layers) == 1:
         matrix = first.number.copy()
         matrix.data = codes
@@ -209,8 +248,11 @@ def guess(kernels: ReportKernels, codes: np.ndarray) -> None:
     known = np.setdiff1d(np.arange(cells.size), unknown)
     least, most = kernels.whole_cj[unknown][:, [LEAST, MOST]].T
     kernels.real_cj[unknown, GUESS] = np.minimum(0.5 * (least + most), least + 1.0)
+    mean = 0.0
     for _ in range(ROUNDS):
-        mean = max(float(cells @ kernels.real_cj[:, GUESS]) / max(cells.sum(), 1.0), 1e-6)
+        before, mean = mean, max(float(cells @ kernels.real_cj[:, GUESS]) / max(cells.sum(), 1.0), 1e-6)
+        if abs(mean - before) <= SETTLED * mean:
+            break
         fill_means(kernels, unknown, mean / (mean + SHAPE))
     assert not np.isnan(kernels.real_cj[known, GUESS]).any()
 

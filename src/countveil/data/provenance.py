@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import bdtrc
 
-from countveil.data.numbering import by_mechanism, filled
-from countveil.laws.noise.agreement import log_agreement
+from countveil.data.numbering import by_mechanism, filled, numbered_mechanisms
+from countveil.laws.noise.agreement import log_agreement, noise_of
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._waves import added, by_person
 from countveil.privacy._waves import promise_of as promise_of_people
@@ -61,7 +61,8 @@ class Made(NamedTuple):
     @property
     def n_mechanisms(self) -> int:
         """How many different ones there are."""
-        return len({each for layer in self.layers for each, _ in by_mechanism(layer.mechanism, self.shape)})
+        different = [numbered_mechanisms(layer.mechanism, self.shape)[0] for layer in self.layers]
+        return len({each for several in different for each in several})
 
     def folded(self, shape: tuple[int, ...]) -> "Made":
         """The same for a tensor whose columns are those of the matrix."""
@@ -73,7 +74,7 @@ class Made(NamedTuple):
         mechanism = layer.mechanism
         if not isinstance(mechanism, Mechanism):
             number, different = self._numbers(layer)
-            mechanism = np.array(different, dtype=object)[number].reshape(shape)
+            mechanism = np.array(different, dtype=object)[np.broadcast_to(number, self.shape)].reshape(shape)
         hidden = None if layer.hidden is None else layer.hidden.reshape(shape)
         return Published(values.reshape(shape), hidden, mechanism, layer.background)
 
@@ -107,11 +108,10 @@ class Made(NamedTuple):
 
     def _numbers(self, layer: Published) -> tuple[np.ndarray, tuple[Mechanism, ...]]:
         """The number of the mechanism of every cell, of a shape that broadcasts to the data's, and the mechanisms."""
-        parts = by_mechanism(layer.mechanism, self.shape)
-        number = np.zeros((1,) * len(self.shape) if len(parts) == 1 else self.shape, dtype=np.int32)
-        for i, (_, cells) in enumerate(parts[1:], start=1):
-            number[cells] = i
-        return number, tuple(each for each, _ in parts)
+        different, number = numbered_mechanisms(layer.mechanism, self.shape)
+        if len(different) == 1:
+            number = np.zeros((1,) * len(self.shape))
+        return number.astype(np.int32), different
 
     def _sizes(self) -> tuple[int, int]:
         rows, columns = (prod(self.shape[a] for a in axes) for axes in self.axes)
@@ -140,8 +140,8 @@ def refuse_same_noise(made: Made) -> None:
     for j, new in enumerate(reports):
         for i, old in enumerate(reports[:j]):
             seen = new.seen & old.seen & ((new.values > 0) | (old.values > 0))
-            for a, one in enumerate(old.mechanisms):
-                for b, other in enumerate(new.mechanisms):
+            for a, one in noisy(old):
+                for b, other in noisy(new):
                     log_chance = log_agreement(one, other)
                     cells = seen & (old.number == a) & (new.number == b)
                     if log_chance == 0.0 or not cells.any():
@@ -155,6 +155,11 @@ def refuse_same_noise(made: Made) -> None:
                             f"reports of a count must have noise of their own, got the same in number {i + 1} and "
                             f"{j + 1} in {found:,} of {n:,} positive cells: it counts once, so leave one out"
                         )
+
+
+def noisy(report: Report) -> list[tuple[int, Mechanism]]:
+    """The mechanisms that add noise, with their numbers."""
+    return [(i, each) for i, each in enumerate(report.mechanisms) if noise_of(each) is not None]
 
 
 def both_levels(one: Level | None, other: Level | None) -> Level | None:

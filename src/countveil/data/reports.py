@@ -25,6 +25,7 @@ from countveil.data.provenance import (
     promise_to_people,
     refuse_same_noise,
 )
+from countveil.data.ranges import ranges
 from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
@@ -116,7 +117,7 @@ class Reports(Observations):
             if background == 0.0:
                 super().__init__(values, float(mechanism.alpha), mask, **options)
                 return
-        mechanisms: list[Mechanism] = []
+        mechanisms: dict[Mechanism, int] = {}
         numbered, shape, found, published, nothing = [], None, dict(options), [], True
         for layer in layers:
             values, hidden, mechanism, own = unlabelled(layer, options)
@@ -296,6 +297,25 @@ class Reports(Observations):
         values = np.asarray(values)
         places = cells_of_coordinates(coordinates, np.arange(len(values)), shape, labels)
         return cls._of_places(places, values, mechanism, background, options)
+
+    @classmethod
+    def between(cls, lower: Any, upper: Any, mask: Any = None, **options: Any) -> "Reports":
+        """Counts that are known to lie in ranges: bands, top codes, or bounds from another source.
+
+            lower <= count <= upper in every cell
+
+        Args:
+            lower, upper: (D, V) whole numbers, or more axes: arrays, or DataFrames with the same labels, which are
+                kept. A single number holds for all cells. ``np.inf`` is no upper bound; equal bounds are a known count.
+            mask: as for the class. Bounds of masked cells are not read, and may be NaN.
+            options by name: as for the class, without ``background``.
+
+        Raises:
+            TypeError: bounds that are no numbers.
+            ValueError: bounds that are not whole, negative or crossed, of different shapes or labels, or NaN where a
+                cell is not masked.
+        """
+        return cls(*ranges(lower, upper, mask), mask, **options)
 
     @classmethod
     def from_frame(

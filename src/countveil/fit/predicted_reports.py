@@ -10,6 +10,7 @@ from countveil.data.provenance import Made, Report, made_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_chances import report_chances
+from countveil.privacy.mechanisms import Interval, Mechanism
 
 
 def report_of(data: Observations, place: int) -> Report:
@@ -25,13 +26,28 @@ def report_of(data: Observations, place: int) -> Report:
     return found._replace(seen=found.seen & (codes >= 0))  # others may have been hidden since
 
 
+def checkable(found: Report) -> Report:
+    """The same without counts that are given as ranges: nothing states how these were chosen, so none is simulated."""
+    ranges = np.array([isinstance(each, Interval) for each in found.mechanisms])
+    return found._replace(seen=found.seen & ~ranges[found.number]) if ranges.any() else found
+
+
 def made_alike(found: Report, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Reports (D, V) of these counts, each by the mechanism of its cell, as ``truncated``; NaN where there is none."""
-    simulated = np.empty(counts.shape)
-    for number in np.unique(found.number):
-        cells, law = found.number == number, law_of(found.mechanisms[number])
-        simulated[cells] = law.draw(counts[cells].astype(np.int64), rng)
-    return truncated(simulated, found)
+    simulated, flat = np.empty(counts.size), counts.reshape(-1).astype(np.int64)
+    for mechanism, cells in by_number(found):
+        simulated[cells] = law_of(mechanism).draw(flat[cells], rng)
+    return truncated(simulated.reshape(counts.shape), found)
+
+
+def by_number(found: Report) -> Iterator[tuple[Mechanism, np.ndarray]]:
+    """Every mechanism that some cell has, in their order, with the numbers of its cells in row-major order."""
+    numbers = found.number.reshape(-1)
+    order = np.argsort(numbers, kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=len(found.mechanisms)))
+    for mechanism, cells in zip(found.mechanisms, np.split(order, ends[:-1]), strict=True):
+        if cells.size:
+            yield mechanism, cells
 
 
 def truncated(values: np.ndarray, found: Report) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy import stats
 from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
 from countveil.data.provenance import Report, made_of
-from countveil.fit.predicted_reports import made_alike, report_of, truncated
+from countveil.fit.predicted_reports import checkable, made_alike, report_of, truncated
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.posterior import evenly
@@ -105,7 +105,9 @@ def parts_of(data: Observations) -> list[Part]:
     """Every report of the counts."""
     if isinstance(data.noise, AnyMechanismNoise):
         made = made_of(data)
-        return [] if made is None else [part_of(report_of(data, i)) for i in range(len(made.layers))]
+        return (
+            [] if made is None else [part_of(checkable(report_of(data, i))) for i in range(len(made.layers))]
+        )
     values = np.zeros(data.shape)
     values[data.row_numbers, data.columns] = data.reports
     level, noise = np.broadcast_to(data.cell_level, data.shape), data.noise

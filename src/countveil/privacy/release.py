@@ -19,7 +19,8 @@ from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
 from countveil.privacy.level import PrivacyLevel
-from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
+from countveil.privacy.mechanisms import Interval, Mechanism, TwoSidedGeometric
+from countveil.privacy.mechanisms.hiding import describe_ranges
 
 _NETWORKS = {
     None: "",
@@ -271,6 +272,9 @@ class Release:
         """What one mechanism does and protects; where rows differ, that of the least protected level."""
         if isinstance(self.mechanism, Mechanism):
             return self.mechanism.describe()
+        intervals = [each for each in self.known_mechanisms if isinstance(each, Interval)]
+        if len(intervals) == len(self.known_mechanisms):
+            return describe_ranges(intervals)
         if self._known_levels is None or self._weakest is None:
             kept = {each: PrivacyLevel.kept_by(each) for each in self.known_mechanisms}
             lost = {each: math.inf if level is None else level.kept_rho for each, level in kept.items()}

@@ -141,7 +141,7 @@ def checklist_of(
         "Model and priors": lambda: model_items(fit, files),
         "Computation": lambda: computation_items(fit),
         "Diagnostics": lambda: diagnostic_items(fit, judged, data, files),
-        "Posterior predictive checks": lambda: predictive_items(fit, check, files),
+        "Posterior predictive checks": lambda: predictive_items(fit, check, files, data is not None),
         "Sensitivity": lambda: sensitivity_items(fit, files),
         "Intervals and software": lambda: closing_items(fit),
     }
@@ -332,10 +332,15 @@ def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bo
     )
 
 
-def predictive_items(fit: FactorizationEstimator, found: checks.Check | None, files: Files) -> Rows:
+def predictive_items(
+    fit: FactorizationEstimator, found: checks.Check | None, files: Files, given: bool
+) -> Rows:
     """Whether releases simulated from the fit look like the one that was fitted."""
     if fit.why_no_intervals:
         said = f"No check: {fit.why_no_intervals}, and simulated releases would vary too little."
+        return [("Simulated releases", False, said, "")]
+    if found is None and given:
+        said = "No check: all counts are known or given as ranges, and nothing states how the ranges were chosen."
         return [("Simulated releases", False, said, "")]
     if found is None:
         return [("Simulated releases", False, "They are compared with the release.", again(files))]

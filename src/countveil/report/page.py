@@ -209,6 +209,8 @@ def compared_with_protected(fit: FactorizationEstimator, data: Observations) -> 
     if fit.why_no_intervals:
         return {}
     done = protected_checks.check_protected(fit, data, np.random.default_rng(fit.seed_))
+    if done is None:
+        return {}
     return {
         "check": done,
         "check_picture": check_picture(done),

@@ -11,7 +11,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.data.provenance import Report, made_of
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.predicted_reports import made_alike, report_of, truncated
+from countveil.fit.predicted_reports import checkable, made_alike, report_of, truncated
 from countveil.laws.counts.protocol import parameters_of_rows
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected
@@ -30,11 +30,18 @@ class Part(NamedTuple):
     name: str
 
 
-def check_protected(fit: FactorizationEstimator, data: Observations, rng: np.random.Generator) -> Check:
-    """``check.check`` for reports of any mechanisms, in the matrix form of the model."""
+def check_protected(
+    fit: FactorizationEstimator, data: Observations, rng: np.random.Generator
+) -> Check | None:
+    """``check.check`` for reports of any mechanisms, in the matrix form of the model.
+
+    None where all counts have intervals: ``checkable`` leaves none of them.
+    """
     chosen = selected(data)
-    published = reports_of(data.take(chosen))
+    published = [checkable(each) for each in reports_of(data.take(chosen))]
     parts = parts_of(published)
+    if not parts:
+        return None
     seen = [truncated(each.values, each) for each in published]
     edges, absent = edges_of(of_parts(seen, parts)), any(part.absent for part in parts)
     likelihood = fit.model_.likelihood

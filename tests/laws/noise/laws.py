@@ -83,6 +83,14 @@ CASES = {
     "rounding": (m.Rounding(10), lambda r, y: inside(y, r - 5, r + 4), [0, 10, 50, 10_000]),
     "suppression": (m.Suppression(10), lambda r, y: suppressed(r, y, 10, 1), [NAN, 0, 12]),
     "suppression of zeros": (m.Suppression(6, False), lambda r, y: suppressed(r, y, 6, 0), [NAN, 6]),
+    "interval": (
+        m.Interval(30, 45),
+        lambda r, y: inside(y, 30, 45) if math.isnan(r) else inside(y, r, r),
+        [NAN, 0, 20, 46],
+    ),
+    "interval without end": (
+        m.Interval(50), lambda r, y: inside(y, 50, math.inf) if math.isnan(r) else inside(y, r, r), [NAN, 0, 49],
+    ),
     "top-coding": (m.TopCoding(40), lambda r, y: inside(y, r, r if r < 40 else math.inf), [0, 7, 40]),
     "cut geometric": (
         m.Thresholded(m.TwoSidedGeometric(0.9), 45), lambda r, y: thresholded(r, y, 45, lambda t: geometric(t, 0.9)),

@@ -25,6 +25,8 @@ ELSEWHERE = {
     "Rounding(5)": (m.Rounding(5), {"base": "5"}),
     "Suppression(10, shows_zero=True)": (m.Suppression(10), {"below": "10", "shows_zero": True}),
     "Suppression(1, shows_zero=False)": (m.Suppression(1, False), {"below": "1", "shows_zero": False}),
+    "Interval(10, 50)": (m.Interval(10, 50), {"lower": "10", "upper": "50"}),
+    "Interval(90, None)": (m.Interval(90), {"lower": "90", "upper": None}),
     "TopCoding(90)": (m.TopCoding(90), {"above": "90"}),
     "Thresholded(TwoSidedGeometric(0.5), 450)": (
         m.Thresholded(m.TwoSidedGeometric(0.5), 450),
@@ -120,6 +122,9 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
             lambda: m.Suppression(0, False),
             "below must be a whole number of at least 1 and below 2**53, got 0",
         ),
+        (lambda: m.Interval(-1, 4), "lower must be a whole number of at least 0 and below 2**53, got -1"),
+        (lambda: m.Interval(5, 4), "upper must be a whole number of at least 5 and below 2**53, got 4"),
+        (lambda: m.Interval(5, 5.5), "upper must be a whole number of at least 5 and below 2**53, got 5.5"),
         (lambda: m.TopCoding(0), "above must be a whole number of at least 1 and below 2**53, got 0"),
         (
             lambda: m.Thresholded(m.Skellam(1, 1), 0.5),
@@ -216,7 +221,7 @@ def test_noise_is_unbiased_and_the_rest_says_so_too():
     assert not m.Skellam(1, 2).unbiased
     unbiased = {type(s) for s, _ in ELSEWHERE.values() if s.unbiased}
     assert unbiased == {m.DiscreteGaussian, m.Gaussian, m.Laplace, m.RandomRounding}
-    assert {type(s) for s, _ in ELSEWHERE.values() if s.absent} == {m.Suppression, m.Thresholded}
+    assert {type(s) for s, _ in ELSEWHERE.values() if s.absent} == {m.Suppression, m.Interval, m.Thresholded}
 
 
 def test_thresholds_of_thresholds_are_refused_at_any_depth():

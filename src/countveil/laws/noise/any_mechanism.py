@@ -41,6 +41,7 @@ from countveil.privacy.mechanisms import (
 )
 
 NONE = np.empty(0)
+NAMED = 8  # mechanisms in a line of text, at most
 UNBIASED = AddedNoise, TwoSidedGeometric, RandomRounding
 """Mechanisms of whose reports there is an estimate that has the count for its mean."""
 
@@ -200,8 +201,9 @@ class AnyMechanismNoise:
         return json.dumps([each.to_json() for each in self.mechanisms])
 
     def in_words(self, level: Any) -> str:
-        """The mechanisms."""
-        return ", ".join(map(repr, self.mechanisms))
+        """The mechanisms, the first ones where there are many."""
+        shown, more = self.mechanisms[:NAMED], len(self.mechanisms) - NAMED
+        return ", ".join(map(repr, shown)) + (f" and {more:,} others" if more > 0 else "")
 
     def level_of(self, mechanism: Mechanism) -> float:
         """1."""

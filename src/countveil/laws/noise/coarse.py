@@ -1,4 +1,4 @@
-"""Reports that say in which range a count lies: rounding, random rounding, suppression and top-coding."""
+"""Reports that say in which range a count lies: rounding, random rounding, hiding and top-coding."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -103,26 +103,30 @@ class RandomRoundingLaw(ReportLaw):
         return ((down + (rng.random(counts.shape) * self.base < rest)) * self.base).astype(np.float64)
 
 
-class SuppressionLaw(RangeLaw):
-    """Absent where least <= count < below, else the count itself; ``least`` is 1 where zeros are shown."""
+class HidingLaw(RangeLaw):
+    """Absent where least <= count <= most, else the count itself.
 
-    def __init__(self, below: int, shows_zero: bool) -> None:
-        self.below, self.least = below, int(shows_zero)
+    ``shows`` says that a count in the range may be shown nevertheless, in a cell to which the rule does not apply.
+    """
+
+    def __init__(self, least: int, most: int, shows: bool = False) -> None:
+        self.least, self.most, self.shows = least, most, shows
 
     def broken(self, reports: Floats) -> Iterator[tuple[str, Flags]]:
         """Reports that are there are counts that are shown."""
         yield "reports must be non-negative", reports < 0
-        rule = f"reports must be {'0, ' if self.least else ''}at least {self.below}, or absent"
-        yield rule, (reports >= self.least) & (reports < self.below)
+        if not self.shows:
+            rule = f"reports must be {'0, ' if self.least else ''}at least {self.most + 1}, or absent"
+            yield rule, (reports >= self.least) & (reports <= self.most)
 
     def support(self, reports: Floats) -> tuple[Counts, Counts]:
         """The hidden counts, or the report."""
         absent, shown = np.isnan(reports), whole_numbers(reports)
-        return np.where(absent, self.least, shown), np.where(absent, self.below - 1, shown)
+        return np.where(absent, self.least, shown), np.where(absent, self.most, shown)
 
     def certain(self, counts: Counts) -> Floats:
         """Counts, NaN where they are hidden."""
-        return np.where((counts >= self.least) & (counts < self.below), np.nan, counts.astype(np.float64))
+        return np.where((counts >= self.least) & (counts <= self.most), np.nan, counts.astype(np.float64))
 
 
 class TopCodingLaw(RangeLaw):

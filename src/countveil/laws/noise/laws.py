@@ -13,8 +13,8 @@ from countveil.laws.noise.additive import (
     LaplaceLaw,
     SkellamLaw,
 )
-from countveil.laws.noise.coarse import RandomRoundingLaw, RoundingLaw, SuppressionLaw, TopCodingLaw
-from countveil.laws.noise.report_law import ReportLaw
+from countveil.laws.noise.coarse import HidingLaw, RandomRoundingLaw, RoundingLaw, TopCodingLaw
+from countveil.laws.noise.report_law import MOST, ReportLaw
 from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.thresholded import ThresholdedLaw
 from countveil.privacy.mechanisms import Mechanism
@@ -34,7 +34,8 @@ LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "Skellam": lambda spec: SkellamLaw(float(spec.l1), float(spec.l2)),
     "random rounding": lambda spec: RandomRoundingLaw(spec.base),
     "rounding": lambda spec: RoundingLaw(spec.base),
-    "suppression": lambda spec: SuppressionLaw(spec.below, spec.shows_zero),
+    "suppression": lambda spec: HidingLaw(int(spec.shows_zero), spec.below - 1),
+    "interval": lambda spec: HidingLaw(spec.lower, MOST if spec.upper is None else spec.upper, shows=True),
     "top-coding": lambda spec: TopCodingLaw(spec.above),
     "thresholded noise": _thresholded,
     "table": lambda spec: TableLaw(np.array(spec.probabilities, dtype=np.float64)),

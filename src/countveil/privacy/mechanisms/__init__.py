@@ -11,7 +11,7 @@ descriptions then take it as they take the others.
 from countveil.privacy.mechanisms.base import MECHANISMS, Mechanism, from_json
 from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere
 from countveil.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from countveil.privacy.mechanisms.hiding import Suppression, TopCoding
+from countveil.privacy.mechanisms.hiding import Interval, Suppression, TopCoding
 from countveil.privacy.mechanisms.laplace import Laplace
 from countveil.privacy.mechanisms.rounding import RandomRounding, Rounding
 from countveil.privacy.mechanisms.skellam import Skellam
@@ -25,6 +25,7 @@ __all__ = [
     "DiscreteGaussian",
     "Elsewhere",
     "Gaussian",
+    "Interval",
     "Laplace",
     "Mechanism",
     "RandomRounding",
@@ -47,6 +48,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
     RandomRounding,
     Rounding,
     Suppression,
+    Interval,
     TopCoding,
     Thresholded,
     Table,

@@ -1,6 +1,7 @@
-"""Suppression of small counts, and top-coding of large ones."""
+"""Suppression of small counts, top-coding of large ones, and counts that are given as ranges."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -56,6 +57,79 @@ class Suppression(Elsewhere):
 
     def __repr__(self) -> str:
         return f"Suppression({self.below}, shows_zero={self.shows_zero})"
+
+
+@dataclass(frozen=True, repr=False)
+class Interval(Elsewhere):
+    """A count without a report lies in a stated range; any report is the count itself.
+
+        lower <= count <= upper where there is no report,   report = count elsewhere
+
+    ``upper=None`` is no upper bound. The range is a fact about the cell, and nothing is said of how it was chosen: a
+    count in the range may have been shown. So simulated reports, which leave out every count in the range, are no
+    check of it. For tables with bands such as "10-50", every cell has the mechanism of its band; ``Reports.between``
+    takes arrays of bounds. A rule for all cells is ``Suppression`` or ``TopCoding``.
+
+    Raises TypeError if a bound is not a number, ValueError unless both are whole numbers from 0 with lower <= upper.
+    """
+
+    lower: int
+    upper: int | None = None
+
+    name: ClassVar[str] = "interval"
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = "ranges in place of counts"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", whole("lower", self.lower, 0))
+        if self.upper is not None:
+            object.__setattr__(self, "upper", whole("upper", self.upper, self.lower))
+
+    @property
+    def absent(self) -> bool:
+        """True: a count that is given as a range."""
+        return True
+
+    def parameters(self) -> dict[str, Any]:
+        """Both bounds in text, None where there is no upper one."""
+        return {"lower": str(self.lower), "upper": None if self.upper is None else str(self.upper)}
+
+    @classmethod
+    def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """The mechanism of both; ValueError for anything else."""
+        check_names(parameters, ("lower", "upper"))
+        upper = parameters["upper"]
+        return cls(
+            from_text("lower", parameters["lower"]),  # type: ignore[arg-type]
+            None if upper is None else from_text("upper", upper),  # type: ignore[arg-type]
+        )
+
+    def describe(self) -> str:
+        """What is known of a count, and that this is no differential privacy."""
+        return (
+            f"A count without a report is {self.in_words}; a report is the count itself, and not protected. "
+            f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
+        )
+
+    @property
+    def in_words(self) -> str:
+        """The range, as in "1 to 9"."""
+        if self.upper is None:
+            return f"{self.lower} or more"
+        return f"{self.lower} to {self.upper}" if self.upper > self.lower else f"{self.lower}"
+
+    def __repr__(self) -> str:
+        return f"Interval({self.lower}, {self.upper})"
+
+
+def describe_ranges(intervals: Sequence[Interval]) -> str:
+    """``Interval.describe`` of cells with different ranges."""
+    ordered = sorted(intervals, key=lambda each: (each.lower, math.inf if each.upper is None else each.upper))
+    return (
+        f"A count without a report lies in the range of its cell; there are {len(ordered):,} different ranges, from "
+        f"{ordered[0].in_words} up to {ordered[-1].in_words}. A report is the count itself, and not protected. "
+        f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
+    )
 
 
 @dataclass(frozen=True, repr=False)
