@@ -56,6 +56,10 @@ def rounded(y, base):
     return (y + base // 2) // base * base
 
 
+def midpoints(y, base, below):
+    return np.where(y > 0, (y + base - 1) // base * base - below, 0)
+
+
 def randomly_rounded(rng, y, base):
     return (y // base + (rng.random(y.shape) * base < y % base)) * base
 
@@ -169,6 +173,27 @@ CLAIMS = {
     "rounded to the middle of each six, stated as 3": Claim(
         under(m.Rounding(3), lambda rng: np.where((y := counts(rng)) > 0, (y + 5) // 6 * 6 - 3, 0)),
         under(m.Rounding(3), lambda rng: rounded(counts(rng), 3)),
+    ),
+    "rounded to the middle of each twelve, stated as each six": Claim(
+        under(m.Rounding(6, "midpoint"), lambda rng: midpoints(counts(rng, 20.0), 12, 3)),
+        under(m.Rounding(6, "midpoint"), lambda rng: midpoints(counts(rng, 20.0), 6, 3)),
+    ),
+    "hidden below 8 and rounded to 10, stated as rounded to 5": Claim(
+        under(m.preset("nhs-hes"), lambda rng: rounded(suppressed(counts(rng, 20.0), 8), 10)),
+        under(m.preset("nhs-hes"), lambda rng: rounded(suppressed(counts(rng, 20.0), 8), 5)),
+    ),
+    "rounded to 5 and hidden below 10, stated the other way round": Claim(
+        under(m.preset("nhs-hes"), lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 3)),
+        under(
+            m.Composed(m.Rounding(5), m.Suppression(10)),
+            lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 10),
+        ),
+        REFUSED,
+    ),
+    "hidden below 20 and rounded, stated as below 8": Claim(
+        under(m.preset("nhs-hes"), lambda rng: rounded(suppressed(counts(rng, 20.0), 20), 5)),
+        under(m.preset("nhs-hes"), lambda rng: rounded(suppressed(counts(rng, 20.0), 8), 5)),
+        fitted=400,
     ),
     "randomly rounded to 6, stated as 3": Claim(
         under(m.RandomRounding(3), lambda rng: randomly_rounded(rng, counts(rng), 6)),

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 import countveil as cv
@@ -16,6 +18,14 @@ m = cv.mechanisms
         ("skellam", {"l1": "2", "l2": "1"}, m.Skellam(2, 1)),
         ("random-rounding", {"base": "3"}, m.RandomRounding(3)),
         ("rounding", {"base": "10"}, m.Rounding(10)),
+        ("rounding-half-even", {"base": "10"}, m.Rounding(10, "even")),
+        ("rounding-midpoint", {"base": "6"}, m.Rounding(6, "midpoint")),
+        ("nhs-hes", {}, m.Composed(m.Suppression(8), m.Rounding(5))),
+        (
+            "random-rounding --base 3 then suppression --below 6 --hides-zero",
+            {},
+            m.Composed(m.RandomRounding(3), m.Suppression(6, False)),
+        ),
         ("suppression", {"below": "10"}, m.Suppression(10)),
         ("interval", {"lower": "10", "upper": "50"}, m.Interval(10, 50)),
         ("interval", {"lower": "90", "upper": "inf"}, m.Interval(90)),
@@ -40,7 +50,8 @@ def test_options_state_a_mechanism(kind, given, wanted):
 
 
 def test_every_mechanism_has_a_name_here():
-    assert {kind for kind, _ in KINDS.values()} == set(m.MECHANISMS.values())
+    kinds = {kind.func if isinstance(kind, partial) else kind for kind, _ in KINDS.values()}
+    assert kinds == set(m.MECHANISMS.values()) - {m.Composed}
 
 
 def test_suppression_may_hide_zeros_and_nothing_else_does():
@@ -73,6 +84,11 @@ def test_a_table_is_read_from_a_file(tmp_path):
         (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
         (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),
+        ("nhs-hes", {"below": "8"}, "--mechanism 'nhs-hes' must come without options of its own"),
+        ("rounding --base 5 then laplace --scale 2", {}, "steps must be Suppression, .* got Laplace"),
+        ("rounding --base 5 then exact", {}, "steps must be Suppression, .* got NoneType"),
+        ("rounding --base 5 then rounding", {}, "must come with --base, got none"),
+        ("nhs-hes then rounding --base 10", {}, "steps must be Suppression, .* got Composed"),
         ("interval", {"lower": "9"}, "must come with --lower and --upper, got --lower"),
         ("interval", {"lower": "9", "upper": "1"}, "upper must be a whole number of at least 9"),
         ("thresholded", {"noise": "rounding", "base": "3", "above": "9"}, "mechanism must add noise"),

@@ -82,6 +82,12 @@ ALONE = {  # (mechanism, reports of which it is tested without a fit, reports of
     "shifted noise": (m.Skellam(2.0, 3.0), None, LARGE - 101.0),
     "rounding": (m.Rounding(5), MANY, FEW),
     "random rounding": (m.RandomRounding(5), MANY, FEW),
+    "midpoints": (
+        m.Rounding(6, "midpoint"),
+        np.array([[0.0, 3.0, 9.0, 15.0]]),
+        np.array([[0.0, 3.0, 9.0, 9.0]]),
+    ),
+    "hidden and rounded": (m.Composed(m.Suppression(8), m.Rounding(5)), MANY + 10.0, FEW + 10.0),
     "suppression": (m.Suppression(5), None, LARGE),
     "top-coding": (m.TopCoding(50), None, np.minimum(LARGE, 50.0)),
 }

@@ -13,11 +13,10 @@ from countveil.data.totals import Totals, bounds_of, check_possible, groups_and_
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.overlapping import sweep_overlapping
-from countveil.kernels.report_kernels import LEAST, MOST, ReportKernels
+from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, ReportKernels
 from countveil.kernels.totals import meet_totals, sweep_totals
 from countveil.laws.counts.negative_binomial import NegativeBinomialByColumn
 from countveil.laws.counts.poisson import PoissonCounts
-from countveil.laws.noise.laws import law_of
 from countveil.privacy.mechanisms import Mechanism
 
 Counts = NDArray[np.int64]
@@ -67,12 +66,12 @@ def sample_counts_given_totals(
     [20, 60]
     """
     check_mechanism(mechanism)
-    if not law_of(mechanism).log_concave:
-        raise ValueError(f"mechanism must have a log-concave kernel beside totals, got {mechanism!r}")
     if not isinstance(sweeps, int | np.integer) or sweeps < 1:
         raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
     rng = check_generator(rng)
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
+    if not kernels.whole_cj[1:, CONCAVE].all():
+        raise ValueError(f"mechanism must have a log-concave kernel beside totals, got {mechanism!r}")
     axes = axes_of(reports)[: len(shape)]
     families = families_of(totals)
     if families is not None:

@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -13,7 +14,7 @@ from countveil.privacy import mechanisms as m
 from countveil.privacy.exact import exact
 from countveil.privacy.mechanisms import Mechanism
 
-KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
+KINDS: Mapping[str, tuple[Callable[..., Mechanism], tuple[str, ...]]] = {
     "two-sided-geometric": (m.TwoSidedGeometric, ("alpha",)),
     "discrete-gaussian": (m.DiscreteGaussian, ("sigma",)),
     "gaussian": (m.Gaussian, ("sigma",)),
@@ -21,6 +22,10 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
     "skellam": (m.Skellam, ("l1", "l2")),
     "random-rounding": (m.RandomRounding, ("base",)),
     "rounding": (m.Rounding, ("base",)),
+    "rounding-half-even": (partial(m.Rounding, to="even"), ("base",)),
+    "rounding-down": (partial(m.Rounding, to="down"), ("base",)),
+    "rounding-up": (partial(m.Rounding, to="up"), ("base",)),
+    "rounding-midpoint": (partial(m.Rounding, to="midpoint"), ("base",)),
     "suppression": (m.Suppression, ("below",)),
     "interval": (m.Interval, ("lower", "upper")),
     "top-coding": (m.TopCoding, ("above",)),
@@ -29,7 +34,15 @@ KINDS: Mapping[str, tuple[type[Mechanism], tuple[str, ...]]] = {
 }
 """Names of mechanisms in commands, their classes, and the options that state their parameters."""
 Number = str | None
-Kind = Annotated[str | None, typer.Option(help=f"What was done to the counts: {', '.join(KINDS)}.")]
+THEN = " then "
+"""Between rules that were applied one after another."""
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        help=f"What was done to the counts: {', '.join(KINDS)}. Or the rule of a publisher: {', '.join(m.PRESETS)}. "
+        'Or several rules in order, each with its options: "suppression --below 8 then rounding --base 5".'
+    ),
+]
 Alpha = Annotated[Number, typer.Option(help="Of two-sided geometric noise; enough without --mechanism.")]
 Sigma = Annotated[Number, typer.Option(help="Of Gaussian noise, discrete or not.")]
 Scale = Annotated[Number, typer.Option(help="Of Laplace noise.")]
@@ -66,8 +79,14 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     there = {name: value for name, value in given.items() if value is not None}
     if kind is None and set(there) == {"alpha"}:
         kind = "two-sided-geometric"
+    if kind is not None and (kind in m.PRESETS or THEN in kind):
+        if there or hides_zero:
+            raise ValueError(f"--mechanism {kind!r:.60} must come without options of its own, got others")
+        return m.preset(kind) if kind in m.PRESETS else in_order("--mechanism", kind)
     if kind is None or kind not in KINDS:
-        raise ValueError(f"--mechanism must be one of {', '.join(KINDS)}, got {kind or 'none'}")
+        raise ValueError(
+            f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}"
+        )
     wanted = KINDS[kind][1]
     noise: str = there.get("noise", "none")
     if kind == "thresholded" and noise in KINDS:
@@ -99,11 +118,13 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
 
 
 def mechanism_in_text(option: str, text: str) -> Mechanism | None:
-    """A mechanism in one text, as options state it: "random-rounding --base 3"; None for "exact".
+    """A mechanism in one text, as options state it: "random-rounding --base 3", several with "then"; None for "exact".
 
     Raises:
         ValueError: another text, with the option's name, and as ``stated_mechanism``.
     """
+    if THEN in text:
+        return in_order(option, text)
     try:
         words = [part for word in shlex.split(text) for part in word.split("=", 1)]
     except ValueError as error:
@@ -124,6 +145,15 @@ def mechanism_in_text(option: str, text: str) -> Mechanism | None:
         return stated_mechanism(kind, hides_zero, given)
     except ValueError as error:
         raise ValueError(f"{option} {text!r:.60}: {error}") from error
+
+
+def in_order(option: str, text: str) -> Mechanism:
+    """Rules in one text, in the order in which they were applied; raises ValueError for what are none."""
+    steps = [mechanism_in_text(option, each.strip()) for each in text.split(THEN)]
+    try:
+        return m.Composed(*cast(list[Mechanism], steps))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{option} {text!r:.100}: {error}") from error
 
 
 def read_probabilities(path: Path) -> tuple[tuple[Any, ...], ...]:

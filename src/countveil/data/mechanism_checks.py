@@ -29,6 +29,7 @@ from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.two_sided_geometric import formulas
 from countveil.laws.noise.two_sided_geometric.stated_level import of_signed
 from countveil.privacy.mechanisms import (
+    Composed,
     Interval,
     Laplace,
     Mechanism,
@@ -123,9 +124,7 @@ def is_tested(mechanism: Mechanism, values: Floats) -> bool:
     law = law_of(mechanism)
     if isinstance(law, AdditiveLaw):
         return law.exact or bool((values < 0).any() and not law.centre)
-    if isinstance(mechanism, Rounding | RandomRounding):
-        return np.unique(values[values > 0]).size >= DIFFERENT
-    return False
+    return grid_of(mechanism)[0] > 1 and np.unique(values[values > 0]).size >= DIFFERENT
 
 
 def contradiction_in_words(level: str, found: Contradiction) -> str:
@@ -206,11 +205,11 @@ def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
     of the rarer of both is evidence, a factor of two for each cell, if the law of counts has no gaps; and so is every
     different large value, of which every second one would lie off the coarser grid.
     """
-    base = int(mechanism.base) if isinstance(mechanism, Rounding | RandomRounding) else 1
+    base, below = grid_of(mechanism)
     different, times = np.unique(values[values > 0], return_counts=True)
     if different.size < DIFFERENT or (np.floor(different) != different).any():
         return []
-    multiples = (different / base).astype(np.int64)
+    multiples = ((different + below) / base).astype(np.int64)
     step = reduce(gcd, np.diff(multiples).tolist())
     if step < 2:
         return []
@@ -226,6 +225,17 @@ def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
             " State that rule as well: without it, intervals are too narrow."
         )
     ]
+
+
+def grid_of(mechanism: Mechanism) -> tuple[int, int]:
+    """(base, how far positive reports are below its multiples) of rounding, the last one of several rules; else 1."""
+    steps = mechanism.steps if isinstance(mechanism, Composed) else (mechanism,)
+    grids = [
+        (each.base, each.base // 2 if isinstance(each, Rounding) and each.to == "midpoint" else 0)
+        for each in steps
+        if isinstance(each, Rounding | RandomRounding)
+    ]
+    return grids[-1] if grids else (1, 0)
 
 
 def of_least(data: Observations) -> list[str]:

@@ -230,17 +230,16 @@ def reported_totals(
         ValueError: as ``groups_and_values``, reports that the mechanism cannot have made, and a mechanism whose kernel
             is not log-concave, since the sums it allows may have gaps.
     """
-    if not law_of(mechanism).log_concave:
-        raise ValueError(f"mechanism of totals must have a log-concave kernel, got {mechanism!r}")
     group, found = grouped(where, values, shape, axes, numbers_of)
     unknown = np.zeros(found.size, np.bool_) if getattr(mechanism, "absent", False) else np.isnan(found)
     reports = read_reports(found, mechanism, unknown)
     empty = np.bincount(group[group >= 0].ravel(), minlength=found.size)[: found.size] == 0
     check_of_no_cells(reports, mechanism, empty & ~unknown)
+    said = said_by(mechanism, reports[~unknown])
+    if not said.concave.all():
+        raise ValueError(f"mechanism of totals must have a log-concave kernel, got {mechanism!r}")
     place = np.append(np.where(unknown, NONE, np.cumsum(~unknown) - 1), NONE)
-    return Reported(
-        np.ascontiguousarray(place[group], dtype=np.int32), said_by(mechanism, reports[~unknown]), mechanism
-    )
+    return Reported(np.ascontiguousarray(place[group], dtype=np.int32), said, mechanism)
 
 
 def check_of_no_cells(reports: NDArray[np.float64], mechanism: Mechanism, empty: NDArray[np.bool_]) -> None:

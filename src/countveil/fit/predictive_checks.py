@@ -22,7 +22,7 @@ from countveil.laws.counts.protocol import in_counts, parameters_of_rows
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.additive import AdditiveLaw
 from countveil.laws.noise.laws import law_of
-from countveil.privacy.mechanisms import Mechanism, Suppression, Thresholded, TopCoding
+from countveil.privacy.mechanisms import Composed, Mechanism, Suppression, Thresholded, TopCoding
 
 CELLS = 200_000  # of evenly spread rows, at most
 RELEASES = 40  # simulated
@@ -137,7 +137,7 @@ def part_of(report: Report) -> Part:
             continue
         if isinstance(law, AdditiveLaw) and not law.exact and not each.lossless_at_zero:
             variance[cells] = law.spread**2
-        if isinstance(each, SHOWN):
+        if isinstance(each, SHOWN) or (isinstance(each, Composed) and each.absent):
             gaps.append((repr(each), cells, *gap_of(each, shown)))
     names = ", ".join(map(repr, report.mechanisms))
     return Part(

@@ -91,6 +91,40 @@ CASES = {
     "interval without end": (
         m.Interval(50), lambda r, y: inside(y, 50, math.inf) if math.isnan(r) else inside(y, r, r), [NAN, 0, 49],
     ),
+    "rounding to even": (
+        m.Rounding(10, "even"), lambda r, y: inside(y, r - 5 + (r // 10) % 2, r + 5 - (r // 10) % 2), [0, 10, 20, 9_990]
+    ),
+    "rounding down": (m.Rounding(10, "down"), lambda r, y: inside(y, r, r + 9), [0, 10, 9_990]),
+    "rounding up": (m.Rounding(10, "up"), lambda r, y: inside(y, r - 9 if r else 0, r), [0, 10, 10_000]),
+    "midpoints": (
+        m.Rounding(6, "midpoint"), lambda r, y: inside(y, r - 2 if r else 0, r + 3 if r else 0), [0, 3, 9, 51],
+    ),
+    "hidden, then rounded": (
+        m.Composed(m.Suppression(8), m.Rounding(5)),
+        lambda r, y: inside(y, 1, 7) if math.isnan(r) else inside(y, max(r - 2, 8), r + 2) if r else inside(y, 0, 0),
+        [NAN, 0, 10, 35],
+    ),
+    "rounded, then hidden": (
+        m.Composed(m.Rounding(5), m.Suppression(10)),
+        lambda r, y: inside(y, 3, 7) if math.isnan(r) else inside(y, r - 2, r + 2),
+        [NAN, 0, 10, 35],
+    ),
+    "rounded at random, then hidden": (
+        m.Composed(m.RandomRounding(3), m.Suppression(9)),
+        lambda r, y: np.logaddexp(triangle(3, y, 3), triangle(6, y, 3)) if math.isnan(r) else triangle(r, y, 3),
+        [NAN, 0, 9, 51],
+    ),
+    "hidden, then rounded coarsely": (
+        m.Composed(m.Suppression(3), m.Rounding(20)),
+        lambda r, y: inside(y, 1, 2) if math.isnan(r)
+        else np.where((y == 1) | (y == 2), -np.inf, inside(y, r - 10, r + 9)),
+        [NAN, 0, 20],
+    ),
+    "rounded at random, then cut off": (
+        m.Composed(m.RandomRounding(5), m.TopCoding(40)),
+        lambda r, y: triangle(r, np.minimum(y, 40) if r == 40 else y, 5),
+        [0, 5, 40],
+    ),
     "top-coding": (m.TopCoding(40), lambda r, y: inside(y, r, r if r < 40 else math.inf), [0, 7, 40]),
     "cut geometric": (
         m.Thresholded(m.TwoSidedGeometric(0.9), 45), lambda r, y: thresholded(r, y, 45, lambda t: geometric(t, 0.9)),

@@ -23,6 +23,11 @@ ELSEWHERE = {
     "Skellam(1, 2.5)": (m.Skellam(1, 2.5), {"l1": "1", "l2": "5/2"}),
     "RandomRounding(3)": (m.RandomRounding(3), {"base": "3"}),
     "Rounding(5)": (m.Rounding(5), {"base": "5"}),
+    "Rounding(6, 'midpoint')": (m.Rounding(6, "midpoint"), {"base": "6", "to": "midpoint"}),
+    "Composed(Suppression(8, shows_zero=True), Rounding(5))": (
+        m.Composed(m.Suppression(8), m.Rounding(5)),
+        {"steps": [m.Suppression(8).to_json(), m.Rounding(5).to_json()]},
+    ),
     "Suppression(10, shows_zero=True)": (m.Suppression(10), {"below": "10", "shows_zero": True}),
     "Suppression(1, shows_zero=False)": (m.Suppression(1, False), {"below": "1", "shows_zero": False}),
     "Interval(10, 50)": (m.Interval(10, 50), {"lower": "10", "upper": "50"}),
@@ -86,7 +91,7 @@ def test_other_names_spellings_and_versions_are_refused(text, spec, parameters):
         if isinstance(value, str):
             broken += [
                 stated | {"parameters": parameters | {name: v}}
-                for v in (f"{value}.0", float(Fraction(value)))
+                for v in (f"{value}.0", 8 if name == "to" else float(Fraction(value)))
             ]
             broken.append(stated | {"parameters": parameters | {name: "1e400"}})
     for bad in broken:
@@ -117,6 +122,13 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
         (lambda: m.RandomRounding(1), "base must be a whole number of at least 2 and below 2**53, got 1"),
         (lambda: m.RandomRounding(2.5), "base must be a whole number of at least 2 and below 2**53, got 2.5"),
         (lambda: m.Rounding(0), "base must be a whole number of at least 2 and below 2**53, got 0"),
+        (lambda: m.Rounding(5, "odd"), "to must be one of nearest, even, down, up, midpoint, got 'odd'"),
+        (lambda: m.Composed(m.Rounding(5)), "steps must be 2 to 4, got 1"),
+        (
+            lambda: m.Composed(m.Suppression(3), m.Rounding(10**6)),
+            "steps must have a base and hidden counts of at most 100,000, got 1,000,000",
+        ),
+        (lambda: m.preset("nhs"), "name must be one of nhs-hes, opensafely-midpoint6, "),
         (lambda: m.Suppression(1), "below must be a whole number of at least 2 and below 2**53, got 1"),
         (
             lambda: m.Suppression(0, False),
@@ -177,6 +189,10 @@ def test_tables_that_are_too_large_are_refused_before_their_numbers_are_read(mon
             lambda: m.Thresholded(m.Rounding(3), 10),
             "mechanism must add noise, as Laplace does, got 'rounding'",
         ),
+        (
+            lambda: m.Composed(m.Rounding(5), m.Laplace(1)),
+            "steps must be Suppression, Rounding, RandomRounding or TopCoding, got Laplace",
+        ),
         (lambda: m.Thresholded(0.5, 10), "mechanism must add noise, as Laplace does, got 'float'"),
         (lambda: m.Table(3), "probabilities must be rows of numbers, got int"),
         (lambda: m.Table([1, 0]), "probabilities must be rows of numbers, got int in row 0"),
@@ -221,7 +237,12 @@ def test_noise_is_unbiased_and_the_rest_says_so_too():
     assert not m.Skellam(1, 2).unbiased
     unbiased = {type(s) for s, _ in ELSEWHERE.values() if s.unbiased}
     assert unbiased == {m.DiscreteGaussian, m.Gaussian, m.Laplace, m.RandomRounding}
-    assert {type(s) for s, _ in ELSEWHERE.values() if s.absent} == {m.Suppression, m.Interval, m.Thresholded}
+    assert {type(s) for s, _ in ELSEWHERE.values() if s.absent} == {
+        m.Suppression,
+        m.Interval,
+        m.Composed,
+        m.Thresholded,
+    }
 
 
 def test_thresholds_of_thresholds_are_refused_at_any_depth():
@@ -230,6 +251,33 @@ def test_thresholds_of_thresholds_are_refused_at_any_depth():
         stated = stated | {"parameters": {"above": "0", "mechanism": stated}}
     with pytest.raises(ValueError, match="mechanism must add noise, got 'thresholded noise'"):
         from_json(stated)
+
+
+def test_rules_of_rules_are_refused_at_any_depth():
+    stated = m.Composed(m.Suppression(8), m.Rounding(5)).to_json()
+    for _ in range(5000):
+        stated = stated | {"parameters": {"steps": [stated, m.Rounding(5).to_json()]}}
+    with pytest.raises(
+        ValueError, match="steps must be suppression, rounding, random rounding or top-coding"
+    ):
+        from_json(stated)
+
+
+def test_rules_in_order_are_described_in_order():
+    words = m.Composed(m.Rounding(5), m.Suppression(10), m.TopCoding(90)).describe()
+    assert words.startswith(
+        "Counts were treated in this order: 1. values rounded to the nearest multiple of 5, halves upwards; "
+        "2. values of 1 to 9 hidden; 3. values above 90 shown as 90. This is no differential privacy"
+    )
+
+
+def test_presets_name_a_rule_and_where_it_is_documented():
+    assert m.preset("nhs-hes") == m.Composed(m.Suppression(8), m.Rounding(5))
+    assert m.preset("opensafely-midpoint6") == m.Rounding(6, "midpoint")
+    for name, each in m.PRESETS.items():
+        assert from_json(m.preset(name).to_json()) == each.mechanism
+        assert each.source.startswith("http")
+        assert each.tables
 
 
 def long_table(digits, rows):

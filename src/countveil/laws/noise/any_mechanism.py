@@ -78,6 +78,8 @@ def said_by(mechanism: Mechanism, reports: Floats) -> Said:
             estimate = np.where(reports > 0, reports, -mean_over_positive(float(mechanism.alpha)))
     elif isinstance(mechanism, RandomRounding):
         estimate, variance = reports, np.full(reports.shape, mechanism.base**2 / 4)
+    elif isinstance(mechanism, Rounding) and mechanism.to in ("down", "up"):
+        estimate = 0.5 * (least + most)
     elif isinstance(mechanism, Rounding | Thresholded):
         estimate = reports
     known = least == most
@@ -86,7 +88,7 @@ def said_by(mechanism: Mechanism, reports: Floats) -> Said:
         least,
         most,
         law.peak(reports),
-        np.full(reports.shape, law.log_concave),
+        law.concave(reports),
         np.where(known, least, estimate),
         np.where(known, 0.0, variance),
     )

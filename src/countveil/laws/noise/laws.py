@@ -1,7 +1,7 @@
 """The law of a report for each mechanism that a specification can state: a line in a table."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from countveil.laws.noise.additive import (
     LaplaceLaw,
     SkellamLaw,
 )
-from countveil.laws.noise.coarse import HidingLaw, RandomRoundingLaw, RoundingLaw, TopCodingLaw
+from countveil.laws.noise.coarse import (
+    CoarseLaw,
+    ComposedLaw,
+    HidingLaw,
+    RandomRoundingLaw,
+    RoundingLaw,
+    TopCodingLaw,
+)
 from countveil.laws.noise.report_law import MOST, ReportLaw
 from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.thresholded import ThresholdedLaw
@@ -26,6 +33,12 @@ def _thresholded(spec: Any) -> ThresholdedLaw:
     return ThresholdedLaw(noise, float(spec.above))
 
 
+def _composed(spec: Any) -> ComposedLaw:
+    steps = [law_of(step) for step in spec.steps]
+    assert all(isinstance(step, CoarseLaw) for step in steps)  # the specification takes no others
+    return ComposedLaw(cast(list[CoarseLaw], steps))
+
+
 LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "two-sided geometric": lambda spec: GeometricLaw(float(spec.alpha)),
     "discrete Gaussian": lambda spec: DiscreteGaussianLaw(float(spec.sigma)),
@@ -33,10 +46,11 @@ LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "Laplace": lambda spec: LaplaceLaw(float(spec.scale)),
     "Skellam": lambda spec: SkellamLaw(float(spec.l1), float(spec.l2)),
     "random rounding": lambda spec: RandomRoundingLaw(spec.base),
-    "rounding": lambda spec: RoundingLaw(spec.base),
+    "rounding": lambda spec: RoundingLaw(spec.base, spec.to),
     "suppression": lambda spec: HidingLaw(int(spec.shows_zero), spec.below - 1),
     "interval": lambda spec: HidingLaw(spec.lower, MOST if spec.upper is None else spec.upper, shows=True),
     "top-coding": lambda spec: TopCodingLaw(spec.above),
+    "composed": _composed,
     "thresholded noise": _thresholded,
     "table": lambda spec: TableLaw(np.array(spec.probabilities, dtype=np.float64)),
 }

@@ -22,7 +22,7 @@ class ReportLaw(ABC):
     """P(report | count) of one mechanism, and which counts a report allows.
 
     Reports are floats, NaN where a count has none; counts are whole numbers of the same shape. All methods are
-    vectorised. ``log_concave`` says that P(report | count) is log-concave in the count for every report.
+    vectorised. ``log_concave`` states that P(report | count) is log-concave in the count for every report.
     """
 
     log_concave: ClassVar[bool] = True
@@ -46,6 +46,10 @@ class ReportLaw(ABC):
     @abstractmethod
     def peak(self, reports: Floats) -> Counts:
         """A count at which P(report | count) is greatest, for kernels that are log-concave."""
+
+    def concave(self, reports: Floats) -> Flags:
+        """Where P(report | count) is log-concave in the count; for all reports alike, unless a law knows better."""
+        return np.full(reports.shape, self.log_concave)
 
     @abstractmethod
     def pieces(self, reports: Floats) -> Pieces:

@@ -9,10 +9,12 @@ descriptions then take it as they take the others.
 """
 
 from countveil.privacy.mechanisms.base import MECHANISMS, Mechanism, from_json
+from countveil.privacy.mechanisms.composed import Composed
 from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere
 from countveil.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from countveil.privacy.mechanisms.hiding import Interval, Suppression, TopCoding
 from countveil.privacy.mechanisms.laplace import Laplace
+from countveil.privacy.mechanisms.presets import PRESETS, Preset, preset
 from countveil.privacy.mechanisms.rounding import RandomRounding, Rounding
 from countveil.privacy.mechanisms.skellam import Skellam
 from countveil.privacy.mechanisms.table import Table
@@ -21,13 +23,16 @@ from countveil.privacy.mechanisms.two_sided_geometric import TwoSidedGeometric
 
 __all__ = [
     "MECHANISMS",
+    "PRESETS",
     "AddedNoise",
+    "Composed",
     "DiscreteGaussian",
     "Elsewhere",
     "Gaussian",
     "Interval",
     "Laplace",
     "Mechanism",
+    "Preset",
     "RandomRounding",
     "Rounding",
     "Skellam",
@@ -37,6 +42,7 @@ __all__ = [
     "TopCoding",
     "TwoSidedGeometric",
     "from_json",
+    "preset",
 ]
 
 _KINDS: tuple[type[Mechanism], ...] = (
@@ -50,6 +56,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
     Suppression,
     Interval,
     TopCoding,
+    Composed,
     Thresholded,
     Table,
 )

@@ -46,14 +46,22 @@ class Suppression(Elsewhere):
         check_names(parameters, ("below", "shows_zero"))
         return cls(from_text("below", parameters["below"]), parameters["shows_zero"])  # type: ignore[arg-type]
 
+    @property
+    def rule(self) -> str:
+        """What it does, as in "values ..."."""
+        return f"of {self._range} hidden"
+
     def describe(self) -> str:
         """What was done to a count, and that this is no differential privacy."""
-        least = int(self.shows_zero)
-        hidden = f"Counts of {least} to {self.below - 1}" if self.below - 1 > least else f"Counts of {least}"
         return (
-            f"{hidden} are hidden; all others are shown as they are and not protected. "
+            f"Counts of {self._range} are hidden; all others are shown as they are and not protected. "
             f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give hidden counts away."
         )
+
+    @property
+    def _range(self) -> str:
+        least = int(self.shows_zero)
+        return f"{least} to {self.below - 1}" if self.below - 1 > least else f"{least}"
 
     def __repr__(self) -> str:
         return f"Suppression({self.below}, shows_zero={self.shows_zero})"
@@ -151,6 +159,11 @@ class TopCoding(Elsewhere):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "above", whole("above", self.above, 1))
+
+    @property
+    def rule(self) -> str:
+        """What it does, as in "values ..."."""
+        return f"above {self.above} shown as {self.above}"
 
     def describe(self) -> str:
         """What was done to a count, and that this is no differential privacy."""
