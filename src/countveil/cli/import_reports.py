@@ -1,31 +1,43 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
+from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.reading_options import CellOptions, FileOptions
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
 
+if TYPE_CHECKING:
+    from countveil.data.cell_kinds import Cells, Words
+    from countveil.privacy import Release
+
 
 @plain_errors
 @with_quiet
+@with_option_groups
 def import_table(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Published reports: .csv, .tsv or .parquet, wide or long; .npy, .npz, .mtx or .txt (bag of words)."
+            help="Published reports: .csv, .tsv, .txt, .xlsx or .parquet, wide or long; .npy, .npz, .mtx or .txt (bag "
+            "of words)."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
-    source: Annotated[str, typer.Option(help="One line on who published the reports, and where.")],
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(help="One line on who published the reports, and where [default: the name of the file]."),
+    ] = None,
     mechanism: m.Kind = None,
     alpha: m.Alpha = None,
     sigma: m.Sigma = None,
@@ -40,20 +52,7 @@ def import_table(
     above: m.Above = None,
     noise: m.Noise = None,
     probabilities: m.Probabilities = None,
-    absent: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORD", help="What stands for a count without a report, such as '<10'; repeatable."
-        ),
-    ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORD",
-            help="What stands for a cell that was never reported, for reasons that have nothing to do with its count, "
-            "such as 'n/a', or '' for empty cells; repeatable.",
-        ),
-    ] = None,
+    cells: CellOptions,
     mechanisms: Annotated[
         Path | None,
         typer.Option(
@@ -68,8 +67,12 @@ def import_table(
         typer.Option("--no-header", help="The first row of the file is a record: columns have no names."),
     ] = False,
     row_labels: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column that holds row labels, not reports.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column that holds row labels, not reports; or several, separated by commas."
+        ),
     ] = None,
+    file: FileOptions,
     long: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +83,13 @@ def import_table(
     ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="With --long: the column of reports.")
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --long: the column that says why a cell has no number, in words of --absent and --missing.",
+        ),
     ] = None,
     background: Annotated[
         str | None,
@@ -93,6 +103,8 @@ def import_table(
     total_column: t.TotalColumn = None,
     totals_of: t.TotalsOf = None,
     totals_mechanism: t.TotalsMechanism = None,
+    totals_in_table: t.TotalsInTable = None,
+    total: t.TotalWords = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
@@ -107,7 +119,9 @@ def import_table(
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
     """
-    stated_totals = t.StatedTotals.of(totals, total_row, total_column, totals_of, totals_mechanism)
+    stated_totals = t.StatedTotals.of(
+        totals, total_row, total_column, totals_of, totals_mechanism, totals_in_table, total
+    )
     check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
     check_ending(output, ".npz")
     given: dict[str, Any] = {
@@ -128,42 +142,94 @@ def import_table(
         raise ValueError(
             "--mechanisms must come without --mechanism and its parameters: they are in the file"
         )
-    stated: Any = None if mechanisms is not None else m.stated_mechanism(mechanism, hides_zero, given)
+    stated: Any = None
+    if mechanisms is None and (mechanism is not None or any(each is not None for each in given.values())):
+        stated = m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
     if long is not None and (no_header or row_labels is not None):
         raise ValueError("--long must come without --no-header and --row-labels: its axes name the labels")
     if background is not None and long is None:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
+    if status is not None and long is None:
+        raise ValueError("--status must come with --long: it is of one cell in each row")
+    if no_header and file.header_rows:
+        raise ValueError("--no-header must come without --header-rows, which says how many rows have names")
     left_out = read_background(background)
     stated_totals.check(long is not None)
     from countveil.cli.mechanism_tables import MechanismTable
+    from countveil.data.cell_mechanisms import by_cell, by_row, mechanism_of_intervals, shows_counts
     from countveil.data.importing import import_long, import_reports
     from countveil.data.protected_files import read_long, read_protected
 
-    words, gone = absent or [], missing or []
+    words, form = cells.read(), file.read()
+    source = table.name if source is None else source
     by = None if mechanisms is None else MechanismTable(mechanisms)
+
+    def of_intervals(found: Any) -> Any:
+        """What is stated, or else what intervals say; raises ValueError where neither is there."""
+        if stated is not None or by is not None:
+            return stated
+        own = None if found.cells is None else mechanism_of_intervals(found.cells)
+        return m.stated_mechanism(mechanism, hides_zero, given) if own is None else own
+
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
-        sums, groups = stated_totals.beside_long(value, words, gone)
+        sums, groups = stated_totals.beside_long(value, words, form)
         further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
-        cells, mask = read_long(table, axes, value, words, gone, further)
-        stated = stated if by is None else by.of(cells[by.by].tolist())
+        cells_ = read_long(table, axes, value, words, further, status=status, stated=form)
+        stated = of_intervals(cells_)
+        exact = shows_counts([stated] if by is None else [each for _, each in by.rows])
+        kept, inside = stated_totals.inside_long(table, cells_, axes, value, exact)
+        key = None if by is None else by.by
+        stated = stated if by is None else by.of(kept.frame[by.by].tolist())
+        frame, stated, key = by_row(kept.frame, stated, key, kept.cells.intervals)
         release = import_long(
-            cells, axes, value, stated, source, by=None if by is None else by.by, mask=mask,
-            background=left_out, totals=sums or None, groups=groups, simulated=simulated,
+            frame, axes, value, stated, source, by=key, mask=kept.masked,
+            background=left_out, totals=[*sums, *inside] or None, groups=groups, simulated=simulated,
         )  # fmt: skip
+        read, flags, layout = kept.cells, kept.flags, kept.layout
+        n_cells = len(cells_.frame)
     else:
         with doubts_said():
             found = read_protected(
-                table, header=not no_header, row_labels=row_labels, absent=words, missing=gone
+                table, header=not no_header, row_labels=row_labels, words=words, stated=form
             )
-        found, families = stated_totals.beside_wide(found, words, gone)
+        n_cells = 0 if found.cells is None else found.cells.code.size
+        stated = of_intervals(found)
+        exact = shows_counts([stated] if by is None else [each for _, each in by.rows])
+        found, families = stated_totals.beside_wide(found, words, form)
+        found, inside = stated_totals.inside_wide(table, found, exact)
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
-        release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
+        if found.cells is not None:
+            stated = by_cell(stated, found.cells.intervals)
+        release = import_reports(found, stated, source, totals=[*families, *inside] or None, simulated=simulated)
+        read, flags, layout = found.cells, None, found.layout
     release.save(output)
+    if layout is not None:
+        say(f"Read {table}: {layout.describe()}.")
+    if read is not None:
+        say(read.describe(n_cells - read.code.size, flags))
+        warn_of(read, words, release)
     say(release.describe())
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
+
+
+def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
+    """Print what is odd about the cells: words that occur nowhere, and numbers that were rounded further."""
+    from countveil.data.lattices import lattice_of
+
+    unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
+    if unused:
+        say(f"warning: no cell is {', '.join(map(repr, unused))}, which the options name", err=True)
+    base = max((int(getattr(each, "base", 1)) for each in release.known_mechanisms), default=1)
+    lattice = lattice_of(read.values, base)
+    if lattice is not None:
+        say(
+            f"warning: all positive numbers are {lattice}, which the stated mechanism does not explain: if they were "
+            "rounded, state how, or intervals are too narrow",
+            err=True,
+        )
 
 
 def read_background(text: str | None) -> "float | Literal['missing'] | None":

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from countveil.data.array_files import check_length, check_matrix_market, check_npy, check_npz
 from countveil.data.tables import cells_of_coordinates
+from countveil.data.total_lines import refuse_totals
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 from countveil.privacy.wording import BOTH
@@ -64,7 +65,7 @@ def read_counts(
     Raises:
         FileNotFoundError: no such file.
         ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, an index
-            among the counts, or a vocabulary of another length.
+            among the counts, totals among the counts, or a vocabulary of another length.
     """
     path = Path(path)
     reader = _READERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
@@ -82,12 +83,14 @@ def read_counts(
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
     if vocabulary is None:
+        refuse_totals(path, table.values, table.row_labels, table.column_labels)
         return table
     words = read_vocabulary(vocabulary)
     if len(words) != table.values.shape[1]:
         raise ValueError(
             f"{vocabulary} must name the {table.values.shape[1]} columns of {path}, got {len(words)} words"
         )
+    refuse_totals(path, table.values, table.row_labels, words)
     return table._replace(column_labels=words)
 
 
